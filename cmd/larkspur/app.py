@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 from ksuid import Ksuid
 
+from internal.agent.app.artifacts import ArtifactRecorder
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
@@ -322,10 +323,18 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
         ),
         protected=services.protected,
     )
+    artifacts = ArtifactRecorder(
+        database,
+        stores,
+        services.files,
+        clock=clock,
+        output_folder=services.workspaces.output_folder,
+    )
     executor = ToolExecutor(
         tools,
         services.files,
-        clock,
+        artifacts,
+        clock=clock,
         concurrency=agent.tool_concurrency,
         timeout_seconds=agent.tool_timeout_seconds,
     )
@@ -335,7 +344,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
         preparer=RunPreparer(run_services, tools, attachments, book=book),
         engine=ReactEngine(run_services, model, book, tools=executor),
         resumer=RunResumer(run_services),
-        completer=RunCompleter(run_services),
+        completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,
     )
 

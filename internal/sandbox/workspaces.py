@@ -77,6 +77,15 @@ class Workspaces:
             raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
         return named
 
+    def output_folder(self, session_id: SessionId, workspace: str) -> str:
+        """Return the folder for people of a session; it may not exist.
+
+        It is in the workspace if that belongs to the session, else in the home folder.
+        """
+        own = self.folders.root / session_id
+        folder = own if workspace == str(own) else self._home / "sessions" / session_id
+        return str(folder / "output")
+
     async def remove(self, session_id: SessionId, /) -> None:
         """Remove the folders of a session. A workspace that a task named is never removed.
 

@@ -10,6 +10,7 @@ in child processes. Reading order:
 - `filesystem`: read_file, write_file, edit_file, list_dir
 - `diffs`: previews of file changes
 - `search`, `search_fallback`: search_files, with ripgrep or without
+- `share_file`: share_file
 - `shell`: shell
 - `web_fetch`, `http_client`, `http_urls`, `html_to_markdown`: web_fetch
 """

@@ -20,6 +20,7 @@ from internal.tools.filesystem import edit_file, list_dir, read_file, write_file
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.search import search_files
+from internal.tools.share_file import share_file
 from internal.tools.shell import shell
 from internal.tools.tool import Tool, ToolContext
 from internal.tools.web_fetch import web_fetch
@@ -33,6 +34,7 @@ TOOLS: tuple[Tool, ...] = (
     edit_file,
     list_dir,
     search_files,
+    share_file,
     shell,
     web_fetch,
 )

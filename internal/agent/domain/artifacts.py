@@ -159,24 +159,34 @@ _PICTURE_STARTS: dict[str, tuple[bytes, ...]] = {
 }
 
 
-def file_type(name: str, head: bytes) -> tuple[ArtifactType, str]:
-    """Return the type and the media type of a file by its extension and its first bytes.
+def media_type_of(name: str, head: bytes) -> str:
+    """Return the media type of a file by its extension and its first bytes.
 
     A file whose bytes are not those of the picture that its name promises is of unknown type. One
     without a known extension is plain text if its first bytes are.
     """
-    extension = posixpath.splitext(name)[1].lower()
-    known = _MEDIA_TYPES.get(extension)
-    if known is None:
-        media_type = _standard.guess_type(f"file{extension}")[0] or ""
-        known = _MAIN_TYPES.get(media_type.partition("/")[0], "other"), media_type
-    kind, media_type = known
+    media_type = _known_type(name)[1]
     starts = _PICTURE_STARTS.get(media_type)
     if starts is not None and not head.startswith(starts):
-        return "other", UNKNOWN_MEDIA_TYPE
-    if media_type:
-        return kind, media_type
-    return ("text", "text/plain") if _is_text(head) else ("other", UNKNOWN_MEDIA_TYPE)
+        return UNKNOWN_MEDIA_TYPE
+    return media_type or ("text/plain" if _is_text(head) else UNKNOWN_MEDIA_TYPE)
+
+
+def artifact_type(name: str, media_type: str) -> ArtifactType:
+    """Return the type of a file with a name and the media type that `media_type_of` returned."""
+    kind, known = _known_type(name)
+    if media_type == known:
+        return kind
+    return _MAIN_TYPES.get(media_type.partition("/")[0], "other")
+
+
+def _known_type(name: str) -> tuple[ArtifactType, str]:
+    """Return the types that the extension of a file stands for, "" for an unknown media type."""
+    extension = posixpath.splitext(name)[1].lower()
+    if known := _MEDIA_TYPES.get(extension):
+        return known
+    media_type = _standard.guess_type(f"file{extension}")[0] or ""
+    return _MAIN_TYPES.get(media_type.partition("/")[0], "other"), media_type
 
 
 def _is_text(head: bytes) -> bool:
@@ -212,12 +222,3 @@ def display_caption(text: str) -> str:
     line = " ".join(text.split())
     clean = "".join(char for char in line if char == " " or not is_invisible(char))
     return clean[:MAX_CAPTION_CHARACTERS]
-
-
-def format_size(size: int) -> str:
-    """Return a number of bytes for people, such as `12 KB`."""
-    for unit, name in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")):
-        if size >= unit:
-            value = size / unit
-            return f"{value:.1f} {name}" if value < 10 else f"{value:.0f} {name}"  # noqa: PLR2004 - one digit
-    return f"{size} bytes"

@@ -226,3 +226,15 @@ def truncate_line(text: str, max_chars: int) -> str:
     """Return the text on one line, at most `max_chars` characters."""
     text = " ".join(text.split())
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes in a readable unit."""
+    if count < _KIB:
+        return f"{count} bytes"
+    if count < _KIB * _KIB:
+        return f"{count / _KIB:.1f} KB"
+    return f"{count / _KIB / _KIB:.1f} MB"
+
+
+_KIB = 1024

@@ -1,14 +1,30 @@
 """Tool sources and the context of a call."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
+from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
+
+StoreFile = Callable[[str, int], Awaitable[Attachment]]
+"""Stores an open regular file of the session under a name; the descriptor stays open.
+
+Raises: ToolError: it cannot be stored; the message is for the model.
+"""
+
+
+async def refuse_file(_name: str, _descriptor: int) -> Attachment:
+    """Refuse to store a file, such as during a preview.
+
+    Raises:
+        ToolError: always.
+    """
+    raise ToolError("files cannot be stored now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +40,26 @@ class CallContext:
     call_id: str
     workspace: str
     progress: Callable[[str], None]
+    store_file: StoreFile = refuse_file
+
+
+class SharedFiles(msgspec.Struct, frozen=True):
+    """Stored files that a call gives to people. Their names are paths in the workspace."""
+
+    files: tuple[Attachment, ...]
+    caption: str = ""
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a call: text for the model, files, and metadata for clients."""
+    """The outcome of a call: text for the model, files, and metadata for clients.
+
+    `shared` are files for people; what became of them is added to the text.
+    """
 
     text: str
     attachments: tuple[Attachment, ...] = ()
     metadata: dict[str, Any] = {}
+    shared: SharedFiles | None = None
 
 
 class ToolSource(Protocol):

@@ -126,8 +126,16 @@ class ArtifactStore:
         rows = yield Statement("newest_artifacts", (session_id,))
         return [SourcedArtifact(_artifact(row), row[-1]) for row in rows]
 
+    def share(self, artifact_id: ArtifactId, run_id: RunId, /) -> Write[None]:
+        """Store that a run shared an artifact of an earlier run again."""
+        yield Statement("share_artifact", (artifact_id, run_id))
+
+    def set_source(self, artifact_id: ArtifactId, source: str, /) -> Write[None]:
+        """Store another identity of the file of an artifact: it was touched, not changed."""
+        yield Statement("set_artifact_source", (artifact_id, source))
+
     def list_of_run(self, run_id: RunId, /) -> Read[list[Artifact]]:
-        """Return the last version of every name that a run made, oldest first."""
+        """Return the last version of every name that a run made or shared, oldest first."""
         rows = yield Statement("artifacts_of_run", (run_id,))
         return [_artifact(row) for row in rows]
 

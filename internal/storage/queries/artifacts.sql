@@ -10,9 +10,12 @@ update artifacts set newest = 0 where session_id = $1 and name = $2 and newest =
 
 -- name: insert_artifact
 insert into artifacts (
-    id, session_id, task_id, run_id, call_id, team_id, principal, maker, type, version, newest,
+    id, session_id, task_id, run_id, shared_run_id, call_id, team_id, principal, maker, type, version, newest,
     media_type, sha256, size, uri, created, favourite, source, name, caption, search
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20);
+) values (
+    $1, $2, $3, $4, $4, $5, $6, $7, $8, $9, $10, 1, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+    $20
+);
 
 -- name: artifact
 select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
@@ -75,12 +78,18 @@ from artifacts where session_id = $1 and newest = 1 order by created, id;
 select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
     size, uri, created, caption, favourite
 from artifacts
-where run_id = $1 and not exists (
+where shared_run_id = $1 and not exists (
     select 1 from artifacts as later
     where later.session_id = artifacts.session_id and later.name = artifacts.name
-        and later.version > artifacts.version and later.run_id = $1
+        and later.version > artifacts.version and later.shared_run_id = $1
 )
 order by created, id;
+
+-- name: share_artifact
+update artifacts set shared_run_id = $2 where id = $1;
+
+-- name: set_artifact_source
+update artifacts set source = $2 where id = $1;
 
 -- name: change_artifact
 update artifacts set favourite = $2, caption = $3, search = $4 where id = $1 returning id;

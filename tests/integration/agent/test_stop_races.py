@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 
+from internal.agent.app.artifacts import ArtifactRecorder
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunContext, RunServices
@@ -36,11 +37,22 @@ LOOK = Reply(calls=[Call("list_dir", {})], when=When(all_results=1))
 STOPPED = ("cancelled", "user_stop")
 
 
+def artifact_recorder(here: Core, services: RunServices) -> ArtifactRecorder:
+    return ArtifactRecorder(
+        services.database,
+        services.stores,
+        here.services.files,
+        clock=services.clock,
+        output_folder=here.services.workspaces.output_folder,
+    )
+
+
 class LateCompleter(RunCompleter):
     """Calls `before` when the work of a run is done, right before the transaction that says so."""
 
     def __init__(self, here: Core, before: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(here.services.coordinator.services)
+        services = here.services.coordinator.services
+        super().__init__(services, artifact_recorder(here, services))
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -254,7 +266,8 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
             before = partial(steer_and_stop, here, made)
             database = WatchedDatabase(services.database, number, before)
             watched = replace(services, database=database)
-            await execute(here, await claim(here, made, "here"), RunCompleter(watched), watched)
+            completer = RunCompleter(watched, artifact_recorder(here, watched))
+            await execute(here, await claim(here, made, "here"), completer, watched)
             if database.left > 0:  # the run has fewer transactions
                 break
             run = await here.run(made)

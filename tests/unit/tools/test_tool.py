@@ -201,6 +201,7 @@ def test_the_built_in_tools_are_listed_in_order() -> None:
         ("edit_file", "write", False),
         ("list_dir", "read", True),
         ("search_files", "read", True),
+        ("share_file", "read", True),
         ("shell", "exec", False),
         ("web_fetch", "net", True),
     ]

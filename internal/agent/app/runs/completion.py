@@ -6,6 +6,8 @@ from functools import partial
 
 from msgspec import UNSET
 
+from internal.agent.app.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
+from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -47,7 +49,8 @@ ASKER_KINDS = frozenset({"clarify", "recovery"})
 class RunCompleter:
     """Stores the ends and pauses of runs."""
 
-    def __init__(self, services: RunServices) -> None:
+    def __init__(self, services: RunServices, artifacts: ArtifactRecorder) -> None:
+        self._artifacts = artifacts
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -63,16 +66,18 @@ class RunCompleter:
             outcome = with_last_text(outcome, turn)
         if outcome.stop_reason not in CLEAN_STOP_REASONS:
             await self._close_unfinished_work(context, outcome.error)
+        made = await self._record_output(context, turn)
         async with stage("summarize", context.stream.emit, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         events = (
+            *made.events,
             stage_started("persist"),
             stage_completed("persist", started_at, self._clock),
             *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
         )
         try:
-            await self._commit_end(context, result, events, unless_stopped=True)
+            await self._commit_end(context, result, events, made.also, unless_stopped=True)
         except RunStopped as stopped:
             await self.cancel(context, turn, stopped)
 
@@ -124,6 +129,13 @@ class RunCompleter:
         except RunStopped as stopped:
             await self.cancel(context, turn, stopped)
 
+    async def _record_output(self, context: RunContext, turn: Turn | None) -> RecordedArtifacts:
+        """Record the files for people that no result mentioned, such as after a crash."""
+        workspace = "" if turn is None else turn.config.workspace
+        if not workspace:
+            return RecordedArtifacts()
+        return await self._artifacts.record_output(context, workspace, None)
+
     async def _load_turn(self, context: RunContext) -> Turn | None:
         return await self._database.read(partial(load_turn_to_end, self._stores, context.run))
 
@@ -145,13 +157,16 @@ class RunCompleter:
         context: RunContext,
         result: RunResult,
         events: Sequence[Event],
+        first: ExtraWork | None = None,
         *,
         unless_stopped: bool = False,
     ) -> None:
-        also = partial(
+        end = partial(
             finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
-        await context.stream.commit(*events, also=also, unless_stopped=unless_stopped)
+        await context.stream.commit(
+            *events, also=join_work(first, end), unless_stopped=unless_stopped
+        )
 
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:
         """Return the record of a question that is asked now.

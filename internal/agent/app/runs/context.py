@@ -1,12 +1,14 @@
 """Values shared by the stages of a run, and the events that announce a stage."""
 
+import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
+from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.errors import LeaseLost, StoreError
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
@@ -33,6 +35,23 @@ class RunServices:
     workspaces: WorkspaceResolver
 
 
+@dataclass(slots=True)
+class KnownFiles:
+    """What an attempt of a run knows of the files for people; used while `lock` is held.
+
+    `newest` are the newest artifacts of the session by name and `sources` the identities of their
+    files, once they `are_read`; `seen` are the identities of the files in the output folder by
+    path, and `told` is what the model was told once.
+    """
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    are_read: bool = False
+    newest: dict[str, Artifact] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
@@ -46,6 +65,7 @@ class RunContext:
     stream: SerializingEventListener
     started_at: float
     deadline: float = math.inf
+    files: KnownFiles = field(default_factory=KnownFiles)
 
 
 def stage_started(name: str) -> NodeStarted:

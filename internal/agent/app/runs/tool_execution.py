@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from internal.agent.app.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.runs.context import RunContext
 from internal.agent.app.session_files import SessionFiles
@@ -82,6 +83,19 @@ MAX_RESULT_CHARACTERS = 30_000
 """Characters of a result that the model receives; the full text becomes an attachment."""
 
 
+class _Batch:
+    """The calls of one iteration: the slots for those that run, and how many have not finished."""
+
+    def __init__(self, calls: int, concurrency: int) -> None:
+        self.slots = asyncio.Semaphore(concurrency)
+        self._unfinished = calls
+
+    def finish_call(self) -> bool:
+        """Count a call as finished, and return True if it was the last one."""
+        self._unfinished -= 1
+        return self._unfinished == 0
+
+
 class ToolExecutor:
     """Runs tool calls with a concurrency limit and a timeout; an exception becomes a result."""
 
@@ -89,13 +103,15 @@ class ToolExecutor:
         self,
         tools: ToolSource,
         files: SessionFiles,
-        clock: Clock,
+        artifacts: ArtifactRecorder,
         *,
+        clock: Clock,
         concurrency: int,
         timeout_seconds: float,
     ) -> None:
         self._tools = tools
         self._files = files
+        self._artifacts = artifacts
         self._clock = clock
         self._concurrency = concurrency
         self._timeout = timeout_seconds
@@ -104,16 +120,16 @@ class ToolExecutor:
         """Run the calls and add the results to the Turn.
 
         The start of each call is stored before it runs. A call that waits for a free slot has not
-        started.
+        started. Files that the calls left for people are noted in the result that comes last.
 
         Raises:
             LeaseLost, StoreError: events or attachments cannot be stored any more.
         """
-        slots = asyncio.Semaphore(self._concurrency)
+        batch = _Batch(len(calls), self._concurrency)
         try:
-            async with asyncio.TaskGroup() as batch:
+            async with asyncio.TaskGroup() as tasks:
                 for call in calls:
-                    batch.create_task(self._run_one(context, turn, call, slots))
+                    tasks.create_task(self._run_one(context, turn, call, batch))
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from failures
 
@@ -161,9 +177,9 @@ class ToolExecutor:
         )
 
     async def _run_one(
-        self, context: RunContext, turn: Turn, call: ToolCall, slots: asyncio.Semaphore
+        self, context: RunContext, turn: Turn, call: ToolCall, batch: _Batch
     ) -> None:
-        async with slots:
+        async with batch.slots:
             started = await self._started(context.ids.session_id, turn, call)
             turn.mark_started([call.call_id])
             await context.stream.commit(started, turn=turn)
@@ -177,18 +193,40 @@ class ToolExecutor:
             outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
             outcome = await self._attach_long_text(context.ids.session_id, outcome)
             duration_ms = round((self._clock.monotonic() - started_at) * 1000)
+            made = await self._record_artifacts(
+                context, turn, call, outcome, is_last=batch.finish_call()
+            )
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
+            text = "\n\n".join(filter(None, (text, mask_secrets(made.note))))
             events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,
                 duration_ms=duration_ms,
                 result="" if error else truncate_json(text, MAX_RESULT_BYTES),
-                error=truncate_json(error, MAX_RESULT_BYTES) if error else UNSET,
+                error=truncate_json(text, MAX_RESULT_BYTES) if error else UNSET,
                 attachments=outcome.attachments,
                 metadata=truncate_arguments(outcome.metadata, MAX_METADATA_BYTES),
             )
-            await context.stream.emit(completed, *events, turn=turn)
+            await context.stream.emit(completed, *made.events, *events, turn=turn, also=made.also)
+
+    async def _record_artifacts(
+        self,
+        context: RunContext,
+        turn: Turn,
+        call: ToolCall,
+        outcome: ToolOutcome,
+        *,
+        is_last: bool,
+    ) -> RecordedArtifacts:
+        """Record the files that a call shares; after the last call of a batch also new ones."""
+        made = RecordedArtifacts()
+        if outcome.shared is not None:
+            made = await self._artifacts.record_shared(context, call, outcome.shared)
+        if is_last:
+            found = await self._artifacts.record_output(context, turn.config.workspace, call)
+            made = made.joined(found)
+        return made
 
     async def _call(self, context: RunContext, config: RunConfig, call: ToolCall) -> ToolOutcome:
         """Run one call.
@@ -200,7 +238,12 @@ class ToolExecutor:
         progress = ToolOutputStream(context.stream, call.call_id)
         ids = context.ids
         where = CallContext(
-            ids.session_id, ids.run_id, call.call_id, config.workspace, progress.write
+            ids.session_id,
+            ids.run_id,
+            call.call_id,
+            config.workspace,
+            progress.write,
+            partial(self._artifacts.store_file, ids.session_id),
         )
         limit = asyncio.timeout(seconds)
         try:
@@ -223,7 +266,7 @@ class ToolExecutor:
             return outcome
         whole = outcome.text.encode("utf-8", "replace")
         kept = await self._files.put(session_id, "result.txt", _TEXT, whole)
-        return ToolOutcome(outcome.text, (*outcome.attachments, kept), outcome.metadata)
+        return msgspec.structs.replace(outcome, attachments=(*outcome.attachments, kept))
 
 
 def _preview_texts(

@@ -1,4 +1,5 @@
 -- Files that runs made for people. `newest` is 1 for the newest version of a name in its session.
+-- `shared_run_id` is the run that shared it last: its end sends the file to the chat of the run.
 -- `source` is the identity of the file that was stored, so that it is not read again while it is
 -- unchanged; '' if it was not in the output folder. `search` is name and caption in lower case.
 
@@ -7,6 +8,7 @@ create table artifacts (
     session_id text not null,
     task_id text not null,
     run_id text not null,
+    shared_run_id text not null,
     call_id text not null,
     team_id text not null,
     principal text not null,
@@ -40,7 +42,7 @@ create index artifacts_of_session on artifacts (session_id, created, id);
 
 create index artifacts_of_task on artifacts (task_id, created, id);
 
-create index artifacts_of_run on artifacts (run_id);
+create index artifacts_of_run on artifacts (shared_run_id);
 
 -- The files of an outgoing message, as JSON.
 alter table outbox add column attachments text not null default '[]';

@@ -5,16 +5,17 @@ import pytest
 from internal.agent.domain.artifacts import (
     MAX_CAPTION_CHARACTERS,
     MAX_NAME_BYTES,
+    UNKNOWN_MEDIA_TYPE,
     ArtifactType,
+    artifact_type,
     display_caption,
     display_name,
-    file_type,
-    format_size,
+    media_type_of,
 )
 from internal.agent.domain.text import find_invisible
 
 PNG = b"\x89PNG\r\n\x1a\n...."
-OTHER = ("other", "application/octet-stream")
+OTHER = ("other", UNKNOWN_MEDIA_TYPE)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +42,14 @@ OTHER = ("other", "application/octet-stream")
 def test_the_type_follows_from_the_extension_else_from_the_first_bytes(
     name: str, head: bytes, kind: ArtifactType, media_type: str
 ) -> None:
-    assert file_type(name, head) == (kind, media_type)
+    assert media_type_of(name, head) == media_type
+    assert artifact_type(name, media_type) == kind
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.jpg", "x.gif", "x.webp"])
 def test_a_file_that_only_claims_to_be_a_picture_is_of_unknown_type(name: str) -> None:
-    assert file_type(name, b"<script>alert(1)</script>") == OTHER
+    media_type = media_type_of(name, b"<script>alert(1)</script>")
+    assert (artifact_type(name, media_type), media_type) == OTHER
 
 
 @pytest.mark.parametrize("name", ["chart.png", "charts/2026 Q1.png", "報告 v2.docx", "é.txt"])
@@ -83,18 +86,3 @@ def test_a_long_name_is_cut_and_keeps_its_extension(name: str) -> None:
 def test_a_caption_is_one_bounded_line() -> None:
     assert display_caption("  Sales\n\tby \u202eregion ") == "Sales by region"
     assert len(display_caption("x" * 1000)) == MAX_CAPTION_CHARACTERS
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1_234, "1.2 KB"),
-        (12_345, "12 KB"),
-        (100_000_000, "100 MB"),
-        (2_000_000_000, "2.0 GB"),
-    ],
-)
-def test_a_size_is_shown_in_the_largest_fitting_unit(size: int, text: str) -> None:
-    assert format_size(size) == text

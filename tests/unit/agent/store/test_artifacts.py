@@ -148,6 +148,13 @@ async def test_a_run_has_the_last_version_that_it_made_of_each_name(
 
     assert await of_run(RunId("run-1")) == ["artifact-2", "artifact-3"]
     assert await of_run(later) == ["artifact-4"]
+    await database.write(partial(stores.artifacts.share, ArtifactId("artifact-3"), later))
+    assert await of_run(RunId("run-1")) == ["artifact-2"]
+    assert await of_run(later) == ["artifact-3", "artifact-4"]
+    assert [
+        each.artifact.run_id
+        for each in await database.read(lambda: stores.artifacts.list_newest(A))
+    ] == ["run-1", later]
 
 
 async def test_artifacts_are_deleted_with_their_session(database: Database, stores: Stores) -> None:

@@ -1,0 +1,353 @@
+"""Artifacts of runs: files that a tool shares, and new files in the folder for people."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.output_folder import (
+    MAX_ENTRIES,
+    OutputFile,
+    OutputFileIgnored,
+    OutputScan,
+    open_output,
+    output_exists,
+    scan_output,
+)
+from internal.agent.app.runs.context import RunContext
+from internal.agent.app.session_files import SessionFiles
+from internal.agent.domain.artifacts import (
+    Artifact,
+    artifact_type,
+    display_caption,
+    display_name,
+    manifest_entry,
+    media_type_of,
+)
+from internal.agent.domain.errors import StoreError, ToolError
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import ArtifactManifest
+from internal.agent.domain.ids import SessionId, new_artifact_id
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.text import format_size
+from internal.agent.ports.runtime import Clock
+from internal.agent.ports.tools import SharedFiles
+from internal.agent.store.database import Database, Write
+from internal.agent.store.stores import Stores
+
+logger = logging.getLogger(__name__)
+
+OUTPUT = "output"
+"""The name of the folder for people in paths of tools."""
+MAX_NEW_FILES = 200
+"""New files of the output folder that are taken after a batch of calls; the next takes more."""
+MAX_FILE_BYTES = 100_000_000
+MAX_MANIFEST_ENTRIES = 25
+"""Artifacts in one event, whose payload may take 64 KB."""
+MAX_NAMED_FILES = 10
+"""Files that a result names; further ones are counted."""
+_HEAD_BYTES = 4_096
+
+OutputFolderResolver = Callable[[SessionId, str], str]
+"""Returns the folder for people of a session that works in a workspace. It may not exist."""
+
+
+class RecordedArtifacts(NamedTuple):
+    """What was found: its events, the statements that store it with them, and a note for the model.
+
+    All are empty if there is nothing new.
+    """
+
+    events: tuple[ArtifactManifest, ...] = ()
+    also: ExtraWork | None = None
+    note: str = ""
+
+    def joined(self, other: "RecordedArtifacts") -> "RecordedArtifacts":
+        """Return both as one."""
+        note = " ".join(filter(None, (self.note, other.note)))
+        return RecordedArtifacts(self.events + other.events, join_work(self.also, other.also), note)
+
+
+def join_work(*works: ExtraWork | None) -> ExtraWork | None:
+    """Return statements for one transaction as one piece of work, None for none."""
+    present = [work for work in works if work is not None]
+
+    def run() -> Write[list[EventRecord]]:
+        records: list[EventRecord] = []
+        for work in present:
+            records += yield from work()
+        return records
+
+    return run if present else None
+
+
+class _Change(NamedTuple):
+    """An artifact that was made, or an older one that is shared again or whose file was touched."""
+
+    artifact: Artifact
+    source: str = ""
+    is_new: bool = True
+    is_shared: bool = True
+
+
+class _NotStored(Exception):
+    """A file cannot be stored; the message is the reason. `for_now`: it is tried again."""
+
+    def __init__(self, reason: str, *, for_now: bool = False) -> None:
+        super().__init__(reason)
+        self.for_now = for_now
+
+
+class ArtifactRecorder:
+    """Makes artifacts of files: stores their bytes, and prepares what is stored with the events."""
+
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        files: SessionFiles,
+        *,
+        clock: Clock,
+        output_folder: OutputFolderResolver,
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._files = files
+        self._clock = clock
+        self._output_folder = output_folder
+
+    async def store_file(self, session_id: SessionId, name: str, descriptor: int) -> Attachment:
+        """Store an open file of a session; see `StoreFile`."""
+        try:
+            return await self._store(session_id, name, descriptor)
+        except _NotStored as error:
+            raise ToolError(f"{name} cannot be stored: {error}") from error
+
+    async def record_shared(
+        self, context: RunContext, call: ToolCall, shared: SharedFiles
+    ) -> RecordedArtifacts:
+        """Make artifacts of files that a call shares; those that exist are shared again."""
+        caption = display_caption(shared.caption)
+        async with context.files.lock:
+            await self._load(context)
+            changes = [
+                self._change(context, call, _shared_name(file.name), file, caption=caption)
+                for file in shared.files
+            ]
+        return self._recorded(context, call, changes, notes=[_shared_note(changes)])
+
+    async def record_output(
+        self, context: RunContext, workspace: str, call: ToolCall | None
+    ) -> RecordedArtifacts:
+        """Make artifacts of the new and changed files in the output folder.
+
+        `call` is the one after which they were found, None for the end of a run.
+        """
+        folder = self._output_folder(context.ids.session_id, workspace)
+        if not output_exists(folder):
+            return RecordedArtifacts()
+        async with context.files.lock:
+            scan = await asyncio.to_thread(scan_output, folder)
+            known = context.files
+            changed = [file for file in scan.files if known.seen.get(file.path) != file.identity]
+            if changed:
+                await self._load(context)
+                changed = [file for file in changed if not _is_recorded(context, file)]
+            changes, refused = await self._take(context, call, folder, changed[:MAX_NEW_FILES])
+        for path, reason in refused.items():
+            fields = {"run_id": context.ids.run_id, "file": path, "reason": reason}
+            logger.warning("file not shared", extra=fields)
+        omitted = max(0, len(changed) - MAX_NEW_FILES)
+        notes = [
+            _shared_note([change for change in changes if change.is_shared]),
+            _refused_note(context, {**scan.ignored, **refused}),
+            _omitted_note(context, scan, omitted),
+        ]
+        return self._recorded(context, call, changes, notes=notes, omitted=omitted)
+
+    async def _take(
+        self,
+        context: RunContext,
+        call: ToolCall | None,
+        folder: str,
+        files: Iterable[OutputFile],
+    ) -> tuple[list[_Change], dict[str, str]]:
+        """Store files of the output folder; return the changes and the reasons of failures."""
+        changes: list[_Change] = []
+        refused: dict[str, str] = {}
+        for file in files:
+            name = display_name(file.path)
+            try:
+                stored, identity = await self._store_output(context, folder, file)
+            except _NotStored as error:
+                refused[file.path] = str(error)
+                if error.for_now:
+                    break  # the others would fail as well
+                context.files.seen[file.path] = file.identity
+                continue
+            context.files.seen[file.path] = identity
+            changes.append(self._change(context, call, name, stored, source=identity))
+        return changes, refused
+
+    async def _store_output(
+        self, context: RunContext, folder: str, file: OutputFile
+    ) -> tuple[Attachment, str]:
+        """Store a file of the output folder; return it with the identity that it had before."""
+        try:
+            descriptor, identity = open_output(folder, file.path)
+        except OutputFileIgnored as error:
+            raise _NotStored(str(error)) from error
+        try:
+            name = display_name(file.path)
+            return await self._store(context.ids.session_id, name, descriptor), identity
+        finally:
+            os.close(descriptor)
+
+    async def _store(self, session_id: SessionId, name: str, descriptor: int) -> Attachment:
+        try:
+            content = await asyncio.to_thread(_read, descriptor)
+        except OSError as error:
+            raise _NotStored(error.strerror or "it cannot be read") from error
+        if len(content) > MAX_FILE_BYTES:
+            raise _NotStored(f"it is larger than {format_size(MAX_FILE_BYTES)}")
+        media_type = media_type_of(name, content[:_HEAD_BYTES])
+        try:
+            return await self._files.put(session_id, name, media_type, content)
+        except StoreError as error:
+            raise _NotStored(str(error), for_now=True) from error
+
+    async def _load(self, context: RunContext) -> None:
+        """Read the newest artifacts of the session, once for each attempt of a run."""
+        known = context.files
+        if known.are_read:
+            return
+        session_id = context.ids.session_id
+        rows = await self._database.read(partial(self._stores.artifacts.list_newest, session_id))
+        known.newest = {each.artifact.name: each.artifact for each in rows}
+        known.sources = {each.artifact.name: each.source for each in rows}
+        known.are_read = True
+
+    def _change(
+        self,
+        context: RunContext,
+        call: ToolCall | None,
+        name: str,
+        stored: Attachment,
+        *,
+        caption: str = "",
+        source: str = "",
+    ) -> _Change:
+        """Return what a stored file changes, and remember it as the newest of its name."""
+        known = context.files.newest.get(name)
+        if known is not None and known.sha256 == stored.sha256:
+            return _Change(known, source, is_new=False, is_shared=not source)
+        ids = context.ids
+        made = Artifact(
+            id=new_artifact_id(),
+            session_id=ids.session_id,
+            task_id=ids.task_id,
+            run_id=ids.run_id,
+            call_id="" if call is None else call.call_id,
+            maker="" if call is None else call.name,
+            name=name,
+            version=1 if known is None else known.version + 1,
+            type=artifact_type(name, stored.media_type),
+            media_type=stored.media_type,
+            sha256=stored.sha256,
+            size=stored.size,
+            uri=stored.uri,
+            created=rfc3339(self._clock.now()),
+            caption=caption,
+        )
+        context.files.newest[name] = made
+        return _Change(made, source)
+
+    def _recorded(
+        self,
+        context: RunContext,
+        call: ToolCall | None,
+        changes: Sequence[_Change],
+        *,
+        notes: Iterable[str],
+        omitted: int = 0,
+    ) -> RecordedArtifacts:
+        shown = [manifest_entry(change.artifact) for change in changes if change.is_shared]
+        events = tuple(
+            ArtifactManifest(
+                artifacts=tuple(shown[start : start + MAX_MANIFEST_ENTRIES]),
+                call_id="" if call is None else call.call_id,
+                source_tool="" if call is None else call.name,
+                omitted=omitted if start + MAX_MANIFEST_ENTRIES >= len(shown) else 0,
+            )
+            for start in range(0, len(shown), MAX_MANIFEST_ENTRIES)
+        )
+        also = partial(self._write, context, changes) if changes else None
+        return RecordedArtifacts(events, also, " ".join(note for note in notes if note))
+
+    def _write(self, context: RunContext, changes: Sequence[_Change]) -> Write[list[EventRecord]]:
+        artifacts, task = self._stores.artifacts, context.task
+        for artifact, source, is_new, is_shared in changes:
+            if is_new:
+                yield from artifacts.add(artifact, task, source)
+            elif is_shared:
+                yield from artifacts.share(artifact.id, context.ids.run_id)
+            else:
+                yield from artifacts.set_source(artifact.id, source)
+        return []
+
+
+def _read(descriptor: int) -> bytes:
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _shared_name(path: str) -> str:
+    """Return the name of a shared file; that of one in the output folder is as when found there."""
+    return display_name(path.removeprefix(f"{OUTPUT}/"))
+
+
+def _is_recorded(context: RunContext, file: OutputFile) -> bool:
+    """Return True if the newest artifact of the name was made of just this file; remember it."""
+    if context.files.sources.get(display_name(file.path)) != file.identity:
+        return False
+    context.files.seen[file.path] = file.identity
+    return True
+
+
+def _shared_note(changes: Sequence[_Change]) -> str:
+    described = [
+        f"{each.name} (v{each.version}, {format_size(each.size)})"
+        for each in (change.artifact for change in changes)
+    ]
+    return f"Shared: {_joined(described)}." if described else ""
+
+
+def _refused_note(context: RunContext, refused: dict[str, str]) -> str:
+    """Return the reasons for the files that were left out, each reason of a file only once."""
+    news = [
+        f"{display_name(path) or OUTPUT} ({reason})"
+        for path, reason in sorted(refused.items())
+        if f"{path}:{reason}" not in context.files.told
+    ]
+    context.files.told.update(f"{path}:{reason}" for path, reason in refused.items())
+    return f"Not shared: {_joined(news)}." if news else ""
+
+
+def _omitted_note(context: RunContext, scan: OutputScan, omitted: int) -> str:
+    if omitted:
+        return (
+            f"{omitted:,} more new files in {OUTPUT}/ are not shared yet: put them into an archive."
+        )
+    if not scan.is_complete and OUTPUT not in context.files.told:
+        context.files.told.add(OUTPUT)
+        return f"{OUTPUT}/ has more than {MAX_ENTRIES:,} files: not all were looked at."
+    return ""
+
+
+def _joined(items: Sequence[str]) -> str:
+    more = len(items) - MAX_NAMED_FILES
+    return ", ".join(items[:MAX_NAMED_FILES]) + (f" and {more:,} more" if more > 0 else "")
