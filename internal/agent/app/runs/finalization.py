@@ -1,7 +1,8 @@
 """Finalization: the statements that end a run, all in one transaction."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,7 +11,8 @@ from msgspec import UNSET
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.runs.session_title import one_line
-from internal.agent.domain.chats import OutgoingMessage, reply_key
+from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
 from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt, StoreError
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
@@ -27,7 +29,7 @@ from internal.agent.domain.questions import CLOCK, NOBODY, Answer
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Origin, Run, Task
-from internal.agent.domain.text import truncate_json
+from internal.agent.domain.text import format_size, truncate_json
 from internal.agent.domain.usage import Usage
 from internal.agent.store.chats import Steering
 from internal.agent.store.checkpoints import StoredCheckpoint, decode_checkpoint, readable_turn
@@ -62,7 +64,9 @@ class RunResult(msgspec.Struct, frozen=True):
 def finalize_run(
     stores: Stores, run: Run, task: Task, *, result: RunResult, ids: TaskIds
 ) -> Write[list[EventRecord]]:
-    """Store the end of a run.
+    """Store the end of a run, with its reply and the messages with its files to the chat.
+
+    A run that was stopped or whose plan was rejected sends no files.
 
     Steering that the run has not read becomes the next tasks of the session, except when somebody
     stopped the run. Returns the events of those tasks.
@@ -90,6 +94,10 @@ def finalize_run(
     yield from stores.inbox.mark_handled(run.id)
     if task.origin.chat_id and not result.silent:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
+        if end.status != "cancelled":  # a failed run may have made files that help
+            artifacts = yield from stores.artifacts.list_of_run(run.id)
+            for message in _file_messages(run, task, artifacts):
+                yield from stores.outbox.add(message, end.ended)
     return events
 
 
@@ -326,6 +334,45 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
         run_id=run.id,
         stop_reason=end.stop_reason,
         error=end.error,
+    )
+
+
+MAX_FILE_MESSAGES = 10
+"""Files of a run that are sent one by one; more are sent as one archive."""
+MAX_NAMED_FILES = 100
+"""Files of an archive that its message names."""
+
+
+def _file_messages(
+    run: Run, task: Task, artifacts: Sequence[Artifact]
+) -> Iterator[OutgoingMessage]:
+    """Yield the messages with the files of a run, which follow its reply."""
+    if len(artifacts) > MAX_FILE_MESSAGES:
+        yield _file_message(run, task, file_key(run.id), artifacts)
+        return
+    for artifact in artifacts:
+        yield _file_message(run, task, file_key(run.id, artifact.id), [artifact])
+
+
+def _file_message(run: Run, task: Task, key: str, artifacts: Sequence[Artifact]) -> OutgoingMessage:
+    """Return a message with files; its body says what they are.
+
+    A single file has its name without folders; those of an archive keep them.
+    """
+    files = [each.attachment for each in artifacts]
+    if len(files) == 1:
+        files = [msgspec.structs.replace(files[0], name=posixpath.basename(files[0].name))]
+    lines = [f"{file.name} ({format_size(file.size)})" for file in files]
+    lines += [artifacts[0].caption] if len(artifacts) == 1 and artifacts[0].caption else []
+    return OutgoingMessage(
+        key=key,
+        channel=task.origin.channel,
+        app=task.origin.app,
+        chat_id=task.origin.chat_id,
+        reply_to=task.origin.message_id,
+        body="\n".join(lines[:MAX_NAMED_FILES]),
+        run_id=run.id,
+        attachments=tuple(files),
     )
 
 

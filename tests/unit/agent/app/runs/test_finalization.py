@@ -8,10 +8,15 @@ from internal.agent.app.runs.active import claim_run
 from internal.agent.app.runs.creation import new_task_ids
 from internal.agent.app.runs.finalization import (
     INTERRUPTED,
+    LEFT_CHAT,
+    RECALLED,
+    finalize_run,
     find_unfinished_work,
     requeue_run,
     summarize,
 )
+from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
@@ -23,15 +28,15 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
     ToolStarted,
 )
-from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.messages import user_message
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
-from internal.agent.domain.tasks import StopRequest
+from internal.agent.domain.tasks import Attachment, Origin, StopRequest
 from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_records import T1, a_run, a_session, a_task, add_running_run
+from tests.support.store_records import T1, T2, a_run, a_session, a_task, add_running_run
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -173,3 +178,105 @@ async def test_a_run_is_requeued_once_unless_it_was_asked_to_stop(
     stored = await database.read(partial(stores.tasks.get, task.id))
     assert stored is not None
     assert stored.status == "cancelled"
+
+
+CHAT = Origin("lark", "lark:cli_a:ou_1", "cli_a", "oc_1", "om_1")
+
+
+async def end_with_files(
+    database: Database, stores: Stores, outcome: TurnOutcome, count: int, origin: Origin = CHAT
+) -> list[OutgoingMessage]:
+    """End a run that made some files, each in two versions; return all messages that it sends."""
+    task = a_task(origin=origin)
+    await database.write(lambda: stores.sessions.add(a_session()))
+    await database.write(lambda: stores.tasks.add(task, None))
+    run = await add_running_run(database, stores, a_run())
+    for number in range(2 * count):
+        made = Artifact(
+            id=ArtifactId(f"artifact-{number}"),
+            session_id=run.session_id,
+            task_id=task.id,
+            run_id=run.id,
+            call_id="call-1",
+            maker="shell",
+            name=f"charts/{number % count}.png",
+            version=1,
+            type="image",
+            media_type="image/png",
+            sha256=f"hash-{number}",
+            size=2048,
+            uri=f"attachment:hash-{number}",
+            created=T1,
+            caption="Sales",
+        )
+        await database.write(partial(stores.artifacts.add, made, task))
+    result = summarize(run, task, None, outcome, ended=T1)
+    work = partial(finalize_run, stores, run, task, result=result, ids=new_task_ids())
+    await database.write(work)
+    sent: list[OutgoingMessage] = []
+    while True:
+        due = partial(stores.outbox.list_due, "lark", "cli_a", now=T2, limit=10)
+        pending = await database.read(due)
+        if not pending:
+            return sent
+        assert len(pending) == 1  # one after the other: the files follow the reply
+        sent.append(pending[0].outgoing)
+        await database.write(partial(stores.outbox.mark_sent, pending[0].number, "om_2", T2))
+
+
+DONE = TurnOutcome("final_answer", "Here they are.")
+
+
+async def test_the_last_versions_of_files_follow_the_reply(
+    database: Database, stores: Stores
+) -> None:
+    reply, *files = await end_with_files(database, stores, DONE, 2)
+    assert (reply.key, reply.body, reply.attachments) == ("run-1:answer", "Here they are.", ())
+    assert [(each.key, each.body, each.reply_to) for each in files] == [
+        ("run-1:file:artifact-2", "0.png (2.0 KB)\nSales", "om_1"),
+        ("run-1:file:artifact-3", "1.png (2.0 KB)\nSales", "om_1"),
+    ]
+    assert [each.attachments for each in files] == [
+        (Attachment("0.png", "image/png", "attachment:hash-2", "hash-2", 2048),),
+        (Attachment("1.png", "image/png", "attachment:hash-3", "hash-3", 2048),),
+    ]
+    assert {(each.run_id, each.stop_reason, each.chat_id) for each in files} == {
+        ("run-1", None, "oc_1")
+    }
+
+
+@pytest.mark.parametrize(("count", "messages"), [(10, 10), (11, 1)])
+async def test_more_than_ten_files_are_one_message(
+    database: Database, stores: Stores, count: int, messages: int
+) -> None:
+    _, *files = await end_with_files(database, stores, DONE, count)
+    assert len(files) == messages
+    names = {file.name for each in files for file in each.attachments}
+    folder = "charts/" if messages == 1 else ""
+    assert names == {f"{folder}{number}.png" for number in range(count)}
+    assert {each.key for each in files} == (
+        {"run-1:files"}
+        if messages == 1
+        else {f"run-1:file:artifact-{number}" for number in range(count, 2 * count)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "keys"),
+    [
+        (TurnOutcome("timeout", "", "too slow"), ["run-1:answer", "run-1:file:artifact-1"]),
+        (TurnOutcome("error", "", "broke"), ["run-1:answer", "run-1:file:artifact-1"]),
+        (TurnOutcome("user_stop", "", "stopped"), ["run-1:answer"]),
+        (TurnOutcome("rejected", "", "no"), ["run-1:answer"]),
+        (TurnOutcome("user_stop", "", RECALLED), []),
+        (TurnOutcome("user_stop", "", LEFT_CHAT), []),
+    ],
+)
+async def test_a_failed_run_sends_its_files_and_a_stopped_one_does_not(
+    database: Database, stores: Stores, outcome: TurnOutcome, keys: list[str]
+) -> None:
+    assert [each.key for each in await end_with_files(database, stores, outcome, 1)] == keys
+
+
+async def test_a_run_without_a_chat_sends_nothing(database: Database, stores: Stores) -> None:
+    assert await end_with_files(database, stores, DONE, 1, Origin("web", "local")) == []
