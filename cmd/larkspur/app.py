@@ -22,6 +22,7 @@ from internal.agent.app.artifacts import ArtifactRecorder
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.request_images import RequestImages
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
@@ -342,7 +343,9 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(run_services, tools, attachments, book=book),
-        engine=ReactEngine(run_services, model, book, tools=executor),
+        engine=ReactEngine(
+            run_services, model, book, tools=executor, images=RequestImages(attachments)
+        ),
         resumer=RunResumer(run_services),
         completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,

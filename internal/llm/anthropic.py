@@ -6,7 +6,7 @@ API version 2026-10-21. Error types: https://platform.claude.com/docs/en/api/err
 import contextlib
 import logging
 import re
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
@@ -14,7 +14,6 @@ import msgspec
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.messages import (
     Image,
-    Message,
     Part,
     Text,
     Thinking,
@@ -24,7 +23,7 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
-from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent
+from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest, ModelResponse, ModelStreamEvent
 from internal.llm.errors import ProviderInfo, error_from_status, retry_after
 from internal.llm.lenient_json import encode_json
 from internal.llm.stream_reader import (
@@ -61,7 +60,7 @@ def encode_request(request: ModelRequest, *, thinking: bool = True) -> bytes:
         "model": request.model,
         "max_tokens": request.max_output_tokens,
         "stream": True,
-        "messages": _messages(request.messages, thinking=thinking),
+        "messages": _messages(request, thinking=thinking),
     }
     if request.system.strip():
         block = {"type": "text", "text": request.system, "cache_control": _BREAKPOINT}
@@ -84,11 +83,12 @@ def has_thinking(request: ModelRequest) -> bool:
     return any(isinstance(part, Thinking) for m in request.messages for part in m.parts)
 
 
-def _messages(messages: Iterable[Message], *, thinking: bool) -> list[dict[str, Any]]:
+def _messages(request: ModelRequest, *, thinking: bool) -> list[dict[str, Any]]:
     encoded: list[dict[str, Any]] = []
-    for message in messages:
+    for message in request.messages:
         parts = (part for part in message.parts if thinking or not isinstance(part, Thinking))
-        content = [block for part in parts if (block := _block(part)) is not None]
+        blocks = (_block(part, request.images) for part in parts)
+        content = [block for block in blocks if block is not None]
         encoded.append({"role": message.role, "content": content or [dict(_EMPTY)]})
     if encoded:
         last = encoded[-1]["content"][-1]
@@ -97,14 +97,13 @@ def _messages(messages: Iterable[Message], *, thinking: bool) -> list[dict[str, 
     return encoded
 
 
-def _block(part: Part) -> dict[str, Any] | None:
+def _block(part: Part, images: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the content block of a part, or None for a part that the API would reject."""
     match part:
         case Text(text):
             return {"type": "text", "text": text} if text.strip() else None
-        case Image(media_type, data):
-            source = {"type": "base64", "media_type": media_type, "data": data}
-            return {"type": "image", "source": source}
+        case Image():
+            return _image(part, images)
         case Thinking(redacted=redacted) if redacted:
             return {"type": "redacted_thinking", "data": redacted}
         case Thinking(text, signature):  # thinking of another provider has no signature
@@ -113,13 +112,24 @@ def _block(part: Part) -> dict[str, Any] | None:
         case ToolCall(call_id, name, arguments):
             call = {"type": "tool_use", "id": _own(call_id), "name": _own(name)}
             return {**call, "input": arguments}
-        case ToolResult(call_id, text, failed):
+        case ToolResult(call_id, text, failed, pictures):
             result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _own(call_id)}
-            if text.strip():
+            if pictures:
+                words = [{"type": "text", "text": text}] if text.strip() else []
+                result["content"] = [*words, *(_image(each, images) for each in pictures)]
+            elif text.strip():
                 result["content"] = text
             return {**result, "is_error": True} if failed else result
         case _ as never:
             assert_never(never)
+
+
+def _image(image: Image, images: Mapping[str, str]) -> dict[str, Any]:
+    data = images.get(image.sha256)
+    if data is None:
+        return {"type": "text", "text": MISSING_IMAGE}
+    source = {"type": "base64", "media_type": image.media_type, "data": data}
+    return {"type": "image", "source": source}
 
 
 def _own(name: str) -> str:

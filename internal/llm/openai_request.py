@@ -2,15 +2,24 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from internal.agent.domain.errors import ModelError, ModelRejected
-from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
-from internal.agent.ports.llm import ModelRequest
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    images_in,
+)
+from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
 from internal.llm.lenient_json import encode_json
 
 MAX_DIALECT_CHANGES = 4
@@ -72,7 +81,7 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
     """Return the JSON body of a streaming request."""
     body: _Json = {
         "model": request.model,
-        "messages": [*_system(request), *_messages(request.messages, dialect)],
+        "messages": [*_system(request), *_messages(request, dialect)],
         "stream": True,
         dialect.limit_field: request.max_output_tokens,
     }
@@ -101,12 +110,9 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
 
 def estimate_tokens(request: ModelRequest) -> int:
     """Estimate the input tokens: four bytes of UTF-8 per token, 1,000 tokens per image."""
-    images = sum(isinstance(part, Image) for m in request.messages for part in m.parts)
-    words = [
-        Message(m.role, tuple(part for part in m.parts if not isinstance(part, Image)))
-        for m in request.messages
-    ]
-    told = {"system": request.system, "messages": list(_messages(words, Dialect()))}
+    images = len(images_in(request.messages))
+    words = list(_messages(replace(request, images={}), Dialect()))
+    told = {"system": request.system, "messages": words}
     tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
     return len(encode_json({**told, "tools": tools})) // 4 + images * 1_000
 
@@ -116,12 +122,12 @@ def _system(request: ModelRequest) -> Iterator[_Json]:
         yield {"role": "system", "content": request.system}
 
 
-def _messages(messages: Sequence[Message], dialect: Dialect) -> Iterator[_Json]:
-    for message in messages:
+def _messages(request: ModelRequest, dialect: Dialect) -> Iterator[_Json]:
+    for message in request.messages:
         if message.role == "assistant":
             yield _assistant(message, dialect)
         else:
-            yield from _user(message)
+            yield from _user(message, request.images)
 
 
 def _assistant(message: Message, dialect: Dialect) -> _Json:
@@ -138,13 +144,16 @@ def _assistant(message: Message, dialect: Dialect) -> _Json:
     return encoded
 
 
-def _user(message: Message) -> Iterator[_Json]:
+def _user(message: Message, images: Mapping[str, str]) -> Iterator[_Json]:
+    """Yield the tool results, which are text in this API, and then a message with the images."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     for result in results:
         text = f"Error: {result.text}" if result.failed else result.text
         content = text if text.strip() else _EMPTY
         yield {"role": "tool", "tool_call_id": _own_id(result.call_id), "content": content}
-    blocks = [block for part in message.parts if (block := _block(part)) is not None]
+    shown = [_image(image, images) for result in results for image in result.images]
+    others = (_block(part, images) for part in message.parts)
+    blocks = [*shown, *(block for block in others if block is not None)]
     if all(block["type"] == "text" for block in blocks):  # every server accepts plain text
         text = "\n\n".join(block["text"] for block in blocks)
         if text or not results:
@@ -153,15 +162,22 @@ def _user(message: Message) -> Iterator[_Json]:
         yield {"role": "user", "content": blocks}
 
 
-def _block(part: object) -> _Json | None:
+def _block(part: Part, images: Mapping[str, str]) -> _Json | None:
     match part:
         case Text(text) if text.strip():
             return {"type": "text", "text": text}
-        case Image(media_type, data):
-            url = f"data:{media_type};base64,{data}"
-            return {"type": "image_url", "image_url": {"url": url}}
+        case Image():
+            return _image(part, images)
         case _:  # results are messages of their own
             return None
+
+
+def _image(image: Image, images: Mapping[str, str]) -> _Json:
+    data = images.get(image.sha256)
+    if data is None:
+        return {"type": "text", "text": MISSING_IMAGE}
+    url = f"data:{image.media_type};base64,{data}"
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _call(call: ToolCall) -> _Json:

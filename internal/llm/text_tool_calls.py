@@ -218,7 +218,8 @@ def _in_words(request: ModelRequest) -> ModelRequest:
     """Return the request with tools, calls and results written as text."""
     names = {call.call_id: call.name for m in request.messages for call in m.calls}
     told = (
-        Message(m.role, tuple(_told(part, names) for part in m.parts)) for m in request.messages
+        Message(m.role, tuple(told for part in m.parts for told in _told(part, names)))
+        for m in request.messages
     )
     system = "\n\n".join(filter(None, (request.system, _rules(request))))
     return replace(request, system=system, messages=tuple(told), tools=(), tool_choice="auto")
@@ -236,17 +237,18 @@ def _rules(request: ModelRequest) -> str:
     return "\n".join((_RULES, *(encode_json(tool).decode() for tool in tools)))
 
 
-def _told(part: Part, names: Mapping[str, str]) -> Part:
+def _told(part: Part, names: Mapping[str, str]) -> tuple[Part, ...]:
     match part:
         case ToolCall(_, name, arguments, malformed):
             call = encode_json({"name": name, "arguments": arguments}).decode()
-            return Text(f"\n<tool_call>\n{malformed or call}\n</tool_call>")
-        case ToolResult(call_id, text, failed):
+            return (Text(f"\n<tool_call>\n{malformed or call}\n</tool_call>"),)
+        case ToolResult(call_id, text, failed, images):
             how = ' failed="true"' if failed else ""
             name = names.get(call_id, "tool").replace('"', "")
             inner = text.replace(
                 "</tool_result", "<\\/tool_result"
             )  # the block's end is written here
-            return Text(f'<tool_result name="{name}"{how}>\n{inner}\n</tool_result>\n')
+            result = Text(f'<tool_result name="{name}"{how}>\n{inner}\n</tool_result>\n')
+            return (result, *images)
         case _:
-            return part
+            return (part,)

@@ -19,10 +19,16 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
-    """An image for the model. `data` is base64, `media_type` such as `image/png`."""
+    """A stored picture for the model, such as of type `image/png`; width and height in pixels.
+
+    Its bytes are read when a request to the provider is encoded; no message contains them.
+    """
 
     media_type: str
-    data: str
+    sha256: str
+    width: int
+    height: int
+    uri: str
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
@@ -54,6 +60,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
     call_id: str
     text: str
     failed: bool = False
+    images: tuple[Image, ...] = ()
 
 
 Part = Text | Image | Thinking | ToolCall | ToolResult
@@ -162,6 +169,18 @@ def _storable_arguments(call: ToolCall) -> tuple[dict[str, Any], str | None]:
         return replace_surrogates_in(call.arguments), None
     except ValueError as error:
         return {}, f"({error})"
+
+
+def images_in(messages: Iterable[Message]) -> list[Image]:
+    """Return the images of messages and of their tool results, in order."""
+    found: list[Image] = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Image):
+                found.append(part)
+            elif isinstance(part, ToolResult):
+                found += part.images
+    return found
 
 
 _PLAIN_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

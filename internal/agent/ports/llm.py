@@ -1,7 +1,7 @@
 """Model clients: requests, streamed replies, limits and prices."""
 
 import math
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,11 +16,17 @@ DEFAULT_MAX_OUTPUT_TOKENS = 8_192
 """The longest reply of a model whose limit is unknown."""
 MAX_REPLY_CHARACTERS = 2_000_000
 """Far more than 128,000 tokens. A longer reply is cut, as if the model had reached its limit."""
+MISSING_IMAGE = "(an image that is not available)"
+"""What a model reads in place of an image that `ModelRequest.images` does not hold."""
 ToolChoice = Literal["auto", "none"]
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """A request to a model. The roles of `messages` alternate and start with `user`."""
+    """A request to a model. The roles of `messages` alternate and start with `user`.
+
+    `images` holds the images of the messages in base64, by SHA-256; those that cannot be read are
+    missing.
+    """
 
     model: str
     system: str
@@ -31,6 +37,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     temperature: float | None = None
     patience_seconds: float = math.inf
     """How long the call may be repeated while the model is overloaded or cannot be reached."""
+    images: Mapping[str, str] = {}
 
 
 class TextDelta(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.messages import Image
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 
@@ -51,15 +52,17 @@ class SharedFiles(msgspec.Struct, frozen=True):
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a call: text for the model, files, and metadata for clients.
+    """The outcome of a call: text and images for the model, and metadata for clients.
 
-    `shared` are files for people; what became of them is added to the text.
+    `attachments` are files for clients. `shared` are files for people; what became of them is added
+    to the text.
     """
 
     text: str
     attachments: tuple[Attachment, ...] = ()
     metadata: dict[str, Any] = {}
     shared: SharedFiles | None = None
+    images: tuple[Image, ...] = ()
 
 
 class ToolSource(Protocol):

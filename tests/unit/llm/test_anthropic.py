@@ -1,7 +1,6 @@
 """The client for the Messages API with the real SDK, against a scripted server."""
 
 import asyncio
-import base64
 import logging
 import traceback
 from collections.abc import AsyncIterator
@@ -22,7 +21,6 @@ from internal.agent.domain.errors import (
     ModelUnreachable,
 )
 from internal.agent.domain.messages import (
-    Image,
     Message,
     Part,
     Text,
@@ -44,6 +42,7 @@ from internal.llm.anthropic import AnthropicModel
 from internal.llm.transport import ApiKey
 from tests.support.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
 from tests.support.anthropic_server import Reply as Scripted
+from tests.support.images import an_image, in_base64
 
 CANARY = "sk-ant-canary-0123456789"
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
@@ -116,7 +115,7 @@ async def test_every_kind_of_part_is_received_and_sent_back(
     assert reply.usage == Usage(11, 7, 5, 3)
     assert reply.request_id.startswith("req_")
     # the server checks signatures, ids, order and base64 of all that is given back
-    picture = Image("image/png", base64.b64encode(b"\x89PNG").decode())
+    picture = an_image(b"\x89PNG")
     answer: tuple[Part, ...] = (
         ToolResult(first.call_id, "seen"),
         ToolResult(second.call_id, "", failed=True),
@@ -124,7 +123,9 @@ async def test_every_kind_of_part_is_received_and_sent_back(
         Text("and now?"),
     )
     history = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
-    _, last = await collect(model, make_request(*history, tools=(LOOK,)))
+    _, last = await collect(
+        model, make_request(*history, tools=(LOOK,), images=in_base64([b"\x89PNG"]))
+    )
     assert (last.parts, last.stop) == ((Text("done"),), "end")
     sent = server.requests[-1]["messages"][2]["content"]
     assert [block["type"] for block in sent] == ["tool_result", "tool_result", "image", "text"]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.messages import (
-    Image,
     Message,
     Text,
     Thinking,
@@ -15,8 +14,9 @@ from internal.agent.domain.messages import (
     user_message,
 )
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelRequest
+from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
 from internal.llm.anthropic import encode_request, has_thinking
+from tests.support.images import an_image, in_base64
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 THOUGHT = Thinking("hm", signature="s")
@@ -63,12 +63,13 @@ def test_a_part_that_the_api_rejects_is_omitted() -> None:
 
 def test_every_kind_of_part_has_its_block() -> None:
     call = ToolCall("a:1", "do it", {"n": 1})
-    answer = (ToolResult("a:1", "", failed=True), Image("image/png", "eA=="), Text("now"))
+    answer = (ToolResult("a:1", "", failed=True), an_image(b"x"), Text("now"))
     body = encode(
         make(
             user_message("hi"),
             Message("assistant", (Thinking("", redacted="b3A="), call)),
             Message("user", answer),
+            images=in_base64([b"x"]),
         )
     )
     redacted, use = body["messages"][1]["content"]
@@ -77,6 +78,18 @@ def test_every_kind_of_part_has_its_block() -> None:
     result, image, _ = body["messages"][2]["content"]
     assert result == {"type": "tool_result", "tool_use_id": "a_1", "is_error": True}
     assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "eA=="}
+
+
+def test_a_result_contains_its_images_or_a_note() -> None:
+    picture, lost = an_image(b"x"), an_image(b"y")
+    answer = ToolResult("a", "a chart", images=(picture, lost))
+    call = Message("assistant", (ToolCall("a", "look", {}),))
+    messages = (user_message("hi"), call, Message("user", (answer,)))
+    (result,) = encode(make(*messages, images=in_base64([b"x"])))["messages"][2]["content"]
+    text, image, note = result["content"]
+    assert text == {"type": "text", "text": "a chart"}
+    assert image["source"]["data"] == "eA=="
+    assert note == {"type": "text", "text": MISSING_IMAGE}
 
 
 @pytest.mark.parametrize(

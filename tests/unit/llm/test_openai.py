@@ -1,7 +1,6 @@
 """The client for Chat Completions with the real SDK, against a scripted server."""
 
 import asyncio
-import base64
 import logging
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from internal.agent.domain.errors import (
     ModelUnreachable,
 )
 from internal.agent.domain.messages import (
-    Image,
     Message,
     Part,
     Text,
@@ -47,6 +45,7 @@ from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
 from internal.llm.openai_request import Dialect
 from internal.llm.transport import ApiKey
+from tests.support.images import an_image, in_base64
 from tests.support.openai_server import Manners, ScriptedOpenAI, answer_to, sse
 from tests.support.scripted_model import Call, Fault
 from tests.support.scripted_model import Reply as Scripted
@@ -120,7 +119,7 @@ async def test_every_kind_of_part_is_received_and_sent_back(
     assert (reply.stop, reply.usage, reply.model) == ("tools", Usage(16, 7), "acme-1")
     assert reply.request_id.startswith("req_")
     # the server checks ids, order and base64 of all that is given back, and takes nothing else
-    picture = Image("image/png", base64.b64encode(b"\x89PNG").decode())
+    picture = an_image(b"\x89PNG")
     answer: tuple[Part, ...] = (
         ToolResult(first.call_id, "seen"),
         ToolResult(second.call_id, "", failed=True),
@@ -128,7 +127,9 @@ async def test_every_kind_of_part_is_received_and_sent_back(
         Text("and now?"),
     )
     history = (user_message("hi"), Message("assistant", reply.parts), Message("user", answer))
-    _, last = await collect(model, make_request(*history, tools=(LOOK,)))
+    _, last = await collect(
+        model, make_request(*history, tools=(LOOK,), images=in_base64([b"\x89PNG"]))
+    )
     assert (last.parts, last.stop) == ((Text("done"),), "end")
     sent = server.requests[-1]["messages"]
     roles = ["system", "user", "assistant", "tool", "tool", "user"]
@@ -242,10 +243,11 @@ async def test_missing_usage_is_estimated_with_one_warning(
     server: ScriptedOpenAI, model: OpenAIModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.add(*[Scripted(text="word " * 400, quirks=["no_usage"])] * 2)
-    picture = Image("image/png", base64.b64encode(b"x" * 600_000).decode())
-    history = user_message("many words " * 400, [picture])
+    content = b"x" * 600_000
+    history = user_message("many words " * 400, [an_image(content)])
+    request = make_request(history, tools=(LOOK,), images=in_base64([content]))
     for _ in range(2):
-        _, reply = await collect(model, make_request(history, tools=(LOOK,)))
+        _, reply = await collect(model, request)
         assert reply.usage.output_tokens == 500
         assert 2_000 < reply.usage.input_tokens < 3_000  # a picture is no text of a megabyte
     assert sum("estimated" in record.message for record in caplog.records) == 1

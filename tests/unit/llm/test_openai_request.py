@@ -16,8 +16,9 @@ from internal.agent.domain.messages import (
     user_message,
 )
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.llm import ModelRequest
+from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
 from internal.llm.openai_request import Dialect, adapt_to_error, encode_request, estimate_tokens
+from tests.support.images import an_image, in_base64
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
 CALL = ToolCall("c1", "look", {"at": "鹭"})
@@ -56,11 +57,22 @@ def test_results_are_messages_of_their_own_before_the_text() -> None:
 
 
 def test_text_is_sent_as_plain_text_unless_there_is_an_image() -> None:
-    picture = Image("image/png", "eA==")
     (message,) = encode(user_message("hi"))["messages"]
     assert message["content"] == "hi"
-    (message,) = encode(user_message("hi", [picture]))["messages"]
-    assert {block["type"] for block in message["content"]} == {"text", "image_url"}
+    shown, lost = an_image(b"x"), an_image(b"y")
+    (message,) = encode(user_message("hi", [shown, lost]), images=in_base64([b"x"]))["messages"]
+    assert message["content"] == [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}},
+        {"type": "text", "text": MISSING_IMAGE},
+        {"type": "text", "text": "hi"},
+    ]
+
+
+def test_images_of_results_follow_the_results_as_a_user_message() -> None:
+    results = (ToolResult("c1", "a chart", images=(an_image(b"x"),)), ToolResult("c2", "seen"))
+    sent = encode(Message("user", results), images=in_base64([b"x"]))["messages"]
+    assert [message["role"] for message in sent] == ["tool", "tool", "user"]
+    assert [block["type"] for block in sent[-1]["content"]] == ["image_url"]
 
 
 def test_ids_that_the_api_rejects_stay_distinct() -> None:
@@ -97,10 +109,12 @@ def test_other_errors_change_nothing(error: ModelError) -> None:
 
 def test_the_estimate_counts_text_tools_and_images_but_not_image_bytes() -> None:
     def estimate(*images: Image, **fields: Any) -> int:
-        request = ModelRequest("m", "", (user_message("word " * 400, list(images)),), **fields)
+        data = dict.fromkeys((image.sha256 for image in images), "e" * 900_000)
+        message = user_message("word " * 400, list(images))
+        request = ModelRequest("m", "", (message,), images=data, **fields)
         return estimate_tokens(request)
 
     plain = estimate()
     assert 500 <= plain < 600
-    assert estimate(Image("image/png", "e" * 900_000)) == plain + 1_000
+    assert plain + 1_000 <= estimate(an_image()) < plain + 1_020  # and the note in its place
     assert estimate(tools=(LOOK,)) > plain

@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-import base64
 import json
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ from internal.agent.domain.errors import (
     ModelKeyRejected,
     ModelRejected,
 )
-from internal.agent.domain.messages import Image, Message, Text, ToolCall, ToolResult, user_message
+from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import (
     ModelRequest,
@@ -38,6 +37,7 @@ from internal.llm.model_factory import build_model
 from internal.llm.registry import PROVIDERS, Provider
 from tests import ROOT
 from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.images import an_image, in_base64
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, ScriptedServer
 from tests.support.scripted_model import Reply as Scripted
@@ -253,9 +253,9 @@ async def test_permanent_failures_are_raised_without_retry(stage: Stage, status:
 
 async def test_temperature_and_images_are_accepted_by_every_provider(stage: Stage) -> None:
     model = build_model(stage.settings)
-    picture = Image("image/png", base64.b64encode(b"png").decode())
-    message = user_message("hello", [picture])
-    request = replace(make_request(stage.settings, message), temperature=0.3)
+    message = user_message("hello", [an_image(b"png")])
+    images = in_base64([b"png"])
+    request = replace(make_request(stage.settings, message), temperature=0.3, images=images)
     *_, reply = [piece async for piece in model.stream(request)]
     assert isinstance(reply, ModelResponse)
     assert reply.parts

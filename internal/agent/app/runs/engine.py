@@ -13,6 +13,7 @@ import msgspec
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import Emit, ExtraWork
+from internal.agent.app.request_images import RequestImages
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
@@ -131,11 +132,18 @@ class ReactEngine:
     """Performs the model calls and tool calls that a Turn asks for."""
 
     def __init__(
-        self, services: RunServices, model: ModelClient, book: ModelBook, *, tools: ToolExecutor
+        self,
+        services: RunServices,
+        model: ModelClient,
+        book: ModelBook,
+        *,
+        tools: ToolExecutor,
+        images: RequestImages,
     ) -> None:
         self._model = model
         self._book = book
         self._tools = tools
+        self._images = images
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -315,7 +323,8 @@ class ReactEngine:
             stream.keep(text)
             cut = (Message("assistant", (Text(text),)), user_message(CONTINUE_PROMPT))
             try:
-                more = await stream.consume(self._model.stream(self._request(context, turn, *cut)))
+                request = await self._request(context, turn, *cut)
+                more = await stream.consume(self._model.stream(request))
             except ModelError as error:
                 fields = {"run_id": context.run.id, "error": str(error)}
                 logger.warning("cut reply not continued", extra=fields)
@@ -335,15 +344,17 @@ class ReactEngine:
         if omitted is not None:
             await context.stream.emit(omitted, turn=turn)
         try:
-            return await stream.consume(self._model.stream(self._request(context, turn)))
+            request = await self._request(context, turn)
+            return await stream.consume(self._model.stream(request))
         except ContextTooLong:
             omitted = turn.fit_context(budget, refused=True)
             if omitted is None:
                 raise
             await context.stream.emit(omitted, turn=turn)
-            return await stream.consume(self._model.stream(self._request(context, turn)))
+            request = await self._request(context, turn)
+            return await stream.consume(self._model.stream(request))
 
-    def _request(self, context: RunContext, turn: Turn, *more: Message) -> ModelRequest:
+    async def _request(self, context: RunContext, turn: Turn, *more: Message) -> ModelRequest:
         """Return the next request; `more` follows the messages of the Turn."""
         ask = turn.next()
         if not isinstance(ask, Ask):
@@ -355,6 +366,7 @@ class ReactEngine:
             model=turn.config.model,
             system=turn.config.system,
             messages=messages,
+            images=await self._images.load(messages),
             tools=turn.config.tools,
             tool_choice="none" if ask.final else "auto",
             max_output_tokens=min(limits.max_output_tokens, max(available, reserved)),

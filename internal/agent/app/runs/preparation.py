@@ -1,6 +1,5 @@
 """Preparation: the first Turn of a run, with its history, prompt, tools and rules."""
 
-import base64
 import hashlib
 from datetime import datetime
 from functools import partial
@@ -156,7 +155,7 @@ class RunPreparer:
         """Return an attachment as an image or as text, which the model can read."""
         content = await self._attachments.get(attachment.sha256)
         if attachment.media_type in IMAGE_TYPES and len(content) <= MAX_IMAGE_BYTES:
-            return Image(attachment.media_type, base64.b64encode(content).decode())
+            return Image(attachment.media_type, attachment.sha256, 0, 0, attachment.uri)
         name = truncate(attachment.name, 200).replace('"', "'")
         try:
             text = truncate(content.decode(), MAX_FILE_CHARACTERS)

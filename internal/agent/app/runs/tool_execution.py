@@ -198,7 +198,8 @@ class ToolExecutor:
             )
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
             text = "\n\n".join(filter(None, (text, mask_secrets(made.note))))
-            events = turn.add_tool_result(ToolResult(call.call_id, text, bool(error)))
+            result = ToolResult(call.call_id, text, bool(error), outcome.images)
+            events = turn.add_tool_result(result)
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,

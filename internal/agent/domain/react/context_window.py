@@ -1,8 +1,8 @@
 """Context window: estimate the size of a request and leave out what does not fit.
 
 Sizes are estimates in tokens, rounded up: an ASCII character is a third of a token, any other two
-thirds to one and a third depending on its bytes, an image as much as the largest that providers
-count.
+thirds to one and a third depending on its bytes, an image as much as its pixels, at most as the
+largest that providers count.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,10 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 
-IMAGE_TOKENS = 1600
+MAX_IMAGE_TOKENS = 1600
+PIXELS_PER_TOKEN = 750
+"""Anthropic counts an image as width times height in pixels, divided by 750."""
+
 OVERHEAD_TOKENS = 8
 IMAGE_NOTE = "(an image, left out)"
 MIN_RESERVED_OUTPUT = 8_192
@@ -81,6 +84,12 @@ def text_tokens(text: str) -> int:
         return len(text) // 3 + 1
     wide = (len(text.encode("utf-8", "replace")) - len(text)) // 2 + 1
     return max(len(text) - wide, 0) // 3 + wide + 1
+
+
+def image_tokens(image: Image) -> int:
+    """Return the estimated tokens of an image; of one without a known size those of the largest."""
+    pixels = image.width * image.height
+    return min(pixels // PIXELS_PER_TOKEN + 1, MAX_IMAGE_TOKENS) if pixels else MAX_IMAGE_TOKENS
 
 
 def message_tokens(message: Message) -> int:
@@ -147,9 +156,12 @@ def is_exchange(message: Message) -> bool:
 
 
 def shorten_results(message: Message, max_chars: int) -> Message:
-    """Return the message with at most `max_chars` characters of every tool result."""
+    """Return the message with at most `max_chars` characters of every tool result.
+
+    Images of the results are left out; a note takes their place.
+    """
     parts = (
-        ToolResult(part.call_id, _shortened(part.text, max_chars), part.failed)
+        ToolResult(part.call_id, _shortened_result(part, max_chars), part.failed)
         if isinstance(part, ToolResult)
         else part
         for part in message.parts
@@ -170,12 +182,14 @@ def shorten_text(message: Message, max_chars: int) -> Message:
 
 def _part_tokens(part: Part) -> int:
     match part:
-        case Text(text) | ToolResult(text=text):
+        case Text(text):
             return text_tokens(text)
+        case ToolResult(text=text, images=images):
+            return text_tokens(text) + sum(map(image_tokens, images))
         case Thinking(text, signature, redacted):
             return text_tokens(text) + text_tokens(signature) + text_tokens(redacted)
         case Image():
-            return IMAGE_TOKENS
+            return image_tokens(part)
         case ToolCall(_, name, arguments):
             return text_tokens(name) + text_tokens(msgspec.json.encode(arguments).decode())
 
@@ -212,6 +226,11 @@ def _fitted(at: int, message: Message, window: ContextWindow) -> Message:
 
 def _is_user_text(message: Message) -> bool:
     return message.role == "user" and not is_exchange(message)
+
+
+def _shortened_result(result: ToolResult, max_chars: int) -> str:
+    text = f"{IMAGE_NOTE}\n{result.text}".strip() if result.images else result.text
+    return _shortened(text, max_chars)
 
 
 def _shortened(text: str, max_chars: int) -> str:

@@ -180,7 +180,8 @@ class Turn(msgspec.Struct, kw_only=True):
             not in {call.call_id for call in self.calls} - self.pending_approvals.keys()
         ):
             return []
-        cleaned = ToolResult(result.call_id, replace_surrogates(result.text), result.failed)
+        text = replace_surrogates(result.text)
+        cleaned = ToolResult(result.call_id, text, result.failed, result.images)
         self.results.setdefault(result.call_id, cleaned)
         return self._settle()
 

@@ -21,8 +21,9 @@ from internal.agent.domain.messages import (
     user_message,
     without_call_ids,
 )
+from tests.support.images import an_image
 
-PICTURE = Image("image/png", "aGVyb24=")
+PICTURE = an_image()
 
 
 def test_a_message_has_text_and_calls() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.agent.domain.messages import Image, Message, Text, ToolResult, user_message
+from internal.agent.domain.messages import Message, Text, ToolResult, user_message
 from internal.agent.domain.react.context_window import (
     IMAGE_NOTE,
     MIN_TEXT_CHARS,
@@ -19,6 +19,7 @@ from internal.agent.domain.react.context_window import (
 )
 from internal.agent.domain.react.history import History
 from internal.agent.store.history import PAGE_SIZE
+from tests.support.images import an_image
 from tests.support.session_history import RunShape, StoredSession, run_messages
 from tests.support.strict_provider import check_messages
 
@@ -129,7 +130,7 @@ def test_the_last_text_of_a_run_without_an_answer_is_kept(session: StoredSession
 
 
 def test_images_of_earlier_runs_are_left_out_first(session: StoredSession) -> None:
-    picture = Image("image/png", "aGVyb24=")
+    picture = an_image(width=3000, height=2500)
     answer = Message("assistant", (Text("A heron."),))
     session.add_run(0, [Message("user", (picture, Text("What is it?"))), answer])
     session.add_run(1, [Message("user", (picture,)), answer])

@@ -9,7 +9,6 @@ from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import QuestionId, RunId, SessionId
 from internal.agent.domain.messages import (
-    Image,
     Message,
     Text,
     Thinking,
@@ -26,6 +25,7 @@ from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Database, Row
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
+from tests.support.images import an_image
 from tests.support.store_records import (
     CLEANED,
     HOSTILE,
@@ -120,7 +120,7 @@ async def test_titles(database: Database, stores: Stores) -> None:
 
 async def test_stored_messages_are_returned_unchanged(database: Database, stores: Stores) -> None:
     await database.write(lambda: stores.sessions.add(a_session()))
-    asked = Message("user", (Image("image/png", "aGk="), Text("半角 \0")))
+    asked = Message("user", (an_image(), Text("半角 \0")))
     calls = Message(
         "assistant", (Thinking("hm", "sig"), ToolCall("c1", "shell", {"a": [1, None]}, "{"))
     )

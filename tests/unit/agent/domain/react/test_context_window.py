@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from internal.agent.domain.messages import (
-    Image,
     Message,
     Part,
     Text,
@@ -19,7 +18,7 @@ from internal.agent.domain.messages import (
 )
 from internal.agent.domain.react.context_window import (
     IMAGE_NOTE,
-    IMAGE_TOKENS,
+    MAX_IMAGE_TOKENS,
     MIN_TEXT_CHARS,
     OVERHEAD_TOKENS,
     TRIM_TARGET,
@@ -35,6 +34,7 @@ from internal.agent.domain.react.context_window import (
     tools_tokens,
     window_tokens,
 )
+from tests.support.images import an_image
 from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import TOOLS, read
 
@@ -99,7 +99,10 @@ def test_more_text_never_has_fewer_tokens(text: str, more: str) -> None:
     [
         (Text("a" * 30), 11),
         (ToolResult("a", "a" * 30), 11),
-        (Image("image/png", "x" * 9000), IMAGE_TOKENS),
+        (an_image(width=300, height=250), 101),
+        (an_image(width=3000, height=2500), MAX_IMAGE_TOKENS),
+        (an_image(width=0, height=0), MAX_IMAGE_TOKENS),
+        (ToolResult("a", "a" * 30, images=(an_image(width=300, height=250),)), 112),
         (Thinking("a" * 30, "b" * 30, "c" * 30), 33),
         (ToolCall("a", "read", {"path": "a" * 19}), 2 + 11),
     ],
@@ -210,8 +213,14 @@ def test_shortening_never_makes_a_text_longer() -> None:
     assert shorten_text(message, MIN_TEXT_CHARS) == message
 
 
+def test_images_of_a_result_are_shortened_to_a_note() -> None:
+    result = ToolResult("a", "a chart", images=(an_image(),))
+    shortened = shorten_results(Message("user", (result,)), MIN_TEXT_CHARS)
+    assert shortened.parts == (ToolResult("a", f"{IMAGE_NOTE}\na chart"),)
+
+
 def test_an_image_is_shortened_to_a_note() -> None:
-    picture = Image("image/png", "aGVyb24=")
+    picture = an_image()
     shown = shorten_text(Message("user", (picture, Text("What is it?"))), 100)
     assert shown == user_message(f"{IMAGE_NOTE}\nWhat is it?")
     assert shorten_text(Message("user", (picture,)), 100) == user_message(IMAGE_NOTE)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import question_id
 from internal.agent.domain.messages import (
-    Image,
     Message,
     Part,
     Text,
@@ -30,6 +29,7 @@ from internal.agent.domain.usage import RunLimits, Usage
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, decode_checkpoint
 from tests.support import turn_driver
 from tests.support.anthropic_server import signature_of
+from tests.support.images import an_image
 from tests.support.strict_provider import check_messages, check_request_encoding
 
 IDEMPOTENT = {"read_file", "plan", "update_plan", "clarify", "request_user"}
@@ -94,7 +94,7 @@ calling: st.SearchStrategy[list[Part]] = st.builds(
 )
 wordy: st.SearchStrategy[list[Part]] = st.lists(words, max_size=2)
 replies = st.sampled_from([calling] * 14 + [wordy]).flatmap(lambda kind: kind)
-pictures = Image("image/png", "aGVyb24=")
+pictures = an_image()
 histories: st.SearchStrategy[list[Message]] = st.sampled_from(
     [
         [],

@@ -2,7 +2,8 @@
 
 import pytest
 
-from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolResult, user_message
+from internal.agent.domain.messages import Message, Text, Thinking, ToolResult, user_message
+from tests.support.images import an_image
 from tests.support.strict_provider import ProviderRejection, check_messages
 from tests.support.turn_driver import read
 
@@ -13,7 +14,7 @@ RESULTS = Message("user", GIVEN)
 
 
 def test_valid_conversations_are_accepted() -> None:
-    picture = Image("image/png", "aGVyb24=")
+    picture = an_image()
     check_messages(
         [Message("user", (picture, Text("Hi"))), CALL, Message("user", (*GIVEN, Text("And?")))]
     )
@@ -44,7 +45,7 @@ def test_valid_conversations_are_accepted() -> None:
         ([Message("user", (Thinking("x"),))], "has thinking"),
         ([CALL], "role"),
         ([Message("user", CALL.parts)], "has calls"),
-        ([HI, Message("assistant", (Image("image/png", "x"),)), HI], "has a picture"),
+        ([HI, Message("assistant", (an_image(),)), HI], "has a picture"),
     ],
 )
 def test_invalid_conversations_are_rejected_with_a_reason(
