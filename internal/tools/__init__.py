@@ -1,7 +1,7 @@
 """The built-in tools.
 
-Importing the package imports no tool: `search_fallback` and `html_to_markdown` also run as programs
-in child processes. Reading order:
+Importing the package imports no tool: `search_fallback` also runs as a program
+in a child process. Reading order:
 
 - `tool`: the `@tool` decorator, argument checks and limits of output
 - `registry`: the list of tools, and `ToolBox`, which runs them
@@ -12,5 +12,5 @@ in child processes. Reading order:
 - `search`, `search_fallback`: search_files, with ripgrep or without
 - `share_file`: share_file
 - `shell`: shell
-- `web_fetch`, `http_client`, `http_urls`, `html_to_markdown`: web_fetch
+- `web_fetch`, `http_client`, `http_urls`: web_fetch
 """

@@ -117,7 +117,7 @@ async def _markdown(context: ToolContext, response: HttpResponse) -> str:
     def take(chunk: bytes) -> None:
         output.extend(chunk[: _MAX_MARKDOWN_BYTES - len(output)])
 
-    program = (sys.executable, "-I", "-W", "ignore", "-m", "internal.tools.html_to_markdown")
+    program = (sys.executable, "-I", "-W", "ignore", "-m", "internal.documents.html_to_markdown")
     finished = await context.sandbox.run(
         SandboxCommand(
             (*program, response.charset or ""),

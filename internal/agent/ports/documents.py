@@ -7,9 +7,6 @@ import msgspec
 FileForm = Literal["text", "picture", "document"]
 """How a file is shown to a model: its characters, as a picture, or its extracted text."""
 
-MAX_HEAD_BYTES = 8_192
-"""How much of the beginning of a file decides its form."""
-
 MAX_DOCUMENT_CHARACTERS = 30_000
 """How many characters of a document are returned at a time."""
 
@@ -52,8 +49,12 @@ class DocumentReader(Protocol):
     is not used by the caller meanwhile. Cancelling a call leaves no process behind.
     """
 
-    def form(self, head: bytes, name: str, /) -> FileForm:
-        """Return the form of a file, by its first `MAX_HEAD_BYTES` bytes, then by its name."""
+    def form(self, descriptor: int, name: str, /) -> FileForm:
+        """Return the form of a file, by its first bytes, then by its name. Starts no process.
+
+        Raises:
+            OSError: it cannot be read.
+        """
         ...
 
     async def read(

@@ -1,20 +1,41 @@
-"""Program that converts HTML on standard input to Markdown on standard output.
+"""HTML to Markdown: a function, and a program from standard input to standard output.
 
-It runs as a child process: a hostile page can keep a parser busy for minutes, and only a process
-can be stopped.
+web_fetch runs it as a child process: a hostile page can keep a parser busy for minutes, and only a
+process can be stopped.
 """
 
+import os
 import resource
 import sys
+from typing import BinaryIO
 
 import bs4
 import markdownify
 
+from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.extraction import ExtractedDocument, clean
+from internal.documents.plain_text import find_encoding
+
 MEMORY_BYTES = 1 << 30
+MAX_FILE_BYTES = 5_000_000
 _DROPPED_ELEMENTS = (
     *("canvas", "head", "iframe", "noscript", "object", "script", "style", "svg", "template"),
     "title",  # already the heading
 )
+
+
+def read_html(file: BinaryIO) -> ExtractedDocument:
+    """Return the visible text of an HTML file as Markdown.
+
+    Raises:
+        DocumentUnreadable: it is too large.
+    """
+    if file.seek(0, os.SEEK_END) > MAX_FILE_BYTES:
+        raise DocumentUnreadable("The HTML file is larger than 5 MB: read its source.")
+    encoding = find_encoding(file)
+    file.seek(0)
+    text = clean(convert(file.read(), encoding))
+    return ExtractedDocument(1, iter([text]), "[The page has no text.]")
 
 
 def to_markdown(html: bytes, charset: str | None) -> str:
@@ -41,14 +62,18 @@ def to_plain_text(html: bytes, charset: str | None) -> str:
     return "\n".join(text.strip() for text in soup.find_all(string=True) if text.strip())
 
 
+def convert(html: bytes, charset: str | None) -> str:
+    """Return the visible text as Markdown, or alone if the document is nested too deeply."""
+    try:
+        return to_markdown(html, charset)
+    except RecursionError:
+        return to_plain_text(html, charset)
+
+
 def main() -> None:
     """Convert standard input; the first argument is its encoding, "" if unknown."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    html, charset = sys.stdin.buffer.read(), sys.argv[1] or None
-    try:
-        text = to_markdown(html, charset)
-    except RecursionError:
-        text = to_plain_text(html, charset)
+    text = convert(sys.stdin.buffer.read(), sys.argv[1] or None)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from internal.tools.html_to_markdown import to_markdown, to_plain_text
+from internal.documents.html_to_markdown import to_markdown, to_plain_text
 
 
 def test_invisible_elements_are_dropped() -> None:
@@ -19,7 +19,7 @@ def test_the_converter_runs_as_a_program_at_any_nesting_depth(
     environ: dict[str, str], depth: int
 ) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "internal.tools.html_to_markdown", "utf-8"],
+        [sys.executable, "-m", "internal.documents.html_to_markdown", "utf-8"],
         input=b"<div>" * depth + "<b>ü</b>".encode(),
         env=environ,
         capture_output=True,

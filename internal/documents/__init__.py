@@ -1,0 +1,15 @@
+"""Text of documents, and pictures in a form that model providers accept.
+
+Every file is read in a child process of its own, because parsers of hostile files can crash, loop
+or be taken over. Importing the package imports no parser. Reading order:
+
+- `reader`: `ChildDocumentReader`, which starts the child and checks its answer
+- `kinds`: the kind of a file, by its content first
+- `child`: the program of the child
+- `confinement`: limits of the child: memory, time, files, network
+- `extraction`: the text of a document as pieces, and the part that was asked for
+- `pdf`, `docx`, `pptx`, `xlsx`, `epub`, `html_to_markdown`, `plain_text`: one kind each
+- `archives`: ZIP and tar, which are listed
+- `package`: ZIP files that hold a document, and their XML
+- `pictures`: size and scaling
+"""

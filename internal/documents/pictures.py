@@ -1,0 +1,120 @@
+"""Pictures: their size, and a form that model providers accept."""
+
+import io
+from typing import BinaryIO, NamedTuple
+
+from PIL import Image, ImageOps, MpoImagePlugin, TiffImagePlugin, WebPImagePlugin
+
+from internal.agent.domain.errors import DocumentUnreadable
+
+MAX_BYTES = 3_750_000
+"""The limit of Anthropic is 5 MB in base64, which is a third longer than the bytes."""
+MAX_SIDE = 2_000
+"""Pixels of the longer side that are sent unchanged: the limit of requests with many pictures."""
+SCALED_SIDE = 1_568
+"""What larger pictures are scaled to: providers scale them to this themselves."""
+MAX_PIXELS = 50_000_000
+MAX_JPEG_PIXELS = 200_000_000
+"""More for JPEG, which is decoded at a fraction of its size."""
+
+# Pillow imports the readers of formats when it needs them, and the child can import nothing then.
+Image.preinit()  # PNG, JPEG, GIF, BMP
+_IMPORTED = (MpoImagePlugin, TiffImagePlugin, WebPImagePlugin)
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")  # MPO begins as JPEG
+_UNCHANGED = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
+}
+_UNCHANGED_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
+_ORIENTATION_TAG = 0x0112
+_JPEG_QUALITY = 85
+_PILLOW_ERRORS = (OSError, SyntaxError, ValueError, TypeError, EOFError)
+
+
+class ReadPicture(NamedTuple):
+    """A picture as it is to be sent; `content` is None if that is the file itself."""
+
+    media_type: str
+    width: int
+    height: int
+    content: bytes | None
+
+
+def prepare_picture(file: BinaryIO) -> ReadPicture:
+    """Check a picture by decoding it, and convert or scale it if providers would not accept it.
+
+    Raises:
+        DocumentUnreadable: it is damaged, too large or of an unknown kind.
+    """
+    Image.MAX_IMAGE_PIXELS = None  # checked below
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    try:
+        with Image.open(file, formats=_FORMATS) as image:
+            _check_pixels(image)
+            return _prepared(image, size)
+    except DocumentUnreadable:
+        raise
+    except _PILLOW_ERRORS as error:
+        raise DocumentUnreadable("The picture is damaged: it cannot be decoded.") from error
+
+
+def _check_pixels(image: Image.Image) -> None:
+    pixels = image.width * image.height
+    limit = MAX_JPEG_PIXELS if image.format in {"JPEG", "MPO"} else MAX_PIXELS
+    if pixels > limit:
+        raise DocumentUnreadable(
+            f"The picture has {image.width:,} by {image.height:,} pixels: too many to decode."
+        )
+
+
+def _prepared(image: Image.Image, size: int) -> ReadPicture:
+    kind, width, height = image.format or "", image.width, image.height
+    upright = image.getexif().get(_ORIENTATION_TAG, 1) == 1
+    animated = kind != "MPO" and getattr(image, "n_frames", 1) > 1
+    if (
+        kind in _UNCHANGED
+        and upright
+        and not animated
+        and size <= MAX_BYTES
+        and max(width, height) <= MAX_SIDE
+        and image.mode in _UNCHANGED_MODES
+    ):
+        image.load()
+        return ReadPicture(_UNCHANGED[kind], width, height, None)
+    return _converted(image, is_photograph=kind in {"JPEG", "MPO"})
+
+
+def _converted(image: Image.Image, *, is_photograph: bool) -> ReadPicture:
+    if max(image.width, image.height) > MAX_SIDE:
+        image.draft(None, (SCALED_SIDE, SCALED_SIDE))  # JPEG only: decoded at a fraction
+    image.load()
+    if image.mode not in {"L", "RGB", "RGBA"}:
+        has_alpha = image.has_transparency_data
+        image = image.convert("RGBA" if has_alpha else "RGB")
+    if max(image.width, image.height) > MAX_SIDE:
+        image.thumbnail((SCALED_SIDE, SCALED_SIDE), reducing_gap=2.0)
+    ImageOps.exif_transpose(image, in_place=True)
+    content = b"" if is_photograph else _encoded(image, "PNG")
+    if content and len(content) <= MAX_BYTES:
+        return ReadPicture("image/png", image.width, image.height, content)
+    content = _encoded(_on_white(image), "JPEG")
+    return ReadPicture("image/jpeg", image.width, image.height, content)
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if image.mode != "RGBA":
+        return image.convert("RGB")
+    white = Image.new("RGB", image.size, "white")
+    white.paste(image, mask=image.getchannel("A"))
+    return white
+
+
+def _encoded(image: Image.Image, kind: str) -> bytes:
+    output = io.BytesIO()
+    image.info = {}  # no metadata, such as where a photograph was taken
+    image.save(output, kind, quality=_JPEG_QUALITY)
+    return output.getvalue()

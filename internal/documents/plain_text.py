@@ -1,0 +1,69 @@
+"""Text files in their encodings."""
+
+import codecs
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from internal.documents.extraction import ExtractedDocument
+
+_CHUNK_BYTES = 1 << 20
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def read_text(file: BinaryIO) -> ExtractedDocument:
+    """Return the text of a file in UTF-8, UTF-16 or UTF-32 with a mark, or GB18030."""
+    return ExtractedDocument(1, _decoded(file, find_encoding(file)))
+
+
+def find_encoding(file: BinaryIO) -> str:
+    """Return the encoding of a file: by its mark, else the first that the whole file is valid in.
+
+    UTF-8 if it is valid in none.
+    """
+    file.seek(0)
+    head = file.read(4)
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding
+    for encoding in ("utf-8", "gb18030"):
+        if _is_valid(file, encoding):
+            return encoding
+    return "utf-8"
+
+
+def _is_valid(file: BinaryIO, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for chunk in _chunks(file):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _decoded(file: BinaryIO, encoding: str) -> Iterator[str]:
+    r"""Yield the text with `\n` line ends; invalid bytes become U+FFFD."""
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    held = ""  # "\r" at the end of a chunk may be the half of "\r\n"
+    for chunk in _chunks(file):
+        text = held + decoder.decode(chunk)
+        held = "\r" if text.endswith("\r") else ""
+        yield text.removesuffix("\r").replace("\r\n", "\n")
+    yield held + decoder.decode(b"", final=True)
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the file as it was when reading began, also while it grows."""
+    left = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+        left -= len(chunk)
+        yield chunk

@@ -1,0 +1,135 @@
+"""Excel: the rows of each sheet as CSV."""
+
+import csv
+import datetime as dt
+import io
+import warnings
+from collections.abc import Iterator
+from functools import cached_property, partial
+from itertools import zip_longest
+from typing import Any, BinaryIO
+
+import openpyxl
+from defusedxml.common import DefusedXmlException
+
+from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.extraction import ExtractedDocument, clean
+from internal.documents.package import (
+    PackageReader,
+    local_attribute,
+    open_package,
+    relationship_id,
+)
+
+_PROBE_BYTES = 1 << 20
+_FORMULAS = (b"<f>", b"<f ")
+
+
+def read_xlsx(file: BinaryIO) -> ExtractedDocument:
+    """Return the values of a workbook; a formula without a stored value is shown itself.
+
+    Raises:
+        DocumentUnreadable: it is encrypted or damaged.
+    """
+    workbook = _Workbook(file)
+    sheets = workbook.values.worksheets
+    return ExtractedDocument(len(sheets), workbook.rows(), "[The workbook is empty.]")
+
+
+class _Workbook:
+    """A workbook, loaded once with the stored values and, if needed, once with the formulas."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._package = PackageReader(open_package(file, "Excel"), "Excel")
+        self._load = partial(openpyxl.load_workbook, file, read_only=True, keep_links=False)
+        main = self._package.main_part()
+        targets = self._package.relationships(main)
+        self._parts = {
+            local_attribute(each, "name"): targets.get(relationship_id(each), ("", ""))[1]
+            for each in self._package.tree(main).iterfind("{*}sheets/{*}sheet")
+        }
+        self.values = self._open(data_only=True)
+
+    @cached_property
+    def _formulas(self) -> Any:
+        return self._open(data_only=False)
+
+    def _open(self, *, data_only: bool) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self._load(data_only=data_only)
+        except ValueError as error:  # DefusedXmlException is one, and openpyxl wraps it in one
+            if isinstance(error.__cause__ or error, DefusedXmlException):
+                raise _entities() from error
+            raise DocumentUnreadable("The Excel file is damaged: it cannot be opened.") from error
+
+    def rows(self) -> Iterator[str]:
+        """Yield the heading and the rows of each sheet."""
+        for number, sheet in enumerate(self.values.worksheets):
+            hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
+            yield f'## Sheet "{clean(sheet.title)}"{hidden}\n\n'
+            has_formulas = self._has_formulas(self._parts.get(sheet.title, ""))
+            formulas = self._formulas.worksheets[number] if has_formulas else None
+            try:
+                yield from _rows(sheet, formulas)
+            except DefusedXmlException as error:
+                raise _entities() from error
+            yield "\n"
+
+    def _has_formulas(self, part: str) -> bool:
+        if not self._package.has(part):
+            return False
+        before = b""
+        with self._package.open(part) as entry:
+            while chunk := entry.read(_PROBE_BYTES):
+                if any(mark in before + chunk for mark in _FORMULAS):
+                    return True
+                before = chunk[-4:]
+        return False
+
+
+def _entities() -> DocumentUnreadable:
+    return DocumentUnreadable("The Excel file contains XML entities, which are not read.")
+
+
+def _rows(sheet: Any, formulas: Any) -> Iterator[str]:
+    """Yield the rows that have a value."""
+    line = io.StringIO()
+    write = csv.writer(line, lineterminator="\n").writerow
+    values = _cells_by_row(sheet)
+    others = _cells_by_row(formulas) if formulas else iter(())
+    for row, formula_row in zip_longest(values, others, fillvalue=()):
+        shown = [
+            _shown(formula if value is None else value)
+            for value, formula in zip_longest(row, formula_row)
+        ]
+        while shown and not shown[-1]:
+            shown.pop()
+        if shown:
+            write(shown)
+            yield line.getvalue()
+            line.seek(0)
+            line.truncate()
+
+
+def _cells_by_row(sheet: Any) -> Iterator[tuple[Any, ...]]:
+    sheet.reset_dimensions()  # what a file declares may be the whole grid
+    rows: Iterator[tuple[Any, ...]] = sheet.iter_rows(values_only=True)
+    return rows
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float() if value.is_integer():
+            return f"{value:.0f}"
+        case dt.datetime():
+            return value.isoformat(" ", "seconds").removesuffix(" 00:00:00")
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case _:
+            return clean(str(getattr(value, "text", value)))  # the text of an array formula

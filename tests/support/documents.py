@@ -1,0 +1,270 @@
+"""Documents made by hand: PDF, Word, PowerPoint, Excel, EPUB and archives."""
+
+import gzip
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+
+import openpyxl
+from PIL import Image
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+SLIDES = "http://schemas.openxmlformats.org/presentationml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_RELATIONSHIPS = "http://schemas.openxmlformats.org/package/2006/relationships"
+_CONTAINER = "urn:oasis:names:tc:opendocument:xmlns:container"
+
+_CHINESE_FONT = """\
+<</Type/Font/Subtype/Type0/BaseFont/STSong-Light/Encoding/UniGB-UCS2-H/DescendantFonts[4 0 R]>>
+<</Type/Font/Subtype/CIDFontType0/BaseFont/STSong-Light/FontDescriptor 5 0 R/CIDSystemInfo 6 0 R>>
+<</Type/FontDescriptor/FontName/STSong-Light/Flags 6/FontBBox[0 -200 1000 900]/ItalicAngle 0>>
+<</Registry(Adobe)/Ordering(GB1)/Supplement 2>>"""
+
+
+def pdf(*pages: str, trailer: str = "") -> bytes:
+    """Return a PDF with a line of text on each page; the text may be Chinese."""
+    count = len(pages)
+    kids = " ".join(f"{7 + 2 * number} 0 R" for number in range(count))
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Pages/Count {count}/Kids[{kids}]>>",
+        *_CHINESE_FONT.splitlines(),
+    ]
+    for number, text in enumerate(pages):
+        stream = ""
+        if text:
+            shown = text.encode("utf-16-be").hex()
+            stream = f"BT /F1 12 Tf 20 100 Td <{shown}> Tj ET"
+        objects.append(
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 2000 200]"
+            f"/Resources<</Font<</F1 3 0 R>>>>/Contents {8 + 2 * number} 0 R>>"
+        )
+        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    return pdf_of(objects, trailer)
+
+
+def pdf_of(objects: Sequence[str], trailer: str = "") -> bytes:
+    """Return a PDF of numbered objects, the first of which is its catalog."""
+    output = bytearray(b"%PDF-1.7\n")
+    places = []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(output))
+        output += f"{number} 0 obj\n{body}\nendobj\n".encode("latin-1")
+    table = len(output)
+    output += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
+    output += b"".join(f"{place:010} 00000 n \n".encode() for place in places)
+    output += f"trailer<</Root 1 0 R/Size {len(objects) + 1}{trailer}>>\n".encode()
+    output += f"startxref\n{table}\n%%EOF\n".encode()
+    return bytes(output)
+
+
+def encrypted_pdf() -> bytes:
+    """Return a PDF that asks for a password: no password fits its check values."""
+    word = "31" * 32
+    identity = "<00112233445566778899aabbccddeeff>"
+    return pdf(
+        "secret",
+        trailer=f"/ID[{identity}{identity}]/Encrypt<</Filter/Standard/V 1/R 2/P -4"
+        f"/O<{word}>/U<{word}>>>",
+    )
+
+
+def archive(entries: Mapping[str, bytes | str], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a ZIP archive."""
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w", method) as packed:
+        for name, content in entries.items():
+            packed.writestr(zipfile.ZipInfo(name), content, method)  # of the same time always
+    return output.getvalue()
+
+
+def bomb(megabytes: int, name: str = "a") -> bytes:
+    """Return a ZIP archive whose one entry is a thousand times larger than its file."""
+    output = io.BytesIO()
+    with (
+        zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as packed,
+        packed.open(name, "w", force_zip64=True) as entry,
+    ):
+        for _ in range(megabytes):
+            entry.write(b"x" * (1 << 20))
+    return output.getvalue()
+
+
+def tar_bomb() -> bytes:
+    """Return a compressed tar archive whose one entry has 100 GB; its file has 10 MB."""
+    header = tarfile.TarInfo("zeros")
+    header.size = 100 << 30
+    member = gzip.compress(bytes(10 << 20), mtime=0)
+    return gzip.compress(header.tobuf(), mtime=0) + member * 1_000
+
+
+def slow_pdf(pages: int) -> bytes:
+    """Return a PDF whose pages share one long content."""
+    lines = "BT /F1 9 Tf 9 9 Td (slow) Tj ET\n" * 2_000
+    kids = " ".join(f"{number} 0 R" for number in range(5, 5 + pages))
+    page = "<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 3 0 R>>>>/Contents 4 0 R>>"
+    return pdf_of(
+        [
+            "<</Type/Catalog/Pages 2 0 R>>",
+            f"<</Type/Pages/Count {pages}/MediaBox[0 0 99 99]/Kids[{kids}]>>",
+            "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            f"<</Length {len(lines)}>>stream\n{lines}\nendstream",
+            *[page] * pages,
+        ]
+    )
+
+
+def encrypted_archive(entries: Mapping[str, bytes | str]) -> bytes:
+    """Return a ZIP archive whose entries are marked as encrypted."""
+    content = bytearray(archive(entries, zipfile.ZIP_STORED))
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = content.find(signature)
+        while at >= 0:
+            content[at + place] |= 1
+            at = content.find(signature, at + 4)
+    return bytes(content)
+
+
+def office(parts: Mapping[str, bytes | str], main: str) -> bytes:
+    """Return an Office file with the parts and the relationship to its main part."""
+    return archive(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "_rels/.rels": relationships({"m": ("officeDocument", main)}),
+            **parts,
+        }
+    )
+
+
+def relationships(targets: Mapping[str, tuple[str, str]]) -> str:
+    """Return the relationships of a part: id → (kind, target)."""
+    items = "".join(
+        f'<Relationship Id="{each}" Type="{OFFICE}/{kind}" Target="{target}"/>'
+        for each, (kind, target) in targets.items()
+    )
+    return f'<Relationships xmlns="{_RELATIONSHIPS}">{items}</Relationships>'
+
+
+def docx(body: str, *, prolog: str = "") -> bytes:
+    """Return a Word document with a body of WordprocessingML."""
+    styles = (
+        f'<w:styles xmlns:w="{WORD}"><w:style w:styleId="a3"><w:name w:val="heading 2"/></w:style>'
+        "</w:styles>"
+    )
+    notes = (
+        f'<w:footnotes xmlns:w="{WORD}"><w:footnote w:id="2">{word_paragraph("a note")}'
+        "</w:footnote></w:footnotes>"
+    )
+    document = f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>'
+    parts = {
+        "word/document.xml": prolog + document,
+        "word/styles.xml": styles,
+        "word/footnotes.xml": notes,
+        "word/_rels/document.xml.rels": relationships(
+            {"s": ("styles", "styles.xml"), "f": ("footnotes", "footnotes.xml")}
+        ),
+    }
+    return office(parts, "word/document.xml")
+
+
+def word_paragraph(text: str, properties: str = "") -> str:
+    """Return a paragraph of Word."""
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def pptx(*slides: str, notes: str = "", prolog: str = "") -> bytes:
+    """Return a presentation; the slides are stored in reverse order of their file names."""
+    count = len(slides)
+    names = [f"slides/slide{count - number}.xml" for number in range(count)]
+    ids = "".join(f'<p:sldId id="{256 + n}" r:id="r{n}"/>' for n in range(count))
+    parts: dict[str, str] = {
+        "ppt/presentation.xml": f'<p:presentation xmlns:p="{SLIDES}" xmlns:r="{OFFICE}">'
+        f"<p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
+        "ppt/_rels/presentation.xml.rels": relationships(
+            {f"r{n}": ("slide", name) for n, name in enumerate(names)}
+        ),
+    }
+    for name, content in zip(names, slides, strict=True):
+        parts[f"ppt/{name}"] = prolog + _slide(content)
+    if notes:
+        folder, file = names[0].split("/")
+        parts[f"ppt/{folder}/_rels/{file}.rels"] = relationships(
+            {"n": ("notesSlide", "../notes/note1.xml")}
+        )
+        parts["ppt/notes/note1.xml"] = _slide(slide_text(notes))
+    return office(parts, "ppt/presentation.xml")
+
+
+def slide_text(*paragraphs: str) -> str:
+    """Return a shape with paragraphs."""
+    lines = "".join(f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>" for text in paragraphs)
+    return f"<p:sp><p:txBody>{lines}</p:txBody></p:sp>"
+
+
+def _slide(content: str) -> str:
+    return (
+        f'<p:sld xmlns:p="{SLIDES}" xmlns:a="{DRAWING}"><p:cSld><p:spTree>{content}</p:spTree>'
+        "</p:cSld></p:sld>"
+    )
+
+
+def xlsx(sheets: Mapping[str, Iterable[Sequence[object]]]) -> bytes:
+    """Return a workbook."""
+    workbook = openpyxl.Workbook(write_only=True)
+    for name, rows in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    output = io.BytesIO()
+    workbook.save(output)
+    return output.getvalue()
+
+
+def replace_entry(package: bytes, name: str, content: bytes) -> bytes:
+    """Return a ZIP archive with the content of one entry replaced."""
+    with zipfile.ZipFile(io.BytesIO(package)) as packed:
+        entries: dict[str, bytes | str] = {each: packed.read(each) for each in packed.namelist()}
+    return archive({**entries, name: content})
+
+
+def epub(*chapters: str, extra: Mapping[str, str] | None = None) -> bytes:
+    """Return a book of XHTML chapters."""
+    numbers = range(1, len(chapters) + 1)
+    items = "".join(f'<item id="c{n}" href="text/chapter%20{n}.xhtml"/>' for n in numbers)
+    spine = "".join(f'<itemref idref="c{n}"/>' for n in numbers)
+    return archive(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": f'<container xmlns="{_CONTAINER}"><rootfiles>'
+            '<rootfile full-path="OEBPS/content.opf"/></rootfiles></container>',
+            "OEBPS/content.opf": '<package xmlns="http://www.idpf.org/2007/opf">'
+            f"<manifest>{items}</manifest><spine>{spine}</spine></package>",
+            **{f"OEBPS/text/chapter {n}.xhtml": text for n, text in enumerate(chapters, 1)},
+            **(extra or {}),
+        }
+    )
+
+
+def ole_file(*streams: str) -> bytes:
+    """Return the header and directory of an OLE file, such as .doc, with streams of these names."""
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
+    entries = (name.encode("utf-16-le").ljust(128, b"\0") for name in ("Root Entry", *streams))
+    return header + b"".join(entries)
+
+
+def entry(package: bytes, name: str) -> bytes:
+    """Return one entry of a ZIP archive."""
+    with zipfile.ZipFile(io.BytesIO(package)) as packed:
+        return packed.read(name)
+
+
+def picture(
+    form: str, size: tuple[int, int] = (8, 8), *, mode: str = "RGB", exif: bytes = b""
+) -> bytes:
+    """Return a picture of one colour, such as `picture("PNG")`."""
+    colour = (200, 30, 30) if mode == "RGB" else 0
+    output = io.BytesIO()
+    Image.new(mode, size, colour).save(output, form, **({"exif": exif} if exif else {}))
+    return output.getvalue()

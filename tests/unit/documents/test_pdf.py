@@ -1,0 +1,40 @@
+"""Text of PDF pages."""
+
+import io
+
+import pytest
+
+from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.pdf import read_pdf
+from tests.support import documents
+
+
+def test_each_page_with_text_is_a_piece_also_in_chinese() -> None:
+    document = read_pdf(io.BytesIO(documents.pdf("Quarterly report", "", "销售额 上升")))
+    assert document.parts == 3
+    assert list(document.pieces) == [
+        "## Page 1\n\nQuarterly report\n\n",
+        "",
+        "## Page 3\n\n销售额 上升\n\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (documents.encrypted_pdf(), "The PDF is encrypted"),
+        (documents.pdf("x")[:120], "The PDF is damaged"),
+        (documents.pdf(), "The PDF is damaged"),
+        (b"%PDF-1.7\n" + bytes(range(256)) * 40, "The PDF is damaged"),
+    ],
+)
+def test_what_cannot_be_opened_is_explained(content: bytes, sentence: str) -> None:
+    with pytest.raises(DocumentUnreadable, match=sentence):
+        read_pdf(io.BytesIO(content))
+
+
+def test_a_damaged_page_is_named_and_the_others_are_read() -> None:
+    content = documents.pdf("one", "two").replace(
+        b"9 0 obj\n<</Type/Page/", b"9 0 obj\n<</Type/Gone/"
+    )
+    assert next(read_pdf(io.BytesIO(content)).pieces) == "## Page 1\n\none\n\n"

@@ -1,0 +1,283 @@
+"""Files read in a real child process, and what becomes of hostile ones."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import DocumentUnreadable
+from internal.agent.ports.documents import DocumentText
+from internal.documents.reader import ChildDocumentReader
+from tests.support import documents
+from tests.support.documents import slide_text, word_paragraph
+
+Open = Callable[[bytes], int]
+CHAPTER = "<h1>第一章</h1><p>Once</p>"
+WORKBOOK = documents.xlsx({"S": [["x"]]})
+ENTITY = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    descriptors: list[int] = []
+
+    def write(content: bytes) -> int:
+        path = tmp_path / f"{len(descriptors)}"
+        path.write_bytes(content)
+        descriptors.append(os.open(path, os.O_RDONLY))
+        return descriptors[-1]
+
+    yield write
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def children() -> set[int]:
+    """Return the children of this process, with those that were not reaped."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+
+
+def is_confined(pid: int | str) -> bool:
+    return "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text()
+
+
+def inspect(pid: int) -> tuple[bytes, set[str]]:
+    """Return environment and command line of a process, and the numbers of its open files."""
+    folder = Path(f"/proc/{pid}")
+    shown = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
+    return shown, {each.name for each in (folder / "fd").iterdir()}
+
+
+async def confined_child(before: set[int]) -> int:
+    """Wait until a child reads its file, and return its process id."""
+    while True:
+        for pid in children() - before:
+            if is_confined(pid):
+                return pid
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "parts", "text"),
+    [
+        (
+            "a.pdf",
+            documents.pdf("One", "二页"),
+            "pdf",
+            2,
+            "## Page 1\n\nOne\n\n## Page 2\n\n二页\n\n",
+        ),
+        ("a.docx", documents.docx(word_paragraph("一")), "docx", 1, "一\n\n[^2]: a note\n"),
+        ("a.pptx", documents.pptx(slide_text("一")), "pptx", 1, "## Slide 1\n\n一\n\n"),
+        ("a.xlsx", documents.xlsx({"S": [["一", 2]]}), "xlsx", 1, '## Sheet "S"\n\n一,2\n\n'),
+        ("a.epub", documents.epub(CHAPTER), "epub", 1, "## Chapter 1\n\n# 第一章\n\nOnce\n\n"),
+        ("a.html", CHAPTER.encode("gb18030"), "html", 1, "# 第一章\n\nOnce"),
+        ("a.zip", documents.archive({"b\u202e": ""}), "zip", 1, None),
+        ("a.csv", "名,数\n".encode("gb18030"), "csv", 1, "名,数\n"),
+        ("a.txt", "你好".encode("utf-16"), "text", 1, "你好"),
+        ("a.svg", b"<svg><script>x</script></svg>", "text", 1, "<svg><script>x</script></svg>"),
+        ("a.html", b"<script>alert(1)</script><p onclick='x'>Hi", "html", 1, "Hi"),
+        ("../a\u202e.txt", documents.pdf("One"), "pdf", 1, "## Page 1\n\nOne\n\n"),
+        ("empty.pdf", b"", "text", 1, ""),
+    ],
+)
+async def test_every_kind_is_read(
+    opened: Open, name: str, content: bytes, kind: str, parts: int, text: str | None
+) -> None:
+    document = await ChildDocumentReader().read(opened(content), name)
+    if text is None:
+        text = "ZIP archive: 1 entries, 2 bytes, unpacked 0 bytes\n\nb\\u202e  0 bytes\n"
+    assert document == DocumentText(text, kind, parts, None, len(text))
+
+
+async def test_reading_goes_on_exactly_where_it_ended(opened: Open) -> None:
+    descriptor = opened(documents.xlsx({"S": [[n, f"行 {n}"] for n in range(500)]}))
+    reader, got, offset = ChildDocumentReader(), "", 0
+    while True:
+        part = await reader.read(descriptor, "a.xlsx", offset=offset, max_characters=1_501)
+        assert part.total == len((await reader.read(descriptor, "a.xlsx")).text)
+        got += part.text
+        if part.next_offset is None:
+            break
+        offset = part.next_offset
+    assert got == (await reader.read(descriptor, "a.xlsx")).text
+    with pytest.raises(DocumentUnreadable, match="there is no character"):
+        await reader.read(descriptor, "a.xlsx", offset=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.pdf", documents.encrypted_pdf(), "The PDF is encrypted"),
+        ("a.docx", documents.ole_file("EncryptedPackage"), "The Office file is encrypted"),
+        ("a.doc", documents.ole_file("WordDocument"), "save it as .docx"),
+        ("a.xls", documents.ole_file("Workbook"), "save it as .xlsx"),
+        ("a.rtf", b"{\\rtf1 x}", "save it as .docx"),
+        ("a.xlsb", documents.archive({"[Content_Types].xml": "", "xl/workbook.bin": ""}), "xlsx"),
+        ("a.pdf", documents.pdf("x")[:200], "The PDF is damaged"),
+        ("a.docx", documents.docx(word_paragraph("x"))[:400], "damaged"),
+        ("a.docx", documents.docx("<w:p>"), "damaged"),
+        ("a.docx", documents.docx(word_paragraph("x"), prolog=ENTITY), "entities"),
+        ("a.pptx", documents.pptx(slide_text("x"), prolog=ENTITY), "entities"),
+        ("a.xlsx", documents.replace_entry(WORKBOOK, "xl/workbook.xml", b"<a"), "damaged"),
+        ("a.docx", documents.docx("<w:x>" * 9_000 + "</w:x>" * 9_000), "nested too deeply|damaged"),
+        ("a.epub", documents.epub(), "damaged"),
+        ("a.zip", documents.archive({"a": "b"})[:40], "ZIP archive is damaged"),
+        ("a.gz", b"\x1f\x8b\x08" + bytes(90), "compressed or damaged"),
+        ("a.bin", bytes(64), "binary file"),
+        ("a.txt", documents.picture("PNG"), "It is a picture"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_explained_in_a_sentence(
+    opened: Open, name: str, content: bytes, sentence: str
+) -> None:
+    with pytest.raises(DocumentUnreadable, match=sentence):
+        await ChildDocumentReader().read(opened(content), name)
+
+
+async def test_bombs_end_within_the_limits(opened: Open) -> None:
+    small = ChildDocumentReader(memory_bytes=200 << 20)
+    start = f'<w:document xmlns:w="{documents.WORD}"><w:body><w:p><w:r><w:t>'.encode()
+    end = b"</w:t></w:r></w:p></w:body></w:document>"
+    word = documents.docx("")
+    bomb = documents.replace_entry(word, "word/document.xml", start + b"x" * (100 << 20) + end)
+    with pytest.raises(DocumentUnreadable, match="too much memory"):
+        await small.read(opened(bomb), "a.docx")
+    reader = ChildDocumentReader(timeout_seconds=3)
+    with pytest.raises(DocumentUnreadable, match="takes longer than 3 seconds"):
+        await reader.read(opened(documents.tar_bomb()), "a.tar.gz")
+    reader = ChildDocumentReader()
+    nested = documents.archive({f"{n}.zip": documents.bomb(1) for n in range(50)})
+    assert (await reader.read(opened(nested), "42.zip")).parts == 50
+    many = documents.archive({f"{n}": "" for n in range(50_000)}, 0)
+    listed = await reader.read(opened(many), "many.zip")
+    assert (listed.parts, len(listed.text), listed.next_offset) == (50_000, 30_000, 30_000)
+
+
+async def test_a_pdf_with_very_many_pages_is_read_from_its_first_page_on(opened: Open) -> None:
+    document = await ChildDocumentReader().read(opened(documents.pdf(*["page"] * 50_000)), "a.pdf")
+    assert document.parts == 50_000
+    assert document.text.startswith("## Page 1\n\npage\n\n## Page 2")
+    assert document.next_offset == 30_000
+
+
+async def test_entries_that_overlap_are_listed_or_refused(opened: Open) -> None:
+    content = bytearray(documents.archive({"a": "x" * 99, "b": "y" * 99}))
+    second = content.rfind(b"PK\x01\x02")
+    content[second + 42 : second + 46] = bytes(4)  # "b" begins where "a" does
+    document = await ChildDocumentReader().read(opened(bytes(content)), "a.zip")
+    assert document.parts == 2
+
+
+async def test_a_child_that_is_killed_or_crashes_is_a_sentence(opened: Open) -> None:
+    for number in (signal.SIGSEGV, signal.SIGKILL):
+        before = children()
+        descriptor = opened(documents.tar_bomb())
+        reading = asyncio.create_task(ChildDocumentReader().read(descriptor, "a.tar"))
+        os.kill(await confined_child(before), number)
+        with pytest.raises(DocumentUnreadable, match="damaged, or needs too much memory"):
+            await reading
+        assert children() == before
+
+
+async def test_cancelling_leaves_no_process_and_frees_the_place(opened: Open) -> None:
+    reader, before = ChildDocumentReader(concurrency=1), children()
+    reading = asyncio.create_task(reader.read(opened(documents.tar_bomb()), "a.tar"))
+    waiting = asyncio.create_task(reader.read(opened(b"x"), "a.txt"))
+    await confined_child(before)
+    assert not waiting.done()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert (await waiting).text == "x"
+    assert children() == before
+
+
+async def test_a_file_that_changes_meanwhile_is_refused(opened: Open, tmp_path: Path) -> None:
+    before, descriptor = children(), opened(documents.slow_pdf(300))
+    reading = asyncio.create_task(ChildDocumentReader().read(descriptor, "a.pdf"))
+    await confined_child(before)
+    with (tmp_path / "0").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(DocumentUnreadable, match="changed while it was read"):
+        await reading
+
+
+async def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    try:
+        for descriptor in (reader, os.open(tmp_path, os.O_RDONLY)):
+            with pytest.raises(DocumentUnreadable, match="not a regular file"):
+                await ChildDocumentReader().read(descriptor, "a.txt")
+    finally:
+        os.close(reader)
+        os.close(writer)
+        os.close(descriptor)
+
+
+async def test_the_child_gets_no_secret_and_no_other_descriptor(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
+    before = children()
+    reading = asyncio.create_task(ChildDocumentReader().read(opened(documents.tar_bomb()), "a.tar"))
+    pid = await confined_child(before)
+    try:
+        environment, descriptors = inspect(pid)
+        assert b"canary" not in environment
+        assert descriptors == {"0", "1", "2"}
+    finally:
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+
+def test_killing_the_parent_ends_the_child(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(documents.tar_bomb())
+    program = """\
+import asyncio, os, sys
+from internal.documents.reader import ChildDocumentReader
+asyncio.run(ChildDocumentReader().read(os.open(sys.argv[1], os.O_RDONLY), "a.tar"))
+"""
+    with subprocess.Popen([sys.executable, "-c", program, str(path)]) as parent:
+        listing = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        while not (pids := listing.read_text().split()):
+            pass
+        status = Path(f"/proc/{pids[0]}/status")
+        while not is_confined(pids[0]):
+            pass
+        parent.kill()
+        parent.wait()
+        while status.exists() and "Z (zombie)" not in status.read_text():
+            pass
+
+
+async def test_pictures_are_measured_scaled_or_refused(opened: Open) -> None:
+    reader = ChildDocumentReader()
+    small = await reader.read_picture(opened(documents.picture("PNG", (20, 10))))
+    assert (small.media_type, small.width, small.height) == ("image/png", 20, 10)
+    assert small.content is None
+    for form in ("JPEG", "TIFF", "WEBP"):
+        large = await reader.read_picture(opened(documents.picture(form, (4_000, 1_000))))
+        assert (large.width, large.height) == (1_568, 392)
+        assert large.content
+    for content in (b"text", documents.picture("PNG", (600, 600))[:99]):
+        with pytest.raises(DocumentUnreadable, match=r"not a picture|damaged"):
+            await reader.read_picture(opened(content))
+    bomb = documents.picture("PNG", (30_000, 30_000), mode="1")
+    with pytest.raises(DocumentUnreadable, match="too many to decode"):
+        await reader.read_picture(opened(bomb))
+
+
+async def test_the_form_of_a_file_is_known_without_a_child(opened: Open) -> None:
+    reader = ChildDocumentReader()
+    assert reader.form(opened(documents.pdf("x")), "a.txt") == "document"
+    assert reader.form(opened(documents.picture("GIF")), "a.txt") == "picture"
+    assert reader.form(opened(b"a,b"), "a.csv") == "text"
