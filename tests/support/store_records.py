@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import Event, LifecycleUpdated
-from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Origin, Run, RunSpec, Session, Task
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -42,6 +43,16 @@ def a_run(run_id: str = "run-1", session_id: str = "session-1", **fields: Any) -
         "lane": session_id, "status": "queued", "fence": 0, "last_seq": 0, **fields,
     }  # fmt: skip
     return Run(RunId(run_id), **values)
+
+
+def an_artifact(number: int = 1, **fields: Any) -> Artifact:
+    values: dict[str, Any] = {
+        "session_id": SessionId("session-1"), "task_id": TaskId("task-1"),
+        "run_id": RunId("run-1"), "call_id": "call-1", "maker": "shell", "name": "chart.png",
+        "version": 1, "type": "image", "media_type": "image/png", "sha256": f"hash-{number}",
+        "size": 2048, "uri": f"attachment:hash-{number}", "created": T0, **fields,
+    }  # fmt: skip
+    return Artifact(ArtifactId(f"artifact-{number}"), **values)
 
 
 def append(stores: Stores, run: Run, first_seq: int, *events: Event) -> Write[list[EventRecord]]:

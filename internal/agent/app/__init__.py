@@ -6,6 +6,8 @@
 - `queries`: what a principal may read.
 - `access`: roles of people, the pairing codes that grant them, and permission rules.
 - `session_files`: attachments, and what is removed with a session.
+- `artifacts`: files that runs make for people; `output_folder`: the folder where they are found;
+  `archive`: all of them as a ZIP archive.
 - `chats`: chats and the delivery of their messages; `run_displays`: the displays of runs in them.
 - `runs`: the life of a run.
 - `events`: the event stream.

@@ -36,10 +36,11 @@ from internal.agent.app.task_commands import (
     submit_task,
 )
 from internal.agent.domain.answers import AnswerInput
+from internal.agent.domain.artifacts import Artifact, display_caption
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.ids import QuestionId, SessionId, TaskId, new_session_id
+from internal.agent.domain.ids import ArtifactId, QuestionId, SessionId, TaskId, new_session_id
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
@@ -361,6 +362,28 @@ class Gateway:
         rename = partial(self._stores.sessions.rename, session_id, title, self._now())
         await self._database.write(rename)
         return await self.queries.session(session_id, principal)
+
+    async def change_artifact(
+        self,
+        artifact_id: ArtifactId,
+        principal: Principal,
+        *,
+        favourite: bool | None = None,
+        caption: str | None = None,
+    ) -> Artifact:
+        """Change whether an artifact is a favourite, and its caption; None leaves it as it is.
+
+        Raises:
+            NotFound: the artifact does not exist or belongs to another person.
+        """
+        artifact = await self.queries.artifact(artifact_id, principal)
+        changed = msgspec.structs.replace(
+            artifact,
+            favourite=artifact.favourite if favourite is None else favourite,
+            caption=artifact.caption if caption is None else display_caption(caption),
+        )
+        await self._database.write(partial(self._stores.artifacts.change, changed))
+        return await self.queries.artifact(artifact_id, principal)
 
     async def delete_session(self, session_id: SessionId, principal: Principal) -> None:
         """Delete a session, its data and the files that only it used; an audit entry remains.

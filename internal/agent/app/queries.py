@@ -9,10 +9,11 @@ import msgspec
 from internal.agent.app.events.subscription import Cursor, check_cursor
 from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
+from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.chats import DeadLetter
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.events.envelope import EventRecord
-from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
+from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.principals import AuditEntry, Principal, RoleAssignment
@@ -204,6 +205,54 @@ class Queries:
 
         return await self._database.read(work)
 
+    async def artifact(self, artifact_id: ArtifactId, principal: Principal) -> Artifact:
+        """Return an artifact.
+
+        Raises:
+            NotFound: the artifact does not exist or belongs to another person.
+        """
+        return await self._database.read(partial(self._get_artifact, artifact_id, principal))
+
+    async def artifacts(
+        self,
+        principal: Principal,
+        wanted: ArtifactFilter,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[Artifact]:
+        """Return artifacts, newest first, starting after the artifact id `before`.
+
+        Raises:
+            NotFound: the artifact `before` does not exist or belongs to another person.
+        """
+        who = _owner_filter(principal)
+
+        def work() -> Read[list[Artifact]]:
+            if before is not None:
+                cursor = self._get_artifact(ArtifactId(before), principal)
+                yield from _as_cursor(before, cursor)
+            artifacts = self._stores.artifacts
+            return (yield from artifacts.list_page(wanted, who, before=before, limit=limit))
+
+        return await self._database.read(work)
+
+    async def session_artifacts(
+        self, session_id: SessionId, principal: Principal
+    ) -> tuple[Session, list[Artifact]]:
+        """Return a session and the newest version of each of its artifacts, oldest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+        """
+
+        def work() -> Read[tuple[Session, list[Artifact]]]:
+            session = yield from self._get_session(session_id, principal)
+            newest = yield from self._stores.artifacts.list_newest(session_id)
+            return session, [each.artifact for each in newest]
+
+        return await self._database.read(work)
+
     async def usage(
         self,
         principal: Principal,
@@ -329,6 +378,12 @@ class Queries:
         if task is None or not _may_read(principal, task.origin.principal):
             _missing("task", task_id)
         return task
+
+    def _get_artifact(self, artifact_id: ArtifactId, principal: Principal) -> Read[Artifact]:
+        found = yield from self._stores.artifacts.get(artifact_id)
+        if found is None or not _may_read(principal, found.principal):
+            _missing("artifact", artifact_id)
+        return found.artifact
 
     def _get_session(self, session_id: SessionId, principal: Principal) -> Read[Session]:
         session = yield from self._stores.sessions.get(session_id)

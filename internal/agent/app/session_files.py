@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from functools import partial
 
@@ -79,6 +80,17 @@ class SessionFiles:
             NotFound: there is no such file.
         """
         return await self._attachments.get(sha256)
+
+    async def stream(
+        self, sha256: str, *, start: int = 0, end: int | None = None
+    ) -> AsyncGenerator[bytes]:
+        """Yield a stored file in pieces, from byte `start` up to, without, byte `end`.
+
+        Raises:
+            NotFound: there is no such file.
+        """
+        content = await self._attachments.get(sha256)
+        yield content[start:end]
 
     async def remove_unused(self) -> None:
         """Remove the files of deleted sessions and uploads that expired.

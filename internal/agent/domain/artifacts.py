@@ -3,7 +3,7 @@
 import hashlib
 import mimetypes
 import posixpath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,20 @@ class Artifact(msgspec.Struct, frozen=True):
     def attachment(self) -> Attachment:
         """The stored file."""
         return Attachment(self.name, self.media_type, self.uri, self.sha256, self.size)
+
+
+class ArtifactFilter(NamedTuple):
+    """Which artifacts a list contains. `text` is part of the name or the caption, in any case.
+
+    `versions`: also those versions of a name that a newer one replaced.
+    """
+
+    session_id: SessionId | None = None
+    task_id: TaskId | None = None
+    type: ArtifactType | None = None
+    text: str = ""
+    favourite: bool = False
+    versions: bool = False
 
 
 class ManifestEntry(msgspec.Struct, frozen=True):
@@ -219,6 +233,5 @@ def display_name(path: str) -> str:
 
 def display_caption(text: str) -> str:
     """Return a caption on one line without invisible characters."""
-    line = " ".join(text.split())
-    clean = "".join(char for char in line if char == " " or not is_invisible(char))
-    return clean[:MAX_CAPTION_CHARACTERS]
+    clean = "".join(char for char in text if char.isspace() or not is_invisible(char))
+    return " ".join(clean.split())[:MAX_CAPTION_CHARACTERS]

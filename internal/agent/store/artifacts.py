@@ -4,28 +4,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from internal.agent.domain.artifacts import Artifact, ArtifactType
-from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
+from internal.agent.domain.artifacts import Artifact, ArtifactFilter
+from internal.agent.domain.ids import ArtifactId, RunId, SessionId
 from internal.agent.domain.tasks import Task
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import storable
 
 _FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
 _FIELDS = len(Artifact.__struct_fields__)
-
-
-class ArtifactFilter(NamedTuple):
-    """Which artifacts a list contains. `text` is part of the name or the caption, in any case.
-
-    `versions`: also those versions of a name that a newer one replaced.
-    """
-
-    session_id: SessionId | None = None
-    task_id: TaskId | None = None
-    type: ArtifactType | None = None
-    text: str = ""
-    favourite: bool = False
-    versions: bool = False
 
 
 class SourcedArtifact(NamedTuple):

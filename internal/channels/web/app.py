@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -88,7 +88,7 @@ class Resource:
             path: dict[str, str] = scope["path_params"]
             request = ApiRequest(self._services, context, path, query, body)
             result = await endpoint.handler(request)
-            if not isinstance(result, StreamRequest):
+            if not isinstance(result, StreamRequest | StreamingResponse):
                 response = _response(endpoint, result)
                 compressed = GZipMiddleware(
                     response,
@@ -98,6 +98,9 @@ class Resource:
                 )
                 await compressed(scope, receive, sender)
                 return
+        if isinstance(result, StreamingResponse):  # as long as the client goes on reading
+            await result(scope, receive, sender)
+            return
         with self._streams.reserve(context.principal.id if context.principal else ""):
             await self._streams.serve(result, scope, receive, sender)
 

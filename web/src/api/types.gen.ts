@@ -28,6 +28,32 @@ export interface ApprovalItem {
   whole?: Attachment | null;
 }
 
+/** A version of a file that a run made; `source_tool` is "" for one found at its end. */
+export interface ArtifactView {
+  artifact_id: string;
+  session_id: string;
+  task_id: string;
+  run_id: string;
+  call_id: string;
+  source_tool: string;
+  name: string;
+  version: number;
+  type: "archive" | "audio" | "code" | "document" | "image" | "other" | "table" | "text" | "video";
+  media_type: string;
+  sha256: string;
+  size: number;
+  uri: string;
+  caption: string;
+  favourite: boolean;
+  created: string;
+}
+
+/** Artifacts, newest first. `next_cursor` is null on the last page. */
+export interface ArtifactsPage {
+  artifacts: Array<ArtifactView>;
+  next_cursor: string | null;
+}
+
 /** A stored file: content-addressed, `size` in bytes. */
 export interface Attachment {
   name: string;

@@ -16,6 +16,7 @@ from internal.agent.domain.tasks import Attachment
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
+    artifacts,
     attachments,
     dead_letters,
     events,
@@ -26,6 +27,13 @@ from internal.channels.web.routes import (
     sessions,
     tasks,
     usage,
+)
+from internal.channels.web.routes.artifacts import (
+    ArtifactsPage,
+    ArtifactsQuery,
+    ArtifactView,
+    ContentQuery,
+    UpdateArtifactRequest,
 )
 from internal.channels.web.routes.dead_letters import (
     DeadLettersQuery,
@@ -76,6 +84,7 @@ async def show_openapi(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Respo
 
 
 _SESSION = "/api/sessions/{session_id}"
+_ARTIFACT = "/api/artifacts/{artifact_id}"
 _QUESTION = "/api/questions/{question_id}"
 _STREAM = "text/event-stream"
 _HTML = "text/html"
@@ -183,6 +192,32 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "GET", "/api/attachments/{sha256}", attachments.download_attachment, media_type=_BYTES
+    ),
+    Endpoint(
+        "GET",
+        "/api/artifacts",
+        artifacts.list_artifacts,
+        ArtifactsPage,
+        query=ArtifactsQuery,
+        errors=(404,),
+    ),
+    Endpoint("GET", _ARTIFACT, artifacts.show_artifact, ArtifactView),
+    Endpoint(
+        "PATCH", _ARTIFACT, artifacts.change_artifact, ArtifactView, body=UpdateArtifactRequest
+    ),
+    Endpoint(
+        "GET",
+        f"{_ARTIFACT}/content",
+        artifacts.download_artifact,
+        query=ContentQuery,
+        media_type="*/*",
+        errors=(416,),
+    ),
+    Endpoint(
+        "GET",
+        f"{_SESSION}/files.zip",
+        artifacts.download_session_files,
+        media_type="application/zip",
     ),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
     Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery, errors=(404,)),

@@ -5,20 +5,22 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.queries import MAX_TASK_CHARACTERS, Queries, question_view
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
+from internal.agent.domain.artifacts import ArtifactFilter
 from internal.agent.domain.errors import Forbidden, NotFound
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Answer, Question, QuestionRecord
-from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.tasks import Origin, RunSpec
 from internal.agent.store.database import Database, DatabaseState, Read, Write
 from internal.agent.store.stores import Stores
-from tests.support.store_records import T0, T1, a_task
+from tests.support.store_records import T0, T1, a_task, an_artifact
 
 T = TypeVar("T")
 TASK = Submission("count", RunSpec(), "web")
@@ -40,6 +42,33 @@ async def test_data_of_another_person_is_not_found(gateway: Gateway) -> None:
         await call(principal=LOCAL_OWNER)
         with pytest.raises(NotFound):
             await call(principal=BOB)
+
+
+async def test_artifacts_of_another_person_are_not_found(
+    gateway: Gateway, database: Database, stores: Stores
+) -> None:
+    made = await gateway.submit(TASK, ANN)
+    task = a_task(origin=Origin("web", ANN.id))
+    chart = an_artifact(1, session_id=made.session_id, task_id=made.task_id)
+    await database.write(partial(stores.artifacts.add, chart, task))
+    queries, every = gateway.queries, ArtifactFilter()
+    for person in (ANN, LOCAL_OWNER):
+        assert await queries.artifact(chart.id, person) == chart
+        assert await queries.artifacts(person, every) == [chart]
+        assert (await queries.session_artifacts(made.session_id, person))[1] == [chart]
+    assert await queries.artifacts(BOB, every) == []
+    assert await queries.artifacts(BOB, ArtifactFilter(session_id=made.session_id)) == []
+    for refused in (
+        queries.artifact(chart.id, BOB),
+        queries.artifacts(BOB, every, before=chart.id),
+        queries.session_artifacts(made.session_id, BOB),
+        gateway.change_artifact(chart.id, BOB, favourite=True),
+    ):
+        with pytest.raises(NotFound):
+            await refused
+    changed = await gateway.change_artifact(chart.id, ANN, favourite=True)
+    assert changed == msgspec.structs.replace(chart, favourite=True)
+    assert await queries.artifacts(ANN, ArtifactFilter(favourite=True)) == [changed]
 
 
 async def test_lists_contain_the_principals_own_data(gateway: Gateway) -> None:

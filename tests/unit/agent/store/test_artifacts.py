@@ -6,25 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Origin
-from internal.agent.store.artifacts import ArtifactFilter, OwnedArtifact
+from internal.agent.store.artifacts import OwnedArtifact
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_records import CLEANED, HOSTILE, T0, T1, T2, a_session, a_task
+from tests.support.store_records import CLEANED, HOSTILE, T0, T1, T2, a_session, a_task, an_artifact
 
 A, B = SessionId("session-a"), SessionId("session-b")
 
 
 def made(number: int, sha256: str = "", **fields: Any) -> Artifact:
-    values: dict[str, Any] = {
-        "session_id": A, "task_id": TaskId("task-1"), "run_id": RunId("run-1"), "call_id": "call-1",
-        "maker": "write_file", "name": "chart.png", "version": 1, "type": "image",
-        "media_type": "image/png", "sha256": sha256 or f"hash-{number}", "size": 12,
-        "uri": "attachment:hash", "created": T0, **fields,
-    }  # fmt: skip
-    return Artifact(ArtifactId(f"artifact-{number}"), **values)
+    sha256 = sha256 or f"hash-{number}"
+    return an_artifact(number, sha256=sha256, **{"session_id": A, **fields})
 
 
 async def add(

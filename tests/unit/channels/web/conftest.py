@@ -1,5 +1,6 @@
 """A web channel without a server, called in memory."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
@@ -52,8 +53,11 @@ def call(services: WebServices) -> Call:
         }
         content = b"" if body is None else json.dumps(body).encode()
         sent: list[dict[str, Any]] = []
+        requests = iter([content])
 
         async def receive() -> dict[str, Any]:
+            if next(requests, None) is None:
+                await asyncio.get_running_loop().create_future()  # the client stays connected
             return {"type": "http.request", "body": content, "more_body": False}
 
         async def send(message: Any) -> None:

@@ -15,7 +15,6 @@ from internal.agent.app.runs.finalization import (
     requeue_run,
     summarize,
 )
-from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.errors import LeaseLost
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
@@ -28,7 +27,7 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
     ToolStarted,
 )
-from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
+from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.messages import user_message
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
@@ -36,7 +35,15 @@ from internal.agent.domain.tasks import Attachment, Origin, StopRequest
 from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_records import T1, T2, a_run, a_session, a_task, add_running_run
+from tests.support.store_records import (
+    T1,
+    T2,
+    a_run,
+    a_session,
+    a_task,
+    add_running_run,
+    an_artifact,
+)
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -192,23 +199,8 @@ async def end_with_files(
     await database.write(lambda: stores.tasks.add(task, None))
     run = await add_running_run(database, stores, a_run())
     for number in range(2 * count):
-        made = Artifact(
-            id=ArtifactId(f"artifact-{number}"),
-            session_id=run.session_id,
-            task_id=task.id,
-            run_id=run.id,
-            call_id="call-1",
-            maker="shell",
-            name=f"charts/{number % count}.png",
-            version=1,
-            type="image",
-            media_type="image/png",
-            sha256=f"hash-{number}",
-            size=2048,
-            uri=f"attachment:hash-{number}",
-            created=T1,
-            caption="Sales",
-        )
+        name = f"charts/{number % count}.png"
+        made = an_artifact(number, name=name, caption="Sales")
         await database.write(partial(stores.artifacts.add, made, task))
     result = summarize(run, task, None, outcome, ended=T1)
     work = partial(finalize_run, stores, run, task, result=result, ids=new_task_ids())

@@ -1,0 +1,65 @@
+"""ZIP archives that are made while they are sent."""
+
+import asyncio
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime
+
+from internal.agent.domain.artifacts import Artifact, ArtifactType
+
+_CHUNK_BYTES = 262_144
+_COMPRESSED: frozenset[ArtifactType] = frozenset({"image", "archive", "audio", "video"})
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of the format
+
+ReadFile = Callable[[str], AsyncIterator[bytes]]
+"""Yields the bytes of a stored file by its hash."""
+
+
+class _Output:
+    """Collects what an archive writes until it is taken. It cannot be rewound."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, piece: bytes, /) -> int:
+        """Add a piece."""
+        self._pieces.append(bytes(piece))
+        return len(piece)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is kept back."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def take(self) -> bytes:
+        """Return what was written since the last call."""
+        taken = b"".join(self._pieces)
+        self._pieces.clear()
+        return taken
+
+
+async def zip_artifacts(artifacts: Iterable[Artifact], read: ReadFile) -> AsyncIterator[bytes]:
+    """Yield a ZIP archive of artifacts under their names, a piece of a file at a time."""
+    output = _Output()
+    archive = zipfile.ZipFile(output, "w")
+    for artifact in artifacts:
+        with archive.open(_entry(artifact), "w") as entry:
+            async for piece in read(artifact.sha256):
+                for start in range(0, len(piece), _CHUNK_BYTES):
+                    chunk = piece[start : start + _CHUNK_BYTES]
+                    await asyncio.to_thread(entry.write, chunk)
+                    yield output.take()
+    archive.close()
+    yield output.take()
+
+
+def _entry(artifact: Artifact) -> zipfile.ZipInfo:
+    made = datetime.fromisoformat(artifact.created).timetuple()[:6]
+    entry = zipfile.ZipInfo(artifact.name, max(made, _EARLIEST))
+    entry.compress_type = (
+        zipfile.ZIP_STORED if artifact.type in _COMPRESSED else zipfile.ZIP_DEFLATED
+    )
+    entry.external_attr = 0o644 << 16
+    entry.file_size = artifact.size
+    return entry
