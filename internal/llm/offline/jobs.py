@@ -2,10 +2,11 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 from internal.llm.offline.arithmetic import evaluate
@@ -13,6 +14,8 @@ from internal.llm.offline.arithmetic import evaluate
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 _SHOWN = 4_000
+_MAX_QUOTE_CHARACTERS = 800
+_MAX_QUOTED_LINES = 5
 _MAX_REQUEST_CHARACTERS = 2_000
 
 
@@ -99,6 +102,9 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "list": ("list_dir", {"path": "path"}),
     "poem": ("write_file", {"path": "path", "content": "text"}),
     "write": ("write_file", {"path": "path", "content": "text"}),
+    "report": ("write_file", {"path": "path", "content": "text"}),
+    "summary": ("read_file", {"path": "path"}),
+    "find": ("read_file", {"path": "path"}),
     "count": ("read_file", {"path": "path"}),
     "read": ("read_file", {"path": "path"}),
     "shell": ("shell", {"command": "command"}),
@@ -109,6 +115,26 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "several": ("request_user", {"question": "question", "options": "options"}),
 }
 _PLAN = "plan.md"
+_REPORT = "output/report.md"
+_READS = frozenset({"count", "find", "read", "summary"})
+
+
+def with_attachments(jobs: Sequence[Job], attached: Mapping[str, str]) -> list[Job]:
+    """Return jobs with the paths of the attached files that they name.
+
+    `attached` are the paths of the files by name, the newest last, which is the file that a job
+    without a path means. None of the jobs is returned if such a job has no file.
+    """
+    found: list[Job] = []
+    for job in jobs:
+        if job.kind not in _READS:
+            found.append(job)
+            continue
+        path = job.named.get("path") or next(reversed([*attached]), "")
+        if not path:
+            return []
+        found.append(Job(job.kind, {**job.named, "path": attached.get(path, path)}))
+    return found
 
 
 def tool_jobs(job: Job, language: str) -> list[ToolJob]:
@@ -130,6 +156,10 @@ def _tool_job(job: Job, language: str) -> ToolJob:
         named.setdefault("path", ".")
     if job.kind == "poem":
         named["text"] = load_catalog().phrase(language, "haiku", topic=named["topic"])
+    if job.kind == "report":
+        topic = named.get("topic") or load_catalog().phrase(language, "topic")
+        text = load_catalog().phrase(language, "report", topic=topic)
+        named = {"topic": topic, "path": _REPORT, "text": text}
     if job.kind == "write":
         named["text"] += "\n"
     if job.kind in {"choose", "several"}:
@@ -153,7 +183,27 @@ def describe_result(job: Job, result: str, language: str) -> str:
     shown = result.strip() or known.phrase(language, "nothing")
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
     facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}
-    return known.phrase(language, f"done_{job.kind}", **facts)
+    if job.kind not in {"find", "summary"}:
+        return known.phrase(language, f"done_{job.kind}", **facts)
+    lines = _lines_about(job.named["text"], result) if job.kind == "find" else []
+    name = "done_find_none" if job.kind == "find" and not lines else f"done_{job.kind}"
+    facts["quote"] = _quote("\n".join(lines) or shown)
+    return known.phrase(language, name, **facts)
+
+
+def _lines_about(text: str, content: str) -> list[str]:
+    """Return the first lines that contain all words of a text."""
+    words = [word.casefold() for word in _WORD.findall(text)]
+    lines = (line.strip() for line in content.splitlines())
+    found = (line for line in lines if words and all(word in line.casefold() for word in words))
+    return list(islice(found, _MAX_QUOTED_LINES))
+
+
+def _quote(text: str) -> str:
+    """Return the beginning of a text as a quotation in Markdown."""
+    start = text[:_MAX_QUOTE_CHARACTERS].strip()
+    lines = [line.strip() for line in start.splitlines() if line.strip()]
+    return "\n".join(f"> {line}" for line in lines) + (" …" if start != text.strip() else "")
 
 
 def _named(job: Job, language: str) -> dict[str, str]:

@@ -27,12 +27,16 @@ from internal.llm.offline.jobs import (
     load_catalog,
     parse_jobs,
     tool_jobs,
+    with_attachments,
 )
 from internal.llm.registry import OFFLINE_MODEL
 
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|\S+?(?=[\u3000-\u9fff\uff00-\uffef])|\S+\s*|\s+")
 _FEEDBACK = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
-_BACKGROUND = re.compile(r"<(quoted_message|recent_messages)\b[^>]*>.*?</\1>\s*", re.DOTALL)
+_BACKGROUND = re.compile(
+    r"<(quoted_message|recent_messages|attachment)\b[^>]*>.*?</\1>\s*", re.DOTALL
+)
+_ATTACHMENT = re.compile(r'^<attachment name="([^"\n]*)" path="([^"\n]*)"', re.MULTILINE)
 _MESSAGE_TAG = re.compile(r"^</?message\b[^>\n]*>$", re.MULTILINE)
 _STEP = re.compile(r"^(\w+)\. (.+)$", re.MULTILINE)
 _MAX_LINE_CHARACTERS = 300
@@ -92,7 +96,9 @@ class _Conversation:
         # a closing prompt follows the request in a message of its own
         request_text, since = _last_request(request.messages, is_understood=not self._may_call)
         self._language = detect_language(request_text)
-        self._jobs = _jobs_in(request_text)
+        # files without a text are quoted
+        jobs = _jobs_in(request_text) if request_text else [Job("summary", {})]
+        self._jobs = with_attachments(jobs, _attached(request.messages))
         self._done = list(_answered_calls(since))
 
     def reply(self) -> Iterator[Part]:
@@ -237,6 +243,16 @@ class _Conversation:
 
 def _jobs_in(request_text: str) -> list[Job]:
     return parse_jobs(request_text) or parse_jobs(request_text.strip().rpartition("\n")[2])
+
+
+def _attached(messages: Sequence[Message]) -> dict[str, str]:
+    """Return the paths of the files that the user attached, by name, the newest last."""
+    found: dict[str, str] = {}
+    for message in messages:
+        for name, path in _ATTACHMENT.findall(message.text) if message.role == "user" else ():
+            found.pop(name, None)
+            found[name] = path
+    return found
 
 
 def _words(message: Message) -> str:

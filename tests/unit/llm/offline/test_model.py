@@ -425,3 +425,66 @@ async def test_expired_plan_is_reported() -> None:
     assert "The plan was not approved" in answer
     assert "Nobody agreed to the plan in time" in answer
     assert driver.ran == []
+
+
+REPORT = (
+    '<attachment name="report.pdf" path="input/report.pdf" media_type="application/pdf">'
+    "\nQuarterly report\n</attachment>\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("ask", "quoted"),
+    [
+        ("what is the total in report.pdf?", "> Total: 4,711 EUR"),
+        ("report.pdf 里的 total 是多少？", "> Total: 4,711 EUR"),  # noqa: RUF001  # as people type it
+        ("summarise report.pdf", "> Quarterly report\n> Total: 4,711 EUR\n> Signed by Mei"),
+        ("summarise it", "> Quarterly report"),
+        ("总结一下这份文件", "> Quarterly report"),
+        ("", "> Quarterly report"),
+        ("what is the weather in report.pdf?", "No line of input/report.pdf contains “weather”."),
+    ],
+)
+async def test_questions_about_an_attached_file_are_answered_with_a_quotation(
+    ask: str, quoted: str
+) -> None:
+    agent = AgentStub()
+    agent.results["read_file"] = ("Quarterly report\n\nTotal: 4,711 EUR\nSigned by Mei", False)
+    answer = await agent.ask(REPORT + ask)
+    assert agent.calls[1].arguments == {"path": "input/report.pdf"}
+    assert quoted in answer
+
+
+async def test_a_file_of_an_earlier_message_is_found_by_its_name() -> None:
+    agent = AgentStub()
+    await agent.ask(f"{REPORT}hello")
+    await agent.ask("read report.pdf")
+    assert agent.calls[-2].arguments == {"path": "input/report.pdf"}
+
+
+async def test_a_request_about_no_file_is_not_understood() -> None:
+    assert "did not understand" in await AgentStub().ask("summarise it")
+
+
+async def test_a_long_file_is_quoted_in_part() -> None:
+    agent = AgentStub()
+    agent.results["read_file"] = ("lark " * 2_000, False)
+    answer = await agent.ask(f"{REPORT}summarise report.pdf")
+    assert "2000 words" in answer
+    assert len(answer) < 1_200
+
+
+@pytest.mark.parametrize(
+    ("ask", "title"),
+    [
+        ("make a report about larks", "# A report about larks\n"),
+        ("write me a report", "# A report about larks\n"),
+        ("写一份关于登山的报告", "# 关于登山的报告\n"),
+        ("写一份报告", "# 关于云雀的报告\n"),
+    ],
+)
+async def test_a_report_is_written_to_the_folder_of_produced_files(ask: str, title: str) -> None:
+    agent = AgentStub()
+    await agent.ask(ask)
+    assert agent.calls[1].arguments["path"] == "output/report.md"
+    assert agent.calls[1].arguments["content"].startswith(title)
