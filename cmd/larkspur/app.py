@@ -81,6 +81,7 @@ from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.local import LocalDispatcher
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
+from internal.documents.reader import ChildDocumentReader
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.registry import PRICES_AS_OF, PROVIDERS, ModelInfo, Provider, find_model
@@ -319,6 +320,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     attachments, book = services.attachments, services.model_book
     tools = ToolBox(
         sandbox=NativeSandbox(services.workspaces.homes),
+        documents=ChildDocumentReader(),
         fetcher=Fetcher(
             max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
         ),

@@ -14,7 +14,7 @@ import markdownify
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
-from internal.documents.plain_text import find_encoding
+from internal.documents.plain_text import encoding_of
 
 MEMORY_BYTES = 1 << 30
 MAX_FILE_BYTES = 5_000_000
@@ -32,7 +32,7 @@ def read_html(file: BinaryIO) -> ExtractedDocument:
     """
     if file.seek(0, os.SEEK_END) > MAX_FILE_BYTES:
         raise DocumentUnreadable("The HTML file is larger than 5 MB: read its source.")
-    encoding = find_encoding(file)
+    encoding = encoding_of(file)
     file.seek(0)
     text = clean(convert(file.read(), encoding))
     return ExtractedDocument(1, iter([text]), "[The page has no text.]")

@@ -10,6 +10,16 @@ Kind = Literal[
 HEAD_BYTES = 8_192
 """How much of the beginning of a file decides its kind."""
 
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Beginnings of text that may contain NUL bytes, and its encoding."""
+
+_MARKS = tuple(mark for mark, _ in BYTE_ORDER_MARKS)
 _PDF_SEARCH_BYTES = 1_024  # readers accept something before the signature
 _TAR_MAGIC = slice(257, 262)
 _PICTURES = (
@@ -19,12 +29,6 @@ _PICTURES = (
     b"GIF89a",
     b"II*\0",
     b"MM\0*",
-)
-_BYTE_ORDER_MARKS = (
-    codecs.BOM_UTF8,
-    codecs.BOM_UTF16_LE,
-    codecs.BOM_UTF16_BE,
-    codecs.BOM_UTF32_BE,
 )
 _SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
     (b"PK\x03\x04", "zip"),
@@ -55,7 +59,7 @@ def detect_kind(head: bytes, name: str) -> Kind:
             return kind
     if head[_TAR_MAGIC] == b"ustar":
         return "tar"
-    if not head.startswith(_BYTE_ORDER_MARKS) and b"\0" in head:
+    if not head.startswith(_MARKS) and b"\0" in head:
         return "binary"
     return _text_kind(head, name)
 

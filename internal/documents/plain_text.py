@@ -6,30 +6,25 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from internal.documents.extraction import ExtractedDocument
+from internal.documents.kinds import BYTE_ORDER_MARKS
 
 _CHUNK_BYTES = 1 << 20
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MAX_MARK_BYTES = 4
 
 
 def read_text(file: BinaryIO) -> ExtractedDocument:
     """Return the text of a file in UTF-8, UTF-16 or UTF-32 with a mark, or GB18030."""
-    return ExtractedDocument(1, _decoded(file, find_encoding(file)))
+    return ExtractedDocument(1, _decoded(file, encoding_of(file)))
 
 
-def find_encoding(file: BinaryIO) -> str:
+def encoding_of(file: BinaryIO) -> str:
     """Return the encoding of a file: by its mark, else the first that the whole file is valid in.
 
     UTF-8 if it is valid in none.
     """
     file.seek(0)
-    head = file.read(4)
-    for mark, encoding in _MARKS:
+    head = file.read(_MAX_MARK_BYTES)
+    for mark, encoding in BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return encoding
     for encoding in ("utf-8", "gb18030"):

@@ -26,7 +26,7 @@ from internal.documents.kinds import HEAD_BYTES, detect_kind, extension_of
 logger = logging.getLogger(__name__)
 
 _PROGRAM = str(Path(__file__).with_name("child.py"))
-_MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _MAX_EXTENSION_CHARACTERS = 10
 _DAMAGED = "The file is damaged, or of a form that cannot be read."
 _CRASHED = "The file could not be read: it is damaged, or needs too much memory."
@@ -70,8 +70,8 @@ class ChildDocumentReader:
     def form(self, descriptor: int, name: str, /) -> FileForm:
         """Return the form of a file; CSV and other plain text is shown by its characters."""
         match detect_kind(os.pread(descriptor, HEAD_BYTES, 0), name):
-            case "picture":
-                return "picture"
+            case "picture" | "binary" as form:
+                return form
             case "text" | "csv" | "tsv":
                 return "text"
             case _:
@@ -123,7 +123,10 @@ class ChildDocumentReader:
             raise DocumentUnreadable("It is not a regular file.")
         async with self._slots:
             child = _Child(descriptor, self._arguments(request), self._timeout)
-            answer = await wait_for_completion(child.run(), child.end)
+            try:
+                answer = await wait_for_completion(child.run(), child.end)
+            finally:
+                os.lseek(descriptor, 0, os.SEEK_SET)  # the child has read through it
         line, _, content = answer.partition(b"\n")
         try:
             header = msgspec.json.decode(line, type=_Header)

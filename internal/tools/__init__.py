@@ -8,6 +8,7 @@ in a child process. Reading order:
 - `workspace`: safe access to the files of the workspace
 - `protected_paths`: the files of Larkspur itself, which no tool opens
 - `filesystem`: read_file, write_file, edit_file, list_dir
+- `document_files`: documents and pictures in read_file
 - `diffs`: previews of file changes
 - `search`, `search_fallback`: search_files, with ripgrep or without
 - `share_file`: share_file

@@ -16,6 +16,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
+from internal.tools.document_files import open_file, read_document, read_picture, read_text
 from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer, ToolContext, tool
 from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Workspace, WorkspacePath
 
@@ -33,14 +34,45 @@ _KIB = 1024
 async def read_file(
     context: ToolContext,
     path: Annotated[WorkspacePath, "A file inside the workspace, such as notes/plan.md."],
-    offset: Annotated[int, msgspec.Meta(ge=1), "The first line to return, counted from 1."] = 1,
-    limit: Annotated[int, msgspec.Meta(ge=1), "Return at most this many lines."] = 2_000,
+    offset: Annotated[
+        int,
+        msgspec.Meta(ge=1),
+        "The first line to return, or the first character of a document, counted from 1.",
+    ] = 1,
+    limit: Annotated[int, msgspec.Meta(ge=1), "Return at most this many lines of a text."] = 2_000,
+    *,
+    source: Annotated[bool, "Return the source of an HTML file, not what it shows."] = False,
 ) -> ToolOutcome:
-    """Read a text file from the workspace.
+    """Read a file from the workspace: text, a document, the list of an archive, or a picture.
 
-    Returns at most 30,000 characters; when lines are left it says from which one to read on.
+    Documents are PDF, Word, PowerPoint, Excel, EPUB and HTML: their text is returned by page, slide
+    or sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
     """
-    lines = await asyncio.to_thread(_lines, context.workspace, path)
+    async with open_file(context.workspace, path) as descriptor:
+        name = path.parts[-1] if path.parts else ""
+        match context.documents.form(descriptor, name):
+            case "picture":
+                return await read_picture(context, path, descriptor)
+            case "document" if not source:
+                return await read_document(context, path, descriptor, offset)
+            case _:
+                text = await _text(context, path, descriptor)
+    return _selected_lines(path, text, offset, limit)
+
+
+async def _text(context: ToolContext, path: WorkspacePath, descriptor: int) -> str:
+    """Return the text of a file; one that is not UTF-8 is decoded by the document reader."""
+    content = (await asyncio.to_thread(context.workspace.read, path)).content
+    try:
+        return decode_text(content)
+    except UnicodeDecodeError:
+        return await read_text(context, path, descriptor, len(content))
+
+
+def _selected_lines(path: WorkspacePath, content: str, offset: int, limit: int) -> ToolOutcome:
+    lines = content.split("\n")
+    if lines[-1] == "":
+        lines.pop()
     if offset > max(len(lines), 1):
         raise ToolError(f"{path} has {len(lines):,} lines: there is no line {offset:,}")
     shown = list(_fitting(lines[offset - 1 : offset - 1 + limit]))
@@ -51,13 +83,6 @@ async def read_file(
     if not lines:
         text = "[the file is empty]"
     return ToolOutcome(text, metadata={"lines": len(shown), "total_lines": len(lines)})
-
-
-def _lines(workspace: Workspace, path: WorkspacePath) -> list[str]:
-    lines = decode_text(workspace.read(path).content).split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return lines
 
 
 def _fitting(lines: list[str]) -> Iterator[str]:
@@ -74,14 +99,25 @@ def _fitting(lines: list[str]) -> Iterator[str]:
 
 
 def decode_text(content: bytes) -> str:
-    r"""Return the text of a file with `\n` line ends; invalid UTF-8 becomes U+FFFD.
+    r"""Return the text of a UTF-8 file with `\n` line ends.
+
+    Raises:
+        ToolError: the file is binary.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    text = content.decode("utf-8-sig")
+    check_text(content)
+    return text.replace("\r\n", "\n")
+
+
+def check_text(content: bytes) -> None:
+    """Check that a file is text.
 
     Raises:
         ToolError: the file is binary.
     """
     if b"\0" in content[:_BINARY_PROBE]:
         raise ToolError(f"this is a binary file of {format_size(len(content))}, not text")
-    return content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
 async def _preview_write(context: ToolContext, path: WorkspacePath, content: str) -> str:
@@ -107,7 +143,7 @@ def _current_text(workspace: Workspace, path: WorkspacePath) -> str | None:
         content = workspace.read(path).content
     except PathNotFound:
         return None
-    decode_text(content[:_BINARY_PROBE])  # raises for binary files
+    check_text(content)
     return content.decode("utf-8", "replace")
 
 
@@ -294,7 +330,7 @@ def _plan_edit(
 ) -> _Edit:
     """Return the edit without making it."""
     contents = workspace.read(path)
-    decode_text(contents.content[:8_192])  # raises for binary files
+    check_text(contents.content)
     try:
         before = contents.content.decode()
     except UnicodeDecodeError as error:

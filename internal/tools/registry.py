@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.diffs import truncate_diff
@@ -47,6 +48,7 @@ class ToolBox:
 
     Args:
         sandbox: runs commands.
+        documents: reads documents and pictures.
         fetcher: fetches web pages.
         protected: the files that no tool opens.
         ripgrep: the full path of `rg`; None to look for it in the system's program folders.
@@ -58,6 +60,7 @@ class ToolBox:
         self,
         *,
         sandbox: Sandbox,
+        documents: DocumentReader,
         fetcher: Fetcher,
         protected: ProtectedPaths,
         ripgrep: str | None = None,
@@ -65,6 +68,7 @@ class ToolBox:
         preview_timeout_seconds: float = 5.0,
     ) -> None:
         self._sandbox = sandbox
+        self._documents = documents
         self._fetcher = fetcher
         self._protected = protected
         self._ripgrep = ripgrep or shutil.which("rg", path=_PROGRAMS)
@@ -114,6 +118,7 @@ class ToolBox:
             call=context,
             workspace=Workspace(context.workspace, self._protected),
             sandbox=self._sandbox,
+            documents=self._documents,
             fetcher=self._fetcher,
             write_lock=self._write_locks.setdefault(context.workspace, asyncio.Lock()),
             ripgrep=self._ripgrep,

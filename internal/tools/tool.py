@@ -19,6 +19,7 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget, Risk, Target, UrlTarget
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
@@ -68,6 +69,7 @@ class ToolContext:
     call: CallContext
     workspace: Workspace
     sandbox: Sandbox
+    documents: DocumentReader
     fetcher: Fetcher
     write_lock: asyncio.Lock
     ripgrep: str | None

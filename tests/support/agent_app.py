@@ -34,6 +34,7 @@ from larkspur.app import (
     open_gateway,
 )
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
+from tests.support.scripted_model import ScriptedServer
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 
@@ -43,7 +44,7 @@ class Core:
     """A running gateway and what tests do with it."""
 
     services: GatewayServices
-    model: ScriptedAnthropic
+    model: ScriptedServer
     ended: list[dict[str, Any]] = field(default_factory=list)
 
     async def submit(
@@ -162,11 +163,11 @@ async def core(
     home: Path,
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
     environ: Mapping[str, str] | None = None,
-    model: ScriptedAnthropic | None = None,
+    model: ScriptedServer | None = None,
 ) -> AsyncGenerator[Core]:
     """Start a gateway on a home folder; leaving the block hands over the active runs."""
     async with AsyncExitStack() as stack:
-        server = (
+        server: ScriptedServer = (
             await stack.enter_async_context(ScriptedAnthropic(script)) if model is None else model
         )
         loaded = load(

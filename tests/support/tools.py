@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from internal.tools.http_client import Fetcher
@@ -24,6 +25,7 @@ def tool_box(folder: Path, **options: Any) -> ToolBox:
     """Return the built-in tools for a workspace, with other options than the usual ones."""
     usual: dict[str, Any] = {
         "sandbox": native_sandbox(folder),
+        "documents": ChildDocumentReader(),
         "fetcher": Fetcher(),
         "protected": unprotected(folder),
     }

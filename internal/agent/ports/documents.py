@@ -4,8 +4,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-FileForm = Literal["text", "picture", "document"]
-"""How a file is shown to a model: its characters, as a picture, or its extracted text."""
+FileForm = Literal["text", "picture", "document", "binary"]
+"""How a file is shown to a model: its characters, as a picture, its extracted text, or not."""
 
 MAX_DOCUMENT_CHARACTERS = 30_000
 """How many characters of a document are returned at a time."""
@@ -45,8 +45,9 @@ class Picture(msgspec.Struct, frozen=True):
 class DocumentReader(Protocol):
     """Reads hostile files in child processes with limits of time and memory.
 
-    A file is given as the descriptor of an open regular file, which stays open and whose position
-    is not used by the caller meanwhile. Cancelling a call leaves no process behind.
+    A file is given as the descriptor of an open regular file, which stays open. Its position is at
+    the beginning afterwards, and nothing else may use it meanwhile. Cancelling a call leaves no
+    process behind.
     """
 
     def form(self, descriptor: int, name: str, /) -> FileForm:

@@ -281,3 +281,4 @@ async def test_the_form_of_a_file_is_known_without_a_child(opened: Open) -> None
     assert reader.form(opened(documents.pdf("x")), "a.txt") == "document"
     assert reader.form(opened(documents.picture("GIF")), "a.txt") == "picture"
     assert reader.form(opened(b"a,b"), "a.csv") == "text"
+    assert reader.form(opened(b"\0"), "a.txt") == "binary"

@@ -87,6 +87,21 @@ async def test_unusual_encodings_are_decoded(
     assert (await call("read_file", path="a")).text == text
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-8-sig"])
+async def test_text_in_other_encodings_is_read_by_lines(
+    call: Call, root: Path, encoding: str
+) -> None:
+    (root / "a.csv").write_bytes("城市,数\n上海,1\n".encode(encoding))
+    assert (await call("read_file", path="a.csv", offset=2)).text == "上海,1"
+
+
+async def test_html_is_read_as_text_or_as_its_source(call: Call, root: Path) -> None:
+    (root / "a.html").write_text("<p>one\n<script>x</script>")
+    assert (await call("read_file", path="a.html")).text.endswith("]\none")
+    outcome = await call("read_file", path="a.html", source=True)
+    assert outcome.text == "<p>one\n<script>x</script>"
+
+
 async def test_a_binary_file_is_refused(call: Call, root: Path) -> None:
     (root / "a").write_bytes(b"\x7fELF\0\0")
     with pytest.raises(ToolError, match="binary file of 6 bytes"):

@@ -13,6 +13,7 @@ from internal.agent.domain.permissions.targets import PathTarget, UrlTarget
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+from internal.documents.reader import ChildDocumentReader
 from internal.i18n.language import Language
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
@@ -226,6 +227,12 @@ def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
     folder = Path("/files")
     workspace = Workspace(str(folder), unprotected(folder))
     context = ToolContext(
-        CONTEXT, workspace, native_sandbox(folder), Fetcher(), asyncio.Lock(), None
+        CONTEXT,
+        workspace,
+        native_sandbox(folder),
+        ChildDocumentReader(),
+        Fetcher(),
+        asyncio.Lock(),
+        None,
     )
     assert str(context.workspace.parse("/files")) == "."

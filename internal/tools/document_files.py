@@ -1,0 +1,149 @@
+"""Documents and pictures of the workspace, as read_file returns them."""
+
+import asyncio
+import os
+import stat
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import PurePosixPath
+from typing import IO
+
+from internal.agent.app.background_task import run_to_completion
+from internal.agent.domain.errors import DocumentUnreadable, ToolError
+from internal.agent.domain.messages import Image
+from internal.agent.ports.documents import DocumentText
+from internal.agent.ports.tools import ToolOutcome
+from internal.tools.tool import MAX_RESULT_CHARS, ToolContext
+from internal.tools.workspace import Workspace, WorkspacePath
+
+_MAX_CHARACTERS = MAX_RESULT_CHARS - 1_000  # leaves room for the first line
+_KINDS = {
+    "docx": "Word document",
+    "epub": "EPUB book",
+    "gzip": "Archive",
+    "html": "HTML page",
+    "pdf": "PDF",
+    "pptx": "PowerPoint presentation",
+    "tar": "Archive",
+    "xlsx": "Excel workbook",
+    "zip": "ZIP archive",
+}
+_PARTS = {
+    "epub": ("chapter", "chapters"),
+    "pdf": ("page", "pages"),
+    "pptx": ("slide", "slides"),
+    "xlsx": ("sheet", "sheets"),
+    "zip": ("entry", "entries"),
+}
+_EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png"}
+
+
+@asynccontextmanager
+async def open_file(workspace: Workspace, path: WorkspacePath) -> AsyncGenerator[int]:
+    """Open a regular file for reading while the block runs.
+
+    Raises:
+        ToolError: it cannot be opened, or is no regular file.
+    """
+    with ExitStack() as opened:
+        descriptor = await run_to_completion(opened.enter_context, workspace.open(path))
+        status = await asyncio.to_thread(os.fstat, descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise ToolError(f"{path} is a folder: use list_dir")
+        if not stat.S_ISREG(status.st_mode):
+            raise ToolError(f"{path} is not a regular file")
+        yield descriptor
+
+
+async def read_text(
+    context: ToolContext, path: WorkspacePath, descriptor: int, max_characters: int
+) -> str:
+    """Return the text of a file in whatever encoding.
+
+    Raises:
+        ToolError: it is binary.
+    """
+    try:
+        text = await context.documents.read(
+            descriptor, "text.txt", max_characters=max(max_characters, 1)
+        )
+    except DocumentUnreadable as error:
+        raise ToolError(f"{path}: {error}") from error
+    return text.text
+
+
+async def read_document(
+    context: ToolContext, path: WorkspacePath, descriptor: int, offset: int
+) -> ToolOutcome:
+    """Return the text of a document from a character on, counted from 1, below a line about it.
+
+    Raises:
+        ToolError: it cannot be read.
+    """
+    try:
+        document = await context.documents.read(
+            descriptor, path.parts[-1], offset=offset - 1, max_characters=_MAX_CHARACTERS
+        )
+    except DocumentUnreadable as error:
+        raise ToolError(f"{path}: {error}") from error
+    return ToolOutcome(
+        f"[{_about(document, offset)}]\n{document.text}",
+        metadata={
+            "kind": document.kind,
+            "parts": document.parts,
+            "characters": len(document.text),
+            "total_characters": document.total,
+        },
+    )
+
+
+def _about(document: DocumentText, offset: int) -> str:
+    about = _KINDS.get(document.kind, document.kind)
+    if document.kind in _PARTS:
+        one, many = _PARTS[document.kind]
+        about += f", {document.parts:,} {one if document.parts == 1 else many}"
+    last = offset - 1 + len(document.text)
+    if document.total:
+        about += f"; characters {offset:,} to {last:,} of {document.total:,}"
+    elif document.text and document.total is None:
+        about += f"; characters {offset:,} to {last:,} of many more"
+    if document.next_offset is not None:
+        about += f": offset={document.next_offset + 1} reads on"
+    if document.kind == "html":
+        about += "; source=true returns the source"
+    return about
+
+
+async def read_picture(context: ToolContext, path: WorkspacePath, descriptor: int) -> ToolOutcome:
+    """Return a picture for the model, scaled if it is larger than providers accept.
+
+    Raises:
+        ToolError: it cannot be decoded or stored.
+    """
+    try:
+        picture = await context.documents.read_picture(descriptor)
+    except DocumentUnreadable as error:
+        raise ToolError(f"{path}: {error}") from error
+    name, note = path.parts[-1], ""
+    if picture.content is None:
+        stored = await context.call.store_file(name, descriptor)
+    else:
+        name = str(PurePosixPath(name).with_suffix(_EXTENSIONS[picture.media_type]))
+        note = ", as it is shown to you"
+        with tempfile.TemporaryFile() as file:
+            await asyncio.to_thread(_write, file, picture.content)
+            stored = await context.call.store_file(name, file.fileno())
+    image = Image(picture.media_type, stored.sha256, picture.width, picture.height, stored.uri)
+    return ToolOutcome(
+        f"[Picture {path}: {picture.width} by {picture.height} pixels{note}]",
+        attachments=(stored,),
+        metadata={"width": picture.width, "height": picture.height},
+        images=(image,),
+    )
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    file.seek(0)
