@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
@@ -28,6 +29,12 @@ def execute(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement).fetchall()
+
+
+def query(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query on a database file."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement).fetchall()
 
 
 def file_contents(folder: Path) -> dict[str, bytes]:

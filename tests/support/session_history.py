@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
-from internal.agent.domain.react.history import History
-from internal.agent.store.history import read_history
+from internal.agent.domain.react.history import History, HistoryRef
+from internal.agent.store.history import load_history, read_history
 from internal.agent.store.sessions import SessionStore
 from internal.storage import queries
 from internal.storage.migrations import migrations
+from internal.storage.sqlite.image_references import add_migration_functions
 from internal.storage.sqlite.writer import execute
 
 SESSION = SessionId("session-1")
@@ -60,6 +61,7 @@ class StoredSession:
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        add_migration_functions(self._connection)
         for migration in migrations("sqlite"):
             for statement in migration.statements:
                 self._connection.execute(statement)
@@ -75,6 +77,12 @@ class StoredSession:
 
     def read(self, budget: int) -> History:
         history: History = self._execute(partial(self._counted, budget))
+        return history
+
+    def load(self, ref: HistoryRef) -> History:
+        """Return the history that a reference stands for."""
+        work = partial(load_history, self._sessions, SESSION, ref)
+        history: History = self._execute(work)
         return history
 
     def close(self) -> None:

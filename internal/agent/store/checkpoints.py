@@ -27,7 +27,7 @@ class CheckpointDelta(NamedTuple):
     """A Turn without its messages, and the messages that the turn log does not have yet.
 
     `turn` and `messages` are JSON. `offset` is the number of the first of `messages`, `task_index`
-    the index of the run's first message in the Turn.
+    the index of the run's first message in the turn log.
     """
 
     turn: bytes
@@ -48,7 +48,8 @@ class StoredCheckpoint(NamedTuple):
 class CheckpointEncoder:
     """Encodes the checkpoints of one run. The deltas must be stored in the order of encoding.
 
-    Row 0 of the turn log is the run configuration; the messages follow.
+    Row 0 of the turn log is the run configuration; the messages after the history follow. Of the
+    history only the reference is stored.
 
     Args:
         stored_rows: the number of rows that the turn log has already.
@@ -59,11 +60,15 @@ class CheckpointEncoder:
 
     def encode(self, turn: Turn) -> CheckpointDelta:
         """Encode the current state of the Turn."""
-        rows = [_encode(message) for message in turn.messages[max(self._offset - 1, 0) :]]
+        first = turn.history.count + max(self._offset - 1, 0)
+        rows = [_encode(message) for message in turn.messages[first:]]
         if self._offset == 0:
             rows.insert(0, _encode(turn.config))
-        bare = msgspec.structs.replace(turn, messages=[], config=_EMPTY_CONFIG)
-        delta = CheckpointDelta(_encode(bare), self._offset, tuple(rows), turn.task_index)
+        task_index = turn.task_index - turn.history.count
+        bare = msgspec.structs.replace(
+            turn, messages=[], config=_EMPTY_CONFIG, task_index=task_index
+        )
+        delta = CheckpointDelta(_encode(bare), self._offset, tuple(rows), task_index)
         self._offset += len(rows)
         return delta
 
@@ -77,7 +82,7 @@ def merge_deltas(deltas: Sequence[CheckpointDelta]) -> CheckpointDelta | None:
 
 
 def decode_checkpoint(stored: StoredCheckpoint) -> Turn:
-    """Return the Turn of a stored checkpoint.
+    """Return the Turn of a stored checkpoint without its history; see `Turn.add_history`.
 
     Raises:
         StoreCorrupt: it cannot be decoded, or a newer version of Larkspur wrote it.

@@ -1,11 +1,19 @@
-"""Reads the history that a run starts with, in pages and within a budget."""
+"""Reads the history of a run, in pages and within a budget."""
 
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.react.context_window import is_exchange
-from internal.agent.domain.react.history import History, HistoryParts, Part, StoredMessage
+from internal.agent.domain.react.history import (
+    History,
+    HistoryParts,
+    HistoryRef,
+    Part,
+    StoredMessage,
+)
 from internal.agent.store.database import Read
 from internal.agent.store.sessions import SessionStore
 
@@ -14,14 +22,17 @@ PAGE_SIZE = 50
 _Pages = Callable[[int | None, int], Read[list[StoredMessage]]]
 
 
-def read_history(sessions: SessionStore, session_id: SessionId, budget: int) -> Read[History]:
-    """Return the messages of a session that fit into about `budget` tokens.
+def read_history(
+    sessions: SessionStore, session_id: SessionId, budget: int, last: int | None = None
+) -> Read[History]:
+    """Return the messages of a session that fit into about `budget` tokens, up to number `last`.
 
     They form a valid conversation, which may end with a message of any role. The last question and
     its answer are included, shortened if necessary, also when they do not fit.
     """
     parts, messages = HistoryParts.of(budget), partial(sessions.list_messages, session_id)
-    newest = yield from _read(messages, None, parts.everything)
+    end = None if last is None else last + 1
+    newest = yield from _read(messages, end, parts.everything)
     if not newest:
         return History([])
     whole_from = parts.everything.start(newest) and parts.whole.start(newest)
@@ -32,16 +43,32 @@ def read_history(sessions: SessionStore, session_id: SessionId, budget: int) -> 
         *_taken(oldest, parts.words.start(oldest), parts.words),
         *_without_orphan([*_taken(older, short_from, parts.short), *_taken(newest, whole_from)]),
     ]
-    essential = yield from _read_essential(sessions, session_id)
+    essential = yield from _read_essential(sessions, session_id, end)
     if rows and rows[0].run_id not in {row.run_id for row in essential}:
         rows = yield from _without_partial_run(sessions, session_id, rows)
     missing = [row for row in essential if not rows or row.number < rows[0].number]
     rows = [*_taken(missing[::-1], 0, parts.words), *rows]
     numbers = {row.number for row in essential}
+    number = newest[0].number
     return History(
         [row.message for row in rows],
         tuple(at for at, row in enumerate(rows) if row.number in numbers),
+        HistoryRef(budget, number, number, len(rows)),
     )
+
+
+def load_history(sessions: SessionStore, session_id: SessionId, ref: HistoryRef) -> Read[History]:
+    """Return the messages that a reference stands for."""
+    history = History([])
+    if ref.last:
+        history = yield from read_history(sessions, session_id, ref.budget, ref.last)
+    if ref.until > ref.last:
+        count = ref.until - ref.last
+        rows = yield from sessions.list_messages(session_id, ref.until + 1, count)
+        later = (row.message for row in reversed(rows))
+        history = history._replace(messages=[*history.messages, *later])
+    ref = msgspec.structs.replace(ref, count=len(history.messages))
+    return history._replace(ref=ref)
 
 
 def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[StoredMessage]]:
@@ -85,10 +112,12 @@ def _without_partial_run(
     return [row for row in rows if row.run_id != first.run_id]
 
 
-def _read_essential(sessions: SessionStore, session_id: SessionId) -> Read[list[StoredMessage]]:
+def _read_essential(
+    sessions: SessionStore, session_id: SessionId, end: int | None
+) -> Read[list[StoredMessage]]:
     """Return the last answer with its question, and the last question; oldest first."""
-    answer = yield from sessions.get_last_message(session_id, "answer", None)
-    newest = question = yield from sessions.get_last_message(session_id, "task", None)
+    answer = yield from sessions.get_last_message(session_id, "answer", end)
+    newest = question = yield from sessions.get_last_message(session_id, "task", end)
     if answer and newest and newest.number > answer.number:
         question = yield from sessions.get_last_message(session_id, "task", answer.number)
     rows = {row.number: row for row in (question, answer, newest) if row is not None}

@@ -18,6 +18,7 @@ from internal.storage.sqlite.file_check import (
     check_version,
     read_version,
 )
+from internal.storage.sqlite.image_references import add_migration_functions
 
 _FILE_MODE = 0o600
 
@@ -46,6 +47,7 @@ def _migrate(path: Path) -> None:
     """Apply the pending migrations, each in an exclusive transaction."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
     with closing(connect(path, writes=True)) as connection:
+        add_migration_functions(connection)
         while _apply_next(path, connection):
             pass
         _enable_wal(connection)

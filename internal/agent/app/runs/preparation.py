@@ -11,7 +11,6 @@ from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import ContextSnapshot
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.react.context_window import (
-    ContextWindow,
     message_budget,
     message_tokens,
     text_tokens,
@@ -121,13 +120,8 @@ class RunPreparer:
             plan_review=spec.plan_review,
         )
         history = await self._history(context.task, config)
-        turn = Turn(
-            config=config,
-            messages=[*history.messages],
-            task_index=len(history.messages),
-            window=ContextWindow(essential=history.essential),
-        )
-        turn.messages.append(await self._task_message(context.task))
+        turn = Turn(config=config, messages=[await self._task_message(context.task)], task_index=0)
+        turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))

@@ -2,7 +2,6 @@
 
 import asyncio
 from functools import partial
-from itertools import takewhile
 
 from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
@@ -13,10 +12,8 @@ from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
 from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from internal.agent.store.database import Write
+from internal.agent.store.history import load_history
 from internal.agent.store.stores import Stores
-
-MAX_LATER_MESSAGES = 200
-"""Messages of a session after a failed run that are read when the run is resumed."""
 
 
 def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: str) -> Write[None]:
@@ -29,9 +26,8 @@ def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: s
     turn = None if failed is None else (yield from load_turn(stores, failed))
     if failed is None or turn is None:
         return
-    rows = yield from stores.sessions.list_messages(failed.session_id, None, MAX_LATER_MESSAGES)
-    later = [message for _, _, message, _ in takewhile(lambda row: row[1] != failed_id, rows)]
-    turn.resume_as(run_id, later[::-1], instruction)
+    newest = yield from stores.sessions.list_messages(failed.session_id, None, 1)
+    turn.resume_as(run_id, instruction, newest[0].number if newest else 0)
     yield from stores.runs.save_checkpoint(run_id, CheckpointEncoder().encode(turn))
 
 
@@ -61,6 +57,8 @@ class RunResumer:
             return None, False
         # with a megabyte of arguments each of these takes tens of milliseconds
         turn = await asyncio.to_thread(decode_checkpoint, stored)
+        load = partial(load_history, self._stores.sessions, context.run.session_id, turn.history)
+        turn.add_history(await self._database.read(load))
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         context.stream.resume_from(len(stored.rows))
         answer = await self._answer(turn)

@@ -11,6 +11,8 @@ belong to the history in any case.
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.react.context_window import (
@@ -45,11 +47,32 @@ class StoredMessage(NamedTuple):
     created: str
 
 
+class HistoryRef(msgspec.Struct, frozen=True):
+    """Names the messages of a history; the messages of a session are never changed.
+
+    A checkpoint holds it in place of the messages, so that a run writes as much in a long session
+    as in a new one.
+
+    Attributes:
+        budget: the tokens that the selected messages may have.
+        last: the number of the newest message that the selection is made of.
+        until: the messages after `last` up to this number follow as they are: those of a failed run
+            that the run continues, and of the runs after it.
+        count: how many messages it stands for.
+    """
+
+    budget: int = 0
+    last: int = 0
+    until: int = 0
+    count: int = 0
+
+
 class History(NamedTuple):
     """The messages of earlier runs, and the indexes of those that are never left out."""
 
     messages: Sequence[Message] = ()
     essential: tuple[int, ...] = ()
+    ref: HistoryRef = HistoryRef()
 
 
 class Part(NamedTuple):

@@ -42,6 +42,7 @@ from internal.agent.domain.react.closing_prompts import (
     STOP_EXPLANATIONS,
 )
 from internal.agent.domain.react.context_window import ContextWindow
+from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
@@ -70,13 +71,15 @@ NOT_RUN = "not run"
 class Turn(msgspec.Struct, kw_only=True):
     """The state of the loop.
 
-    `messages` starts with the earlier conversation; the task is at `task_index`. `earlier_cost` is
-    the known cost in US dollars of the failed runs that this one continues.
+    `messages` starts with the earlier conversation, which `history` refers to; the task is at
+    `task_index`. `earlier_cost` is the known cost in US dollars of the failed runs that this one
+    continues.
     """
 
     config: RunConfig
     messages: list[Message]
     task_index: int
+    history: HistoryRef = HistoryRef()
     iteration: int = 0
     plan: Plan | None = None
     open_step: str | None = None
@@ -262,14 +265,23 @@ class Turn(msgspec.Struct, kw_only=True):
             reason="provider_refused" if refused else "window",
         )
 
-    def resume_as(self, run_id: RunId, later: Sequence[Message], instruction: str) -> None:
-        """Continue the Turn of a failed run as that of a new run, whose task is `instruction`.
+    def add_history(self, history: History) -> None:
+        """Add the earlier conversation to a new Turn or to one that was stored without it."""
+        if len(history.messages) != self.history.count:  # another version selects other messages
+            self.window = ContextWindow(essential=history.essential)
+        self.messages = [*history.messages, *self.messages]
+        self.task_index += len(history.messages)
+        self.history = history.ref
 
-        The work so far, the plan, the iterations and the cost towards the budget are kept. `later`
-        are the messages of the session since the failed run.
+    def resume_as(self, run_id: RunId, instruction: str, until: int) -> None:
+        """Continue the stored Turn of a failed run as that of a new run of its session.
+
+        The task of the new run is `instruction`. The work so far, the plan, the iterations and the
+        cost towards the budget are kept. The messages of the failed run are messages of the session
+        now, which go on to number `until`: they become a part of the history.
         """
-        earlier = [*self.messages[: self.task_index], *self.run_messages(), *later]
-        self.messages, self.task_index = [*earlier, user_message(instruction)], len(earlier)
+        self.history = msgspec.structs.replace(self.history, until=until)
+        self.messages, self.task_index = [user_message(instruction)], 0
         self.config = msgspec.structs.replace(self.config, run_id=run_id)
         self.earlier_cost, self.spending = self._known_cost(), {}
         self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}

@@ -4,7 +4,9 @@ import msgspec
 import pytest
 
 from internal.agent.domain.errors import StoreCorrupt
-from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult
+from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
+from internal.agent.domain.react.context_window import ContextWindow
+from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.store.checkpoints import (
     CheckpointEncoder,
     decode_checkpoint,
@@ -27,6 +29,34 @@ def test_a_turn_is_restored_from_its_deltas() -> None:
     assert encode(restored) == encode(turn)
     assert (first.offset, len(first.messages)) == (0, 2), "the configuration and the task"
     assert (second.offset, len(second.messages)) == (2, 1), "the new message only"
+
+
+def test_the_history_of_a_turn_is_stored_as_a_reference() -> None:
+    earlier = [user_message("How many?"), Message("assistant", (Text("Two."),))]
+    history = History(earlier, (0, 1), HistoryRef(1000, 2, 2, 2))
+    turn, encoder = start_turn(run_config()), CheckpointEncoder()
+    turn.add_history(history)
+    first = encoder.encode(turn)
+    turn.messages.append(Message("assistant", (Text("One heron."),)))
+    second = encoder.encode(turn)
+
+    restored = decode_checkpoint(stored_checkpoint(first, second))
+    assert restored.messages == turn.messages[2:]
+    assert restored.run_messages() == turn.run_messages()
+    restored.add_history(history)
+    assert encode(restored) == encode(turn)
+    assert CheckpointEncoder(3).encode(restored).messages == ()
+    assert b"How many?" not in b"".join((first.turn, *first.messages, second.turn))
+
+
+def test_a_history_of_another_size_resets_what_is_left_out() -> None:
+    turn = start_turn(run_config())
+    turn.add_history(History([user_message("a")] * 4, (2, 3), HistoryRef(1000, 4, 4, 4)))
+    turn.window = ContextWindow(history_from=2, essential=(2, 3))
+    restored = decode_checkpoint(stored_checkpoint(CheckpointEncoder().encode(turn)))
+    restored.add_history(History([user_message("a")] * 3, (1, 2), HistoryRef(1000, 4, 4, 3)))
+    assert restored.window == ContextWindow(essential=(1, 2))
+    assert (restored.task_index, len(restored.messages)) == (3, 4)
 
 
 def test_an_encoder_continues_after_the_stored_rows() -> None:

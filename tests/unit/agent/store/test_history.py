@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from internal.agent.domain.messages import Message, Text, ToolResult, user_message
 from internal.agent.domain.react.context_window import (
@@ -17,7 +18,7 @@ from internal.agent.domain.react.context_window import (
     message_tokens,
     select_messages,
 )
-from internal.agent.domain.react.history import History
+from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.store.history import PAGE_SIZE
 from tests.support.images import an_image
 from tests.support.session_history import RunShape, StoredSession, run_messages
@@ -127,6 +128,37 @@ def test_the_last_text_of_a_run_without_an_answer_is_kept(session: StoredSession
         "<question 1>",
         "<answer 1>xx",
     ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(budget=st.sampled_from([300, 2_000, 20_000, 200_000]), more=st.integers(0, 12))
+def test_a_reference_stands_for_the_same_messages_whatever_follows(budget: int, more: int) -> None:
+    with closing(StoredSession()) as session:
+        for number in range(12):
+            session.add_run(number, run_messages(number, RunShape(replies=[2], result=900)))
+        history = session.read(budget)
+        for number in range(12, 12 + more):
+            session.add_run(number, run_messages(number, RunShape(replies=[1], result=300)))
+        assert session.load(history.ref) == history
+
+
+def test_a_resumed_run_has_the_messages_since_then_as_they_are(session: StoredSession) -> None:
+    runs = [run_messages(n, RunShape(replies=[2], result=3000)) for n in range(6)]
+    for number, messages in enumerate(runs[:4]):
+        session.add_run(number, messages)
+    history = session.read(900)
+    for number, messages in enumerate(runs[4:], 4):
+        session.add_run(number, messages)
+    until = sum(map(len, runs))
+    loaded = session.load(replace(history.ref, until=until))
+    assert list(loaded.messages) == [*history.messages, *runs[4], *runs[5]]
+    assert loaded.essential == history.essential
+    assert loaded.ref.count == len(loaded.messages)
+
+
+def test_a_new_turn_refers_to_no_history(session: StoredSession) -> None:
+    session.add_run(0, run_messages(0, RunShape(replies=[2])))
+    assert session.load(HistoryRef()) == History([])
 
 
 def test_images_of_earlier_runs_are_left_out_first(session: StoredSession) -> None:

@@ -1,0 +1,60 @@
+"""Pictures in stored messages become references when a database is migrated."""
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from internal.agent.domain.messages import Image, Message, Text
+from internal.storage.sqlite.image_references import refer_to_images
+from internal.storage.sqlite.schema import prepare_file
+from tests.support.database_files import execute, query
+
+CONTENT = b"\x89PNG heron"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+def with_picture(data: str) -> str:
+    picture = {"type": "image", "media_type": "image/png", "data": data}
+    message = {"role": "user", "parts": [picture, {"type": "text", "text": "半角"}]}
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_a_picture_becomes_a_reference() -> None:
+    message = refer_to_images(with_picture(base64.b64encode(CONTENT).decode()))
+    image = Image("image/png", SHA256, 0, 0, f"attachment:{SHA256}")
+    assert msgspec.json.decode(message, type=Message) == Message("user", (image, Text("半角")))
+    assert refer_to_images(message) == message
+
+
+def test_a_picture_that_cannot_be_decoded_becomes_a_note() -> None:
+    decoded = msgspec.json.decode(refer_to_images(with_picture("not base64")), type=Message)
+    assert decoded.text == "(an image that cannot be read)半角"
+
+
+@pytest.mark.parametrize("message", ["{", "[]", '{"role": "user"}', '{"parts": [{}]}', "null"])
+def test_what_is_no_message_stays_as_it_is(message: str) -> None:
+    assert refer_to_images(message) == message
+
+
+def test_stored_messages_are_converted(tmp_path: Path) -> None:
+    path = tmp_path / "larkspur.db"
+    prepare_file(path)
+    old = with_picture(base64.b64encode(CONTENT * 1000).decode())
+    execute(
+        path,
+        "delete from schema_migrations where number >= 7",
+        "pragma user_version = 6",
+        f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
+        f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON
+    )
+    prepare_file(path)
+    for table in ("messages", "turn_log"):
+        ((stored,),) = query(path, f"select message from {table}")  # noqa: S608 - a table
+        image, _ = msgspec.json.decode(stored, type=Message).parts
+        assert isinstance(image, Image)
+        assert image.sha256 == hashlib.sha256(CONTENT * 1000).hexdigest()
+        assert len(stored) < 400
