@@ -49,9 +49,12 @@ class Line:
         head = f"POST {path} {self._head}content-length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
 
-    async def submit(self, task: str, **options: object) -> str:
+    async def submit(self, task: str, session: object = None, **options: object) -> str:
         """Hand a task in; return the id of its run once it is on disk."""
-        await self._ask("/api/tasks", json.dumps({"task": task, "options": options}).encode())
+        given: dict[str, object] = {"task": task, "options": options}
+        if session is not None:
+            given["session_id"] = session
+        await self._ask("/api/tasks", json.dumps(given).encode())
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
         assert length is not None, head

@@ -1,4 +1,8 @@
-"""Messages of a conversation, made of parts and independent of any provider."""
+"""Messages of a conversation, made of parts and independent of any provider.
+
+They contain no reference cycles, so the garbage collector need not visit them (`gc=False`): a long
+history has thousands.
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,13 +16,13 @@ from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 Role = Literal["user", "assistant"]
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, tag="text", gc=False):
     """Text of a person or of the model."""
 
     text: str
 
 
-class Image(msgspec.Struct, frozen=True, tag="image"):
+class Image(msgspec.Struct, frozen=True, tag="image", gc=False):
     """A stored picture for the model, such as of type `image/png`; width and height in pixels.
 
     Its bytes are read when a request to the provider is encoded; no message contains them.
@@ -31,7 +35,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     uri: str
 
 
-class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+class Thinking(msgspec.Struct, frozen=True, tag="thinking", gc=False):
     """Reasoning of the model, returned to it unchanged with its signature; not part of the answer.
 
     `redacted` is the opaque form of the provider; `text` is empty then.
@@ -42,7 +46,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     redacted: str = ""
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
     """A tool call of the model.
 
     `malformed` is the raw argument text if it is not a JSON object; `arguments` is empty then.
@@ -54,7 +58,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
     malformed: str | None = None
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):
     """The result of a call. Every call has exactly one."""
 
     call_id: str
@@ -66,7 +70,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
 Part = Text | Image | Thinking | ToolCall | ToolResult
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """A message of one role. Tool results are parts of a `user` message."""
 
     role: Role

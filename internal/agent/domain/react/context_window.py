@@ -94,7 +94,10 @@ def image_tokens(image: Image) -> int:
 
 def message_tokens(message: Message) -> int:
     """Return the estimated tokens of a message."""
-    return OVERHEAD_TOKENS + sum(_part_tokens(part) for part in message.parts)
+    tokens = OVERHEAD_TOKENS
+    for part in message.parts:  # a loop: every request counts every message several times
+        tokens += text_tokens(part.text) if type(part) is Text else _part_tokens(part)
+    return tokens
 
 
 def tools_tokens(tools: Iterable[ToolSpec]) -> int:

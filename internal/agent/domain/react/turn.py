@@ -150,10 +150,7 @@ class Turn(msgspec.Struct, kw_only=True):
         text = replace_surrogates(
             "".join(part.text for part in parts if isinstance(part, Text))
         ).strip()
-        used = {call.call_id for message in self.messages for call in message.calls}
-        made = (part for part in parts if isinstance(part, ToolCall))
-        prefix = call_id_prefix(self.config.run_id, self.iteration)
-        calls = assign_call_ids(made, used, prefix)
+        calls = self._with_ids([part for part in parts if isinstance(part, ToolCall)])
         if stop == "refused":
             return self._finish(TurnOutcome("error", text, REFUSED, "model_refused"), text)
         if self.closing_reason is not None or self._over_budget():
@@ -307,6 +304,12 @@ class Turn(msgspec.Struct, kw_only=True):
             )
             messages = [*messages, Message("user", results)]
         return [*messages, *map(user_message, self.pending_user_messages)]
+
+    def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        if not calls:
+            return ()
+        used = {call.call_id for message in self.messages for call in message.calls}
+        return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, self.iteration))
 
     def _missing_result(self, call_id: str) -> ToolResult:
         text = OUTCOME_UNKNOWN if call_id in self.started else NOT_RUN
