@@ -14,6 +14,7 @@ import msgspec
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
+from internal.agent.domain.text import format_size
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
 from internal.tools.document_files import open_file, read_document, read_picture, read_text
@@ -22,7 +23,6 @@ from internal.tools.workspace import MAX_BYTES, FileContents, PathNotFound, Work
 
 _BINARY_PROBE = 8_192
 _MAX_ENTRIES = 500
-_KIB = 1024
 
 
 @tool(
@@ -244,15 +244,6 @@ def escape_name(name: str) -> str:
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in name
     )
-
-
-def format_size(count: int) -> str:
-    """Return a number of bytes in a readable unit."""
-    if count < _KIB:
-        return f"{count} bytes"
-    if count < _KIB * _KIB:
-        return f"{count / _KIB:.1f} KB"
-    return f"{count / _KIB / _KIB:.1f} MB"
 
 
 _MAX_LINE_NUMBERS = 10

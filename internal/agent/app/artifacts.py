@@ -45,7 +45,7 @@ OUTPUT = "output"
 """The name of the folder for people in paths of tools."""
 MAX_NEW_FILES = 200
 """New files of the output folder that are taken after a batch of calls; the next takes more."""
-MAX_FILE_BYTES = 100_000_000
+MAX_FILE_BYTES = 100 * 1024 * 1024
 MAX_MANIFEST_ENTRIES = 25
 """Artifacts in one event, whose payload may take 64 KB."""
 MAX_NAMED_FILES = 10

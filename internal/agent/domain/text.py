@@ -228,6 +228,9 @@ def truncate_line(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
+_KIB = 1024
+
+
 def format_size(count: int) -> str:
     """Return a number of bytes in a readable unit."""
     if count < _KIB:
@@ -235,6 +238,3 @@ def format_size(count: int) -> str:
     if count < _KIB * _KIB:
         return f"{count / _KIB:.1f} KB"
     return f"{count / _KIB / _KIB:.1f} MB"
-
-
-_KIB = 1024

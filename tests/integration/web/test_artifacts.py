@@ -97,6 +97,18 @@ async def test_the_files_of_runs_are_listed_and_read(home: Path, folder: Path) -
         }
 
 
+async def test_the_manifest_is_on_the_stream_and_in_the_log(home: Path, folder: Path) -> None:
+    async with open_working_web_app(home, script(folder)) as app:
+        made = await run(app)
+        async with app.client.stream(f"session_id={made.session_id}") as stream:
+            frames = await stream.until("replay.done")
+        path = f"/api/sessions/{made.session_id}/events?types=workflow.artifact.manifest"
+        (stored,) = (await app.client.get(path)).json()["events"]
+    (shown,) = [frame for frame in frames if frame.event == "workflow.artifact.manifest"]
+    assert shown.json() == stored["event"]
+    assert {each["name"] for each in shown.json()["payload"]["artifacts"]} == FILES.keys()
+
+
 async def test_lists_are_filtered_and_paged(home: Path, folder: Path) -> None:
     async with open_working_web_app(home, script(folder, 3)) as app:
         first = await run(app)

@@ -221,12 +221,12 @@ async def test_too_many_new_files_are_counted_and_taken_later(home: Path) -> Non
 
 
 async def test_a_file_that_is_too_large_is_named_and_not_kept(home: Path) -> None:
-    calls = [[sh("truncate -s 100000001 output/big.bin")], [share("output/big.bin")]]
+    calls = [[sh("truncate -s 104857601 output/big.bin")], [share("output/big.bin")]]
     async with core(home, script(*calls)) as here:
         events = await run(here)
         assert await artifacts(here, events) == []
-    assert results(events)[-2].endswith("Not shared: big.bin (it is larger than 95.4 MB).")
-    assert results(events)[-1] == "output/big.bin cannot be stored: it is larger than 95.4 MB"
+    assert results(events)[-2].endswith("Not shared: big.bin (it is larger than 100.0 MB).")
+    assert results(events)[-1] == "output/big.bin cannot be stored: it is larger than 100.0 MB"
 
 
 async def test_a_store_that_cannot_be_used_costs_no_run(home: Path) -> None:

@@ -15,6 +15,7 @@ from internal.agent.domain.text import (
     MAX_JSON_BYTES,
     MAX_NESTING,
     escape_invisible,
+    format_size,
     is_invisible,
     replace_surrogates,
     replace_surrogates_in,
@@ -262,3 +263,11 @@ def test_deceptive_characters_are_escaped(text: str, shown: str) -> None:
 def test_long_runs_of_invisible_characters_are_escaped_completely(flood: str) -> None:
     text = flood * 30_000
     assert meant(escape_invisible(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (1_023, "1023 bytes"), (1_024, "1.0 KB"), (100 * 1_024**2, "100.0 MB")],
+)
+def test_a_size_is_readable(count: int, text: str) -> None:
+    assert format_size(count) == text
