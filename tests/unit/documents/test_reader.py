@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,12 +40,20 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 def children() -> set[int]:
     """Return the children of this process, with those that were not reaped."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+    listing = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    return {int(pid) for pid in listing.read_text().split()}
+
+
+def status(pid: int | str) -> str:
+    """Return the status of a process, "" when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def is_confined(pid: int | str) -> bool:
-    return "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text()
+    return "Seccomp:\t2" in status(pid)
 
 
 def inspect(pid: int) -> tuple[bytes, set[str]]:
@@ -250,12 +259,11 @@ asyncio.run(ChildDocumentReader().read(os.open(sys.argv[1], os.O_RDONLY), "a.tar
         listing = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
         while not (pids := listing.read_text().split()):
             pass
-        status = Path(f"/proc/{pids[0]}/status")
         while not is_confined(pids[0]):
             pass
         parent.kill()
         parent.wait()
-        while status.exists() and "Z (zombie)" not in status.read_text():
+        while (text := status(pids[0])) and "Z (zombie)" not in text:
             pass
 
 
