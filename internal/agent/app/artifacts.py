@@ -27,7 +27,7 @@ from internal.agent.domain.artifacts import (
     manifest_entry,
     media_type_of,
 )
-from internal.agent.domain.errors import StoreError, ToolError
+from internal.agent.domain.errors import LarkspurError, StoreError, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import ArtifactManifest
 from internal.agent.domain.ids import SessionId, new_artifact_id
@@ -219,6 +219,8 @@ class ArtifactRecorder:
             return await self._files.put(session_id, name, media_type, content)
         except StoreError as error:
             raise _NotStored(str(error), for_now=True) from error
+        except LarkspurError as error:  # such as too many files of the session
+            raise _NotStored(str(error)) from error
 
     async def _load(self, context: RunContext) -> None:
         """Read the newest artifacts of the session, once for each attempt of a run."""
@@ -307,7 +309,7 @@ def _read(descriptor: int) -> bytes:
 
 def _shared_name(path: str) -> str:
     """Return the name of a shared file; that of one in the output folder is as when found there."""
-    return display_name(path.removeprefix(f"{OUTPUT}/"))
+    return display_name(path.removeprefix(f"{OUTPUT}/").removeprefix("./"))
 
 
 def _is_recorded(context: RunContext, file: OutputFile) -> bool:

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import itertools
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -187,6 +189,43 @@ async def test_hostile_files_in_output_are_left_out_and_named_once(home: Path) -
         " names (hard links)), link.txt (a symbolic link)."
     )
     assert "shared" not in results(events)[-1]
+
+
+async def test_a_file_that_changes_while_it_is_read_is_kept_as_it_was_read(home: Path) -> None:
+    calls = [[sh("true")] for _ in range(6)]
+    async with core(home, [*script([sh("true")]), *script(*calls)]) as here:
+        first = await run(here)
+        path = home / "workspaces" / first[0]["session_id"] / "output" / "log.txt"
+        is_done = threading.Event()
+
+        def rewrite() -> None:
+            with path.open("wb", buffering=0) as file:
+                for number in itertools.takewhile(
+                    lambda _: not is_done.is_set(), itertools.count()
+                ):
+                    file.seek(0)
+                    for _ in range(100):
+                        file.write(bytes([number % 256]) * 10_000)
+
+        writing = asyncio.create_task(asyncio.to_thread(rewrite))
+        made = await here.submit("watch it", first[0]["session_id"])
+        await here.until(
+            made.session_id,
+            lambda each: each["run_id"] == made.run_id and _is_result_of(each, "shell"),
+        )
+        is_done.set()
+        await writing
+        await here.end_of(made)
+        events = await here.durable(made)
+        (log,) = await artifacts(here, events)
+        for each in events:
+            if each["event"] == "workflow.artifact.manifest":
+                (entry,) = each["payload"]["artifacts"]
+                content = await here.services.files.get(entry["sha256"])
+                assert hashlib.sha256(content).hexdigest() == entry["sha256"]
+    assert log.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    versions = [name for each in manifests(events) for name in each]
+    assert versions == [f"log.txt v{number}" for number in range(1, log.version + 1)]
 
 
 async def test_names_are_cleaned_and_stay_distinct(home: Path) -> None:
