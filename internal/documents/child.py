@@ -47,7 +47,7 @@ _OFFICE_FOLDERS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
 
 
 class ChildRequest(NamedTuple):
-    """What is asked of the file: its text from `offset` on, or the picture."""
+    """What is asked of the file: its text from `offset` on, or the picture of a page."""
 
     wanted: str
     name: str
@@ -76,7 +76,11 @@ def _answer(request: ChildRequest) -> ChildAnswer:
     try:
         before = _identity()
         with os.fdopen(0, "rb", closefd=False) as file:
-            answer = _picture(file) if request.wanted == "picture" else _text(file, request)
+            answer = (
+                _picture(file, request.offset)
+                if request.wanted == "picture"
+                else _text(file, request)
+            )
         if _identity() != before:
             return ChildAnswer(
                 {"unreadable": "The file was changed while it was read: read it again."}
@@ -106,13 +110,24 @@ def _identity() -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _picture(file: BinaryIO) -> ChildAnswer:
+def _picture(file: BinaryIO, page: int) -> ChildAnswer:
+    """Return a picture, or the picture of a page of a PDF."""
     file.seek(0)
-    if detect_kind(file.read(HEAD_BYTES), "") != "picture":
+    kind = detect_kind(file.read(HEAD_BYTES), "")
+    if kind == "pdf":
+        open_pdf, picture_of_page = (
+            _imported("pdf", "open_pdf"),
+            _imported("pictures", "picture_of_page"),
+        )
+        _confine()
+        picture = picture_of_page(open_pdf(file), page)
+    elif kind == "picture":
+        prepare_picture = _imported("pictures", "prepare_picture")
+        _confine()
+        picture = prepare_picture(file)
+    else:
         raise DocumentUnreadable("It is not a picture of a kind that can be shown.")
-    prepare_picture = _imported("pictures", "prepare_picture")
-    _confine()
-    media_type, width, height, content = prepare_picture(file)
+    media_type, width, height, content = picture
     header = {"media_type": media_type, "width": width, "height": height}
     return ChildAnswer({**header, "unchanged": content is None}, content or b"")
 

@@ -38,7 +38,7 @@ def cut(pieces: Iterator[str], offset: int, size: int) -> Extract:
     """Return the characters from `offset` on, at most `size`.
 
     Raises:
-        DocumentUnreadable: the text ends before `offset`.
+        DocumentUnreadable: there is text, and it ends before `offset`.
     """
     kept: list[str] = []
     total, end, ended = 0, offset + size, False
@@ -50,7 +50,7 @@ def cut(pieces: Iterator[str], offset: int, size: int) -> Extract:
         limit = COUNT_SECONDS if total > end else EXTRACT_SECONDS
         if ended := time.monotonic() - started > limit:
             break
-    if offset > total:
+    if offset > total > 0:
         raise DocumentUnreadable(_beyond(offset, total, ended=ended))
     text = "".join(kept)
     if total > end:

@@ -16,6 +16,21 @@ def read_pdf(file: BinaryIO) -> ExtractedDocument:
     Raises:
         DocumentUnreadable: it is encrypted or damaged.
     """
+    document = open_pdf(file)
+    pages = len(document)
+    return ExtractedDocument(
+        pages,
+        _pages(document, pages),
+        if_empty=f"[The PDF has no text on its {_count(pages)}: probably scanned pictures.]",
+    )
+
+
+def open_pdf(file: BinaryIO) -> Any:
+    """Return the `pypdfium2.PdfDocument`, which has at least one page.
+
+    Raises:
+        DocumentUnreadable: it is encrypted or damaged.
+    """
     try:
         document = pypdfium2.PdfDocument(file)
         pages = len(document)
@@ -27,11 +42,7 @@ def read_pdf(file: BinaryIO) -> ExtractedDocument:
         raise DocumentUnreadable("The PDF is damaged: it cannot be opened.") from error
     if not pages:
         raise DocumentUnreadable("The PDF is damaged: it has no pages.")
-    return ExtractedDocument(
-        pages,
-        _pages(document, pages),
-        if_empty=f"[The PDF has no text on its {_count(pages)}: probably scanned pictures.]",
-    )
+    return document
 
 
 def _count(pages: int) -> str:

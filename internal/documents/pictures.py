@@ -1,7 +1,7 @@
 """Pictures: their size, and a form that model providers accept."""
 
 import io
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from PIL import Image, ImageOps, MpoImagePlugin, TiffImagePlugin, WebPImagePlugin
 
@@ -31,6 +31,7 @@ _UNCHANGED = {
 _UNCHANGED_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 _ORIENTATION_TAG = 0x0112
 _JPEG_QUALITY = 85
+_MAX_PAGE_SCALE = 4.0  # of 72 dots per inch
 _PILLOW_ERRORS = (OSError, SyntaxError, ValueError, TypeError, EOFError)
 
 
@@ -60,6 +61,25 @@ def prepare_picture(file: BinaryIO) -> ReadPicture:
         raise
     except _PILLOW_ERRORS as error:
         raise DocumentUnreadable("The picture is damaged: it cannot be decoded.") from error
+
+
+def picture_of_page(document: Any, number: int) -> ReadPicture:
+    """Return a page of an open PDF as a picture; pages are counted from 1.
+
+    Raises:
+        DocumentUnreadable: there is no such page, or it is damaged.
+    """
+    if not 1 <= number <= len(document):
+        raise DocumentUnreadable(
+            f"The PDF has {len(document):,} pages: there is no page {number:,}."
+        )
+    try:
+        page = document[number - 1]
+        longer = max(page.get_size())
+        image = page.render(scale=min(SCALED_SIDE / max(longer, 1), _MAX_PAGE_SCALE)).to_pil()
+    except RuntimeError as error:  # of pypdfium2
+        raise DocumentUnreadable(f"Page {number:,} of the PDF is damaged.") from error
+    return _converted(image, is_photograph=False)
 
 
 def _check_pixels(image: Image.Image) -> None:

@@ -104,13 +104,13 @@ class ChildDocumentReader:
             total=header.total,
         )
 
-    async def read_picture(self, descriptor: int, /) -> Picture:
+    async def read_picture(self, descriptor: int, /, page: int = 1) -> Picture:
         """Return the size of a picture, and other bytes if needed; see the port.
 
         Raises:
             DocumentUnreadable: it is no picture, or cannot be read.
         """
-        header, content = await self._ask(descriptor, ("picture", "x", "0", "0"))
+        header, content = await self._ask(descriptor, ("picture", "x", str(page), "0"))
         return Picture(
             media_type=header.media_type,
             width=header.width,

@@ -12,12 +12,14 @@ from typing import IO
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import DocumentUnreadable, ToolError
 from internal.agent.domain.messages import Image
+from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.documents import DocumentText
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.tool import MAX_RESULT_CHARS, ToolContext
 from internal.tools.workspace import Workspace, WorkspacePath
 
 _MAX_CHARACTERS = MAX_RESULT_CHARS - 1_000  # leaves room for the first line
+_MAX_PAGES = 4
 _KINDS = {
     "docx": "Word document",
     "epub": "EPUB book",
@@ -87,6 +89,8 @@ async def read_document(
         )
     except DocumentUnreadable as error:
         raise ToolError(f"{path}: {error}") from error
+    if document.kind == "pdf" and document.total == 0:
+        return await _read_pages(context, path, descriptor, range(offset, document.parts + 1))
     return ToolOutcome(
         f"[{_about(document, offset)}]\n{document.text}",
         metadata={
@@ -115,32 +119,63 @@ def _about(document: DocumentText, offset: int) -> str:
     return about
 
 
+async def _read_pages(
+    context: ToolContext, path: WorkspacePath, descriptor: int, pages: range
+) -> ToolOutcome:
+    """Return pages of a scanned PDF as pictures.
+
+    Raises:
+        ToolError: there is no such page, or one cannot be shown or stored.
+    """
+    last = pages.stop - 1
+    if not pages:
+        raise ToolError(f"{path} has {last:,} pages: there is no page {pages.start:,}")
+    shown = pages[:_MAX_PAGES]
+    pictures = [await _picture(context, path, descriptor, page) for page in shown]
+    more = f": offset={shown.stop} shows the next ones" if shown.stop <= last else ""
+    return ToolOutcome(
+        f"[PDF, {last:,} {'page' if last == 1 else 'pages'} without text, probably scanned;"
+        f" pages {shown.start:,} to {shown.stop - 1:,} are shown as pictures{more}]",
+        attachments=tuple(stored for _, stored in pictures),
+        metadata={"kind": "pdf", "parts": last},
+        images=tuple(image for image, _ in pictures),
+    )
+
+
 async def read_picture(context: ToolContext, path: WorkspacePath, descriptor: int) -> ToolOutcome:
     """Return a picture for the model, scaled if it is larger than providers accept.
 
     Raises:
         ToolError: it cannot be decoded or stored.
     """
+    image, stored = await _picture(context, path, descriptor)
+    note = "" if stored.name == path.parts[-1] else ", as it is shown to you"
+    return ToolOutcome(
+        f"[Picture {path}: {image.width} by {image.height} pixels{note}]",
+        attachments=(stored,),
+        metadata={"width": image.width, "height": image.height},
+        images=(image,),
+    )
+
+
+async def _picture(
+    context: ToolContext, path: WorkspacePath, descriptor: int, page: int | None = None
+) -> tuple[Image, Attachment]:
+    """Store a picture, or a page of a PDF, as it is sent to the model."""
     try:
-        picture = await context.documents.read_picture(descriptor)
+        picture = await context.documents.read_picture(descriptor, page or 1)
     except DocumentUnreadable as error:
         raise ToolError(f"{path}: {error}") from error
-    name, note = path.parts[-1], ""
     if picture.content is None:
-        stored = await context.call.store_file(name, descriptor)
+        stored = await context.call.store_file(path.parts[-1], descriptor)
     else:
-        name = str(PurePosixPath(name).with_suffix(_EXTENSIONS[picture.media_type]))
-        note = ", as it is shown to you"
+        stem = PurePosixPath(path.parts[-1]).stem
+        name = (stem if page is None else f"{stem}-page-{page}") + _EXTENSIONS[picture.media_type]
         with tempfile.TemporaryFile() as file:
             await asyncio.to_thread(_write, file, picture.content)
             stored = await context.call.store_file(name, file.fileno())
     image = Image(picture.media_type, stored.sha256, picture.width, picture.height, stored.uri)
-    return ToolOutcome(
-        f"[Picture {path}: {picture.width} by {picture.height} pixels{note}]",
-        attachments=(stored,),
-        metadata={"width": picture.width, "height": picture.height},
-        images=(image,),
-    )
+    return image, stored
 
 
 def _write(file: IO[bytes], content: bytes) -> None:

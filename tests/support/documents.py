@@ -45,6 +45,23 @@ def pdf(*pages: str, trailer: str = "") -> bytes:
     return pdf_of(objects, trailer)
 
 
+def scanned_pdf(pages: int) -> bytes:
+    """Return a PDF whose pages show a red picture and no text."""
+    kids = " ".join(f"{number} 0 R" for number in range(5, 5 + pages))
+    draw = "q 100 0 0 50 0 0 cm /I Do Q"
+    page = "<</Type/Page/Parent 2 0 R/Resources<</XObject<</I 3 0 R>>>>/Contents 4 0 R>>"
+    image = "<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceRGB"
+    return pdf_of(
+        [
+            "<</Type/Catalog/Pages 2 0 R>>",
+            f"<</Type/Pages/Count {pages}/MediaBox[0 0 100 50]/Kids[{kids}]>>",
+            f"{image}/BitsPerComponent 8/Length 3>>stream\n\xff\0\0\nendstream",
+            f"<</Length {len(draw)}>>stream\n{draw}\nendstream",
+            *[page] * pages,
+        ]
+    )
+
+
 def pdf_of(objects: Sequence[str], trailer: str = "") -> bytes:
     """Return a PDF of numbered objects, the first of which is its catalog."""
     output = bytearray(b"%PDF-1.7\n")

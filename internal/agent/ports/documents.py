@@ -73,8 +73,10 @@ class DocumentReader(Protocol):
         """
         ...
 
-    async def read_picture(self, descriptor: int, /) -> Picture:
+    async def read_picture(self, descriptor: int, /, page: int = 1) -> Picture:
         """Return the size of a picture, and its bytes if providers do not accept the file itself.
+
+        Of a PDF a page is returned, such as of a scanned one; pages are counted from 1.
 
         Raises:
             DocumentUnreadable: it is no picture, or cannot be read; the sentence says why.

@@ -276,6 +276,10 @@ async def test_pictures_are_measured_scaled_or_refused(opened: Open) -> None:
         large = await reader.read_picture(opened(documents.picture(form, (4_000, 1_000))))
         assert (large.width, large.height) == (1_568, 392)
         assert large.content
+    page = await reader.read_picture(opened(documents.scanned_pdf(2)), 2)
+    assert (page.media_type, page.width, page.height) == ("image/png", 400, 200)
+    with pytest.raises(DocumentUnreadable, match="there is no page 3"):
+        await reader.read_picture(opened(documents.scanned_pdf(2)), 3)
     for content in (b"text", documents.picture("PNG", (600, 600))[:99]):
         with pytest.raises(DocumentUnreadable, match=r"not a picture|damaged"):
             await reader.read_picture(opened(content))

@@ -2,12 +2,14 @@
 
 import asyncio
 import hashlib
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as PictureFile
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
@@ -83,9 +85,23 @@ async def test_a_converted_picture_has_the_extension_of_its_kind(
     assert stored["scan.png"].startswith(b"\x89PNG")
 
 
-async def test_a_scanned_pdf_says_that_it_has_no_text(read: Read, tmp_path: Path) -> None:
-    (tmp_path / "a.pdf").write_bytes(documents.pdf("", ""))
-    assert "no text on its 2 pages" in (await read("a.pdf")).text
+async def test_pages_of_a_scanned_pdf_are_shown_as_pictures(
+    read: Read, tmp_path: Path, stored: dict[str, bytes]
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(documents.scanned_pdf(6))
+    first = await read("a.pdf")
+    assert first.text == (
+        "[PDF, 6 pages without text, probably scanned; pages 1 to 4 are shown as pictures:"
+        " offset=5 shows the next ones]"
+    )
+    assert [(image.width, image.height) for image in first.images] == [(400, 200)] * 4
+    rest = await read("a.pdf", offset=5)
+    assert rest.text.endswith("pages 5 to 6 are shown as pictures]")
+    assert list(stored) == [f"a-page-{number}.png" for number in range(1, 7)]
+    with PictureFile.open(io.BytesIO(stored["a-page-5.png"])) as page:
+        assert page.convert("RGB").getpixel((200, 100)) == (255, 0, 0)
+    with pytest.raises(ToolError, match=r"a\.pdf has 6 pages: there is no page 7"):
+        await read("a.pdf", offset=7)
 
 
 @pytest.mark.parametrize("name", ["folder", "pipe", "missing.pdf", "link.pdf"])
