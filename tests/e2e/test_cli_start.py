@@ -86,7 +86,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], work: 
         (["list the files"], 'larkspur -p "list the files"'),
         (["-p"], "The task is empty"),
         (["-p", "x", "--fork"], "--fork"),
-        (["-p", "x", "-f", "no-such-file"], "no-such-file cannot be read"),
+        (["-p", "x", "-f", "no-such-file"], "no-such-file does not exist"),
         (["-p", "x", "y"], "Quote the whole prompt"),
         (["-p", "x", "--detach"], "larkspur serve"),
         (["-p", "x", "--server", "ftp://127.0.0.1"], "is not a URL"),

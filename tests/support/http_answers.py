@@ -34,7 +34,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_POST = do_DELETE = do_GET  # noqa: N815 - the names that http.server looks for
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names that http.server looks for
 
     def log_message(self, *words: object) -> None:
         pass

@@ -28,9 +28,9 @@ class GatewaySession:
         self.session.redraw = self._changed.set
         self.session.restore_input = self.restored.append
 
-    def connect(self) -> None:
-        """Give the session its services."""
-        endpoint = HttpEndpoint(self._server.url, lambda: "token")
+    def connect(self, url: str = "") -> None:
+        """Give the session its services, with the gateway at another URL if one is given."""
+        endpoint = HttpEndpoint(url or self._server.url, lambda: "token")
         self.session.set_services(
             ReplServices(
                 client=GatewayClient(ThreadedHttpTransport(endpoint, lambda: None)),
@@ -50,6 +50,11 @@ class GatewaySession:
     def refuse(self, path: str, message: str, status: int = 409) -> None:
         """Let the gateway refuse the requests of a path."""
         self.answer(path, {"error": {"code": "conflict", "message": message}}, status)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The bodies of the requests so far."""
+        return self._server.bodies
 
     def notify(self) -> None:
         """Report a change that the session itself does not report."""

@@ -7,15 +7,17 @@ import json
 import os
 import time
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
+from internal.channels.cli.input_files import InputFile
 from internal.channels.cli.records import (
     AgentDefaults,
+    ArtifactItem,
     AuditItem,
     DeadLetterItem,
     GrantedRole,
@@ -39,6 +41,7 @@ from internal.channels.cli.transports.interface import (
     Response,
     Transport,
     Unreachable,
+    Upload,
 )
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
 
@@ -49,6 +52,7 @@ RETRY_SECONDS = 5.0
 _PAUSE_SECONDS = 0.25
 _PAGE = 500
 _NO_CONTENT, _ERROR, _CONFLICT, _TOO_MANY, _SERVER_ERROR = 204, 400, 409, 429, 500
+_NO_UPLOADS = {404, 405}
 _CONTROLS = {"connected", "replay.done", "workflow.stream.dropped", "stream.reset", "hb", "bye"}
 
 
@@ -102,20 +106,48 @@ class GatewayClient:
             None,
         )
 
-    async def submit(self, request: TaskRequest) -> Ids:
-        """Store a task and queue its run."""
+    async def upload(
+        self, file: InputFile, check: Callable[[], None] = lambda: None
+    ) -> Mapping[str, str]:
+        """Store a file and return the attachment for a task.
+
+        `check` is called before each piece is sent; what it raises ends the upload.
+        """
+
+        def chunks() -> Iterator[bytes]:
+            try:
+                for piece in file.chunks():
+                    check()
+                    yield piece
+            except GatewayError:
+                raise
+            except CliExit as error:
+                raise GatewayError(error.code, str(error)) from None
+
+        path = f"/api/attachments?{urlencode({'name': file.name})}"
+        body = Upload(file.media_type, file.size, chunks)
+        try:
+            return await self._send("PUT", path, body, _attachment, retry=True)
+        except GatewayError as error:
+            if error.status not in _NO_UPLOADS:
+                raise
+        return await self._upload_at_once(file)
+
+    async def _upload_at_once(self, file: InputFile) -> Mapping[str, str]:
+        """Store a file with a gateway that does not take it in pieces."""
+        data = b64encode(b"".join(file.chunks())).decode()
+        content = {"name": file.name, "media_type": file.media_type, "data": data}
+        return await self._send("POST", "/api/attachments", content, _attachment, retry=True)
+
+    async def submit(self, request: TaskRequest, check: Callable[[], None] = lambda: None) -> Ids:
+        """Upload the files of a task, store it and queue its run; `check` is as for `upload`."""
+        attachments = [await self.upload(file, check) for file in request.files]
+        check()
         body: dict[str, Any] = {
             "task": request.task,
             "options": dict(request.options),
             "idempotency_key": _new_key(),
-            "attachments": [
-                {
-                    "name": file.name,
-                    "media_type": file.media_type,
-                    "data": b64encode(file.content).decode(),
-                }
-                for file in request.files
-            ],
+            "attachments": attachments,
         }
         optional = {"session_id": request.session_id, "profile": request.profile}
         body |= {name: value for name, value in optional.items() if value is not None}
@@ -246,6 +278,36 @@ class GatewayClient:
         """Return audit entries, newest first."""
         return await self._get("/api/audit", {"limit": limit}, _items("entries", AuditItem))
 
+    async def artifacts(
+        self, wanted: Mapping[str, str | None], limit: int = 50
+    ) -> list[ArtifactItem]:
+        """Return artifacts, newest first. `wanted` are filters of `GET /api/artifacts`."""
+        found: list[ArtifactItem] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            query = {**wanted, "limit": min(limit - len(found), _PAGE), "cursor": cursor}
+            page, cursor = await self._get("/api/artifacts", query, _artifacts_page)
+            found += page
+            if cursor is None:
+                break
+        return found
+
+    async def artifact(self, artifact_id: str) -> ArtifactItem:
+        """Return an artifact."""
+        return await self._get(f"/api/artifacts/{_quoted(artifact_id)}", {}, _artifact)
+
+    async def artifact_content(self, artifact_id: str) -> AsyncGenerator[bytes]:
+        """Yield the content of an artifact. It may end too early without an error."""
+        path = f"/api/artifacts/{_quoted(artifact_id)}/content"
+        try:
+            async with aclosing(self.transport.stream(path)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except RefusedStream as refused:
+            raise self._error(refused.response) from None
+        except Unreachable as error:
+            raise GatewayUnreachable(error) from None
+
     async def head(self, session_id: str) -> str:
         """Return the position after the last stored event, for `watch`."""
         path = f"/api/sessions/{_quoted(session_id)}/events"
@@ -306,12 +368,12 @@ class GatewayClient:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | Upload | None,
         parse: Callable[[Any], T],
         *,
         retry: bool = False,
     ) -> T:
-        content = None if body is None else json.dumps(body).encode()
+        content = json.dumps(body).encode() if isinstance(body, Mapping) else body
         give_up_at = time.monotonic() + self._retry_seconds * retry
         for attempt in count():
             try:
@@ -393,6 +455,18 @@ def _usage(found: Any) -> UsageItem:
     usage = found["usage"]
     read = sum(usage[kind] for kind in kinds)
     return UsageItem(found["key"], read, usage["output_tokens"], found["cost"])
+
+
+def _artifact(found: Any) -> ArtifactItem:
+    return ArtifactItem._make(_picked(found, ArtifactItem._fields))
+
+
+def _artifacts_page(page: Any) -> tuple[list[ArtifactItem], str | None]:
+    return [_artifact(one) for one in page["artifacts"]], page["next_cursor"]
+
+
+def _attachment(stored: Any) -> Mapping[str, str]:
+    return {name: stored[name] for name in ("name", "media_type", "uri")}
 
 
 def _transcript_page(page: Any) -> tuple[list[TranscriptMessage], str | None]:

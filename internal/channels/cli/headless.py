@@ -3,11 +3,12 @@
 Standard library only: `larkspur -p` through a running gateway must start fast.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple
 
+from internal.channels.cli.artifact_files import find_local_file
 from internal.channels.cli.client import GatewayClient, GatewayError, GatewayUnreachable
 from internal.channels.cli.exit_codes import (
     FAILED,
@@ -62,7 +63,8 @@ class HeadlessRunner:
             CliExit: the task is refused, or the gateway or the output cannot be used.
         """
         with SignalGuard(self._handle_signal) as signals:
-            ids, after = await self._submit(shot)
+            # a signal during an upload ends the command; a task that is stored is stopped
+            ids, after = await self._submit(shot, partial(_check_signal, signals))
             workspace = str(shot.request.options.get("workspace", ""))
             report = await self._begin(ids, shot.output_format, {"workspace": workspace})
             if shot.detach:
@@ -85,7 +87,7 @@ class HeadlessRunner:
         await self._follow(report, after)
         return await self._finish(report, None)
 
-    async def _submit(self, shot: OneShot) -> tuple[Ids, str]:
+    async def _submit(self, shot: OneShot, check: Callable[[], None]) -> tuple[Ids, str]:
         """Submit the task; return its ids and the position in its session before it."""
         client, request = self._client, shot.request
         if shot.continue_last:
@@ -94,13 +96,13 @@ class HeadlessRunner:
                 raise CliExit(USAGE, "There is no session to continue yet.")
             request = request._replace(session_id=newest[0].session_id)
         after = "" if request.session_id is None else await client.head(request.session_id)
-        ids = await client.submit(request)
+        ids = await client.submit(request, check)
         if shot.title is not None:
             await client.rename(ids.session_id, shot.title)
         return ids, after
 
     async def _begin(self, ids: Ids, output_format: Format, facts: Mapping[str, str]) -> RunReport:
-        report = RunReport(output_format, ids)
+        report = RunReport(output_format, ids, find_local_file)
         if output_format == "stream-json":
             task, via = await self._client.task(ids.task_id), self._client.transport.via
             report.begin({"model": task.item.model, "profile": task.profile, **facts, "via": via})
@@ -178,6 +180,11 @@ class HeadlessRunner:
             if self._task_id:
                 await self._stop()  # the reader of the answer is gone
             raise output_failure(error) from None
+
+
+def _check_signal(signals: SignalGuard) -> None:
+    if signals.code is not None:
+        raise CliExit(signals.code, "Stopped before the task was sent.")
 
 
 async def newest_sessions(client: GatewayClient) -> list[SessionItem]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from internal.channels.cli.client import GatewayClient, GatewayError
 from internal.channels.cli.command_output import one_line
 from internal.channels.cli.exit_codes import USAGE
-from internal.channels.cli.records import QuestionItem, TaskItem
+from internal.channels.cli.records import ArtifactItem, QuestionItem, TaskItem
 
 ACTIVE = frozenset({"queued", "running", "waiting"})
 """The states of a task that has not ended."""
@@ -69,6 +69,18 @@ async def find_task(client: GatewayClient, written: str) -> TaskItem:
         states = [await client.task(one.task_id) for one in found[:_MAX_RUNS]]
         by_id = {one.run_id: one.item for one in states}
     return by_id[find_id(written, list(by_id))]
+
+
+async def find_artifact(client: GatewayClient, written: str) -> ArtifactItem:
+    """Return the artifact with a complete or abbreviated id.
+
+    Raises:
+        GatewayError: no artifact matches, or several do.
+    """
+    if _is_complete(written, "artifact-"):
+        return await client.artifact(written)
+    found = {one.artifact_id: one for one in await client.artifacts({"versions": "all"}, _LIMIT)}
+    return found[find_id(written, list(found))]
 
 
 async def find_question(client: GatewayClient, written: str) -> QuestionItem:

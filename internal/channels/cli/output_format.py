@@ -4,12 +4,14 @@ Standard library only, without I/O.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from internal.channels.cli.artifact_files import FileFinder
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
+from internal.channels.cli.records import format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
 
@@ -32,13 +34,19 @@ _MAX_COMPLETE_CHARS = 10_000
 """Length from which the answer in an event may be truncated."""
 
 
+_FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
+
+
 class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
     `has_ended` becomes True with the run's terminal event, or when the run waits for a person.
+    `find_file` returns the path of a produced file on this machine.
     """
 
-    def __init__(self, output: Format, ids: Ids) -> None:
+    def __init__(
+        self, output: Format, ids: Ids, find_file: FileFinder = lambda *_about: None
+    ) -> None:
         self.ids = ids
         self.has_ended = False
         self._stream = output == "stream-json"
@@ -48,6 +56,9 @@ class RunReport:
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
+        self._find_file = find_file
+        self._files: dict[str, Mapping[str, Any]] = {}
+        self._omitted_files = 0
         self._error = ""
         self._key_refused = False
 
@@ -104,9 +115,9 @@ class RunReport:
         return code, (text if text.endswith("\n") else f"{text}\n").encode() if text else b""
 
     def messages(self) -> list[str]:
-        """Return messages for standard error: denied calls, errors, open questions."""
+        """Return messages for standard error: files, denied calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
-        messages = [_format_denial(one) for one in self._denied]
+        messages = [*self._file_lines(), *(_format_denial(one) for one in self._denied)]
         if self._error:
             messages.append(self._error)
         elif status == "waiting":
@@ -133,6 +144,9 @@ class RunReport:
                 known = {name: payload[name] for name in ("seconds", "attempt")}
                 key = f"retry_{payload['reason']}"
                 self._notices.append(MessageCatalog("cli", "en")(key, **known))
+            case "workflow.artifact.manifest":
+                self._files |= {one["name"]: one for one in payload["artifacts"]}
+                self._omitted_files += payload.get("omitted", 0)
             case "workflow.question.asked":
                 self._questions[payload["question_id"]] = payload
             case "workflow.question.answered":
@@ -173,11 +187,25 @@ class RunReport:
         code = _EXIT_CODES.get(self._result["stop_reason"], FAILED)
         return DENIED if code == OK and self._denied else code
 
+    def _located_files(self) -> Iterator[tuple[dict[str, Any], str | None]]:
+        """Yield the newest version of each produced file, with its path on this machine."""
+        for file in self._files.values():
+            path = self._find_file(self.ids.session_id, file["name"], file["size"])
+            yield {name: file[name] for name in _FILE_FIELDS}, path
+
+    def _file_lines(self) -> Iterator[str]:
+        for file, path in self._located_files():
+            where = path or f"larkspur files get {file['artifact_id']}"
+            yield f"File: {file['name']} ({format_size(file['size'])})  {where}"
+        if self._omitted_files:
+            yield MessageCatalog("cli", "en")("files_omitted", count=self._omitted_files)
+
     def _summary(self, code: int) -> bytes:
         kind = {"type": "result"} if self._stream else {}
         usage = {"usage": None, "cost": None}
         asked = [{name: one[name] for name in _QUESTION_FIELDS} for one in self._questions.values()]
-        found = {"denied": self._denied, "questions": asked}
+        files = [{**one, "path": path} for one, path in self._located_files()]
+        found = {"denied": self._denied, "questions": asked, "files": files}
         rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
         return _json_line({**kind, **usage, **self._result, **error, **rest})

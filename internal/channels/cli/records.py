@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from internal.channels.cli.task_request import File
+from internal.channels.cli.input_files import InputFile
 
 UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
@@ -16,7 +16,7 @@ class TaskRequest(NamedTuple):
     options: Mapping[str, Any]
     session_id: str | None = None
     profile: str | None = None
-    files: Sequence[File] = ()
+    files: Sequence[InputFile] = ()
 
 
 class AgentDefaults(NamedTuple):
@@ -202,6 +202,27 @@ class AuditItem(NamedTuple):
         return when, self.action, self.principal, self.via, self.target, self.detail
 
 
+class ArtifactItem(NamedTuple):
+    """A file that a run made. `created` is RFC 3339."""
+
+    artifact_id: str
+    session_id: str
+    name: str
+    version: int
+    type: str
+    media_type: str
+    size: int
+    sha256: str
+    caption: str
+    created: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        when, size = format_minute(self.created), format_size(self.size)
+        return self.artifact_id, when, self.type, size, self.name
+
+
 class StreamRow(NamedTuple):
     """An event envelope as JSON, with its wire id or "" for an event that is not stored."""
 
@@ -229,3 +250,15 @@ class StreamBatch(NamedTuple):
 def format_minute(instant: str) -> str:
     """Return an RFC 3339 instant as `YYYY-MM-DD HH:MM`."""
     return instant[:16].replace("T", " ")
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes in a readable unit, as the other channels show it."""
+    if count < _KIB:
+        return f"{count} bytes"
+    if count < _KIB * _KIB:
+        return f"{count / _KIB:.1f} KB"
+    return f"{count / _KIB / _KIB:.1f} MB"
+
+
+_KIB = 1024

@@ -1,11 +1,9 @@
 """The parts of a one-shot task, read from the command line. Standard library only."""
 
-import mimetypes
 import os
 import select
 import stat
 import sys
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from internal.channels.cli.exit_codes import USAGE, CliExit
@@ -15,17 +13,7 @@ Format = Literal["text", "json", "stream-json"]
 
 MAX_STDIN_BYTES = 1_000_000
 """Maximum size of standard input that becomes part of a task."""
-MAX_FILE_BYTES = 14 * 1024 * 1024
-"""Maximum total size of the files: as base64 they must fit into a request of 20 MiB."""
 _NOTICE_DELAY_SECONDS = 3.0
-
-
-class File(NamedTuple):
-    """A file attached to a task."""
-
-    name: str
-    media_type: str
-    content: bytes
 
 
 class Ids(NamedTuple):
@@ -80,22 +68,6 @@ def read_stdin() -> str:
     return content.decode("utf-8", "replace")
 
 
-def read_files(paths: Iterable[str]) -> tuple[File, ...]:
-    """Read the files to attach to the task.
-
-    Raises:
-        CliExit: a file cannot be read, or their total size exceeds `MAX_FILE_BYTES`.
-    """
-    files: list[File] = []
-    remaining = MAX_FILE_BYTES
-    for path in paths:
-        content = _read_file(path, remaining)
-        remaining -= len(content)
-        name = decode_argument(os.path.basename(path)) or "file"  # noqa: PTH119 - pathlib strips a trailing slash
-        files.append(File(name, _media_type(name, content), content))
-    return tuple(files)
-
-
 def working_folder() -> str:
     """Return the current directory.
 
@@ -110,26 +82,6 @@ def working_folder() -> str:
     except UnicodeEncodeError:
         raise CliExit(USAGE, "The name of the working folder is not UTF-8.") from None
     return folder
-
-
-def _read_file(path: str, remaining: int) -> bytes:
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            content = _read(opened, remaining)
-        finally:
-            os.close(opened)
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise CliExit(
-            USAGE, f"The file {decode_argument(path)} cannot be read: {reason}."
-        ) from None
-    if content is None:
-        megabytes = MAX_FILE_BYTES // (1024 * 1024)
-        raise CliExit(
-            USAGE, f"With {decode_argument(path)} the files are larger than {megabytes} MiB."
-        )
-    return content
 
 
 def _read(descriptor: int, max_bytes: int) -> bytes | None:
@@ -149,14 +101,3 @@ def _is_piped(descriptor: int) -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISREG(mode)
-
-
-def _media_type(name: str, content: bytes) -> str:
-    known, encoding = mimetypes.guess_type(name)
-    if known and not encoding:
-        return known
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return "application/octet-stream"
-    return "text/plain"

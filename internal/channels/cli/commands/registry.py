@@ -42,6 +42,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("questions", "tasks.questions", "list the questions that wait for a person"),
     Command("answer", "tasks.answer", "answer a question"),
     Command("sessions", "records.sessions", "list, show, export, delete and rename sessions"),
+    Command("files", "records.files", "list the files that runs made, and save one"),
     Command("cost", "records.cost", "show tokens and cost"),
     Command("pair", "records.pair", "grant roles to people of a channel"),
     Command("rules", "records.rules", "list and delete permission rules"),

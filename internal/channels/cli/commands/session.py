@@ -17,10 +17,10 @@ from internal.channels.cli.commands.confirmation import confirmed_folder
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.gateway import find_gateway
 from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
+from internal.channels.cli.input_files import check_files
 from internal.channels.cli.repl.app import ReplOptions, run_repl_session
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.session import TaskChoices
-from internal.channels.cli.task_request import read_files
 from internal.channels.cli.transports.threaded import in_thread
 from internal.config import home as home_folder
 from internal.config.terminal_env import TerminalFacts, terminal_facts
@@ -62,7 +62,7 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
         session_id="" if args.last else args.resume,
         lists=args.resume == "",
         title=args.session_name,
-        files=read_files(args.files),
+        files=check_files(args.files),
         ascii_only=args.ascii,
         colours=_color_depth(facts),
         term=facts.term,

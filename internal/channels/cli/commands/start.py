@@ -16,9 +16,10 @@ from internal.channels.cli.headless import (
     OneShot,
     newest_sessions,
 )
+from internal.channels.cli.input_files import check_files
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.records import TaskRequest
-from internal.channels.cli.task_request import compose_task, read_files, read_stdin
+from internal.channels.cli.task_request import compose_task, read_stdin
 
 _OPTIONS = (
     *("permission_mode", "allow", "deny", "plan_review"),
@@ -72,7 +73,7 @@ def _one_shot(args: Namespace, context: CommandContext) -> OneShot | None:
         },
         session_id=args.resume,
         profile=args.profile,
-        files=read_files(args.files),
+        files=check_files(args.files),
     )
     return OneShot(
         request,

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from internal.channels.cli.artifact_files import find_local_file
 from internal.channels.cli.command_output import format_cost, format_tokens
+from internal.channels.cli.records import format_size
 from internal.channels.cli.render.text import (
     Fragments,
     StyledLine,
@@ -169,6 +171,14 @@ class EventRows:
         cost = result.get("cost")
         price = f" · {format_cost(cost)}" if cost else ""
         return self.faint(f"{mark} {summary}{price}")
+
+    def produced_file(self, session_id: str, file: Mapping[str, Any]) -> StyledLine:
+        """Return the row of a file that a run made."""
+        name, size = sanitize(str(file["name"])), format_size(file["size"])
+        path = find_local_file(session_id, file["name"], file["size"])
+        where = sanitize(path) if path else f"larkspur files get {file['artifact_id']}"
+        mark = (("class:accent", f"{self.glyphs.artifact} "), ("", name))
+        return StyledLine((*mark, ("class:faint", f"  {size} · {where}")))
 
     def faint(self, text: str) -> StyledLine:
         """Return a dim line."""

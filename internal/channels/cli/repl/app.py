@@ -16,6 +16,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
+from internal.channels.cli.input_files import InputFile
 from internal.channels.cli.records import AgentDefaults
 from internal.channels.cli.render.theme import ASCII, UNICODE
 from internal.channels.cli.repl.completion import SessionCompleter
@@ -28,7 +29,6 @@ from internal.channels.cli.repl.session import ReplSession, TaskChoices
 from internal.channels.cli.repl.signals import SessionSignals
 from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
-from internal.channels.cli.task_request import File
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
@@ -50,7 +50,7 @@ class ReplOptions:
     lists: bool = False
     """List the sessions that can be resumed."""
     title: str | None = None
-    files: tuple[File, ...] = ()
+    files: tuple[InputFile, ...] = ()
     ascii_only: bool = False
     colours: ColorDepth | None = None
     term: str = ""
@@ -132,6 +132,7 @@ class _ReplApp:
         )
         self.session.redraw = self.screen.refresh
         self.session.restore_input = self._put_back
+        self.session.insert_text = self._insert
 
     async def run(self) -> int:
         """Run the screen and the services until the session ends. Return the exit code."""
@@ -245,6 +246,10 @@ class _ReplApp:
 
     def _set_theme(self, theme: str) -> None:
         self.screen.set_theme(theme)
+
+    def _insert(self, text: str) -> None:
+        self.box.insert_text(text)
+        self.screen.refresh()
 
     def _put_back(self, text: str) -> None:
         if not self.box.text:

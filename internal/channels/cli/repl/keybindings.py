@@ -76,6 +76,7 @@ class KeyHandlers:
             (("s-tab",), self._next_mode, editing & ~menu),
             (("c-o",), self._show_output, editing),
             (("c-g",), lambda _event: self._edit(), editing),
+            (("c-v",), lambda _event: self._session.paste_picture(), editing),
             (("c-z",), lambda _event: self.suspend(), editing),
             (("?",), lambda _event: self._actions.command("/help"), editing & empty),
         ):
@@ -88,7 +89,7 @@ class KeyHandlers:
 
     def interrupt(self) -> None:
         """Clear the input, else stop the task, else quit on the second press."""
-        if self._prompt.discard_draft():
+        if self._prompt.discard_draft() or self._session.stop_upload():
             return
         now, session = time.monotonic(), self._session
         idle = session.view.runs.stoppable is None
@@ -219,7 +220,7 @@ class KeyHandlers:
         session.note(title, *bodies)
 
     def _paste(self, event: KeyPressEvent) -> None:
-        self._box.insert_text(self._session.pastes.add(event.data))
+        self._box.insert_text(self._session.paste(event.data))
 
 
 def _stop_here() -> None:

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from internal.channels.cli.client import GatewayError
+from internal.channels.cli.clipboard import NoPicture, read_picture
+from internal.channels.cli.exit_codes import INTERRUPTED, CliExit
+from internal.channels.cli.input_files import InputFile, check_file
 from internal.channels.cli.records import TaskItem, TaskRequest
 from internal.channels.cli.render.text import Fragments, StyledLine
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.paste import PasteBuffer
+from internal.channels.cli.repl.paste import PasteBuffer, pasted_paths
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.status_line import RunState, render_status
 from internal.channels.cli.repl.view import TranscriptView
-from internal.channels.cli.task_request import File
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
@@ -79,15 +81,17 @@ class ReplSession:
         self.model = choices.model or ""
         self.place = ""
         self.title: str | None = None
-        self.files: list[File] = []
+        self.files: list[InputFile] = []
         """Title and files of the first task of the session."""
         self.stopping = False
         self.redraw: Callable[[], None] = lambda: None
         self.restore_input: Callable[[str], None] = lambda _text: None
+        self.insert_text: Callable[[str], None] = lambda _text: None
         self._glyphs = glyphs
         self._services: asyncio.Future[ReplServices] = asyncio.get_running_loop().create_future()
         self._send_lock = asyncio.Lock()
         self._sending = 0
+        self._uploading = self._stops_upload = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._is_disconnected = False
@@ -155,9 +159,22 @@ class ReplSession:
 
     def send(self, text: str) -> None:
         """Send text: it steers the running task, or becomes the next task."""
-        opened, files = self.pastes.expand_to_files(text)
         self._sending += 1
-        self.start(self._send_in_order(opened, files))
+        self.start(self._send_in_order(text))
+
+    def paste(self, text: str) -> str:
+        """Return what to insert for pasted text; paths of existing files become placeholders."""
+        placeholders: list[str] = []
+        for path in pasted_paths(text):
+            try:
+                placeholders.append(self.pastes.add_file(check_file(path)))
+            except CliExit as error:
+                self.hint(str(error))
+        return " ".join(placeholders) + " " if placeholders else self.pastes.add(text)
+
+    def paste_picture(self) -> None:
+        """Insert a placeholder for the picture in the clipboard."""
+        self.start(self._paste_picture())
 
     def queue_text(self, text: str) -> None:
         """Queue text until the running task ends; send it at once if none runs."""
@@ -172,6 +189,7 @@ class ReplSession:
         """Stop the running task, else the waiting one. Queued text goes back into the input."""
         run = self.view.runs.stoppable
         if run is None:
+            self.stop_upload()
             return
         self.stopping = True
         if self.queue:
@@ -180,6 +198,11 @@ class ReplSession:
         self.view.stopped.add(run.task_id)
         self.start(self._stop(run.task_id))
         self.redraw()
+
+    def stop_upload(self) -> bool:
+        """Stop sending files; their text goes back into the input. False if none are sent."""
+        self._stops_upload = self._uploading
+        return self._uploading
 
     # the client
 
@@ -242,19 +265,28 @@ class ReplSession:
         finally:
             self.redraw()
 
-    async def _send_in_order(self, text: str, files: list[File]) -> None:
+    async def _paste_picture(self) -> None:
+        try:
+            picture = await read_picture()
+        except NoPicture as error:
+            self.view.print_lines("note", [self.view.rows.note(self.messages(error.reason))])
+        else:
+            self.insert_text(f"{self.pastes.add_picture(picture)} ")
+
+    async def _send_in_order(self, text: str) -> None:
         try:
             async with self._send_lock:
-                await self._send(text, files)
+                await self._send(*self.pastes.expand_to_files(text))
         except GatewayError:
             self.restore_input(text)
             raise
         finally:
             self._sending -= 1
 
-    async def _send(self, text: str, files: list[File]) -> None:
+    async def _send(self, text: str, pasted: list[InputFile]) -> None:
         client, run = (await self.ready()).client, self.view.current
-        files, self.files = [*self.files, *files], []
+        first, self.files = self.files, []
+        files = [*first, *pasted]
         if run is not None and not files:
             steered = await client.steer(run.task_id, text)
             remark = self.messages("noted") if steered else self.messages("becomes_next")
@@ -265,12 +297,15 @@ class ReplSession:
         request = TaskRequest(
             text, self.choices.options(), self.session_id, self.choices.profile, tuple(files)
         )
+        self._uploading = bool(files)
         try:
-            ids = await client.submit(request)
+            ids = await client.submit(request, self._check_upload)
         except GatewayError:
             self.view.remove_sent(text)
-            self.files = files
+            self.files = first
             raise
+        finally:
+            self._uploading = self._stops_upload = False
         self.view.add_own_task(ids.task_id)
         self.view.runs.expect(ids.run_id, ids.task_id, "queued")
         if self.session_id is None:
@@ -279,6 +314,10 @@ class ReplSession:
         if self.title is not None:
             title, self.title = self.title, None
             await client.rename(ids.session_id, title)
+
+    def _check_upload(self) -> None:
+        if self._stops_upload:
+            raise GatewayError(INTERRUPTED, self.messages("sending_stopped"))
 
     async def _stop(self, task_id: str) -> None:
         await (await self.ready()).client.stop(task_id)

@@ -300,6 +300,27 @@ async def _answer(context: SlashContext, arguments: str) -> None:
     session.note(*session.view.panel.closed(OpenQuestion(view), view["answer"], here=True))
 
 
+async def _files(context: SlashContext, arguments: str) -> None:
+    """List the files of this session; of all sessions with `all`."""
+    session = context.session
+    if arguments not in {"", "all"}:
+        context.print_message("usage", usage="/files [all]")
+        return
+    if session.session_id is None and not arguments:
+        context.print_message("no_session_yet")
+        return
+    wanted = {"session_id": None if arguments else session.session_id}
+    found = await (await session.ready()).client.artifacts(wanted, _MAX_LISTED)
+    if not found:
+        context.print_message("no_files")
+    rows = session.view.rows
+    session.note(*(rows.produced_file(one.session_id, one._asdict()) for one in found))
+
+
+async def _paste(context: SlashContext, _arguments: str) -> None:
+    context.session.paste_picture()
+
+
 async def _cost(context: SlashContext, _arguments: str) -> None:
     session = context.session
     if session.session_id is None:
@@ -375,6 +396,8 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
         _answer,
         lambda context: [(one, "") for one in context.session.view.questions],
     ),
+    SlashCommand("files", "[all]", _files, lambda _context: [("all", "")]),
+    SlashCommand("paste", "", _paste),
     SlashCommand("cost", "", _cost),
     SlashCommand("export", "[FILE]", _export),
     SlashCommand("theme", "[NAME]", _theme, lambda _context: [(theme, "") for theme in THEMES]),

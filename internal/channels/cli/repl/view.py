@@ -129,6 +129,8 @@ class TranscriptView:
                 self._tool(run_id, event["event"], payload)
             case "workflow.input.received":
                 self._add_input(event["task_id"], payload)
+            case "workflow.artifact.manifest":
+                self._add_files(event["session_id"], payload)
             case _:
                 self._add_state_event(event, payload)
 
@@ -168,6 +170,15 @@ class TranscriptView:
                 self._cancelled(event, payload)
             case _:
                 pass
+
+    def _add_files(self, session_id: str, manifest: Mapping[str, Any]) -> None:
+        """Print a row for each produced file: its size, and where it is or how to get it."""
+        for file in manifest["artifacts"]:
+            self.print_lines("row", [self.rows.produced_file(session_id, file)])
+        if omitted := manifest.get("omitted"):
+            self.print_lines(
+                "row", [self.rows.note(self._messages("files_omitted", count=omitted))]
+            )
 
     def _question(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         if event["event"] == "workflow.question.asked":

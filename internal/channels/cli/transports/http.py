@@ -13,6 +13,7 @@ from internal.channels.cli.transports.interface import (
     RefusedStream,
     Response,
     Unreachable,
+    Upload,
     drive,
 )
 from internal.config.home import HomeError
@@ -64,13 +65,15 @@ class HttpEndpoint:
             return False
         return b"{" in response.body
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+    def request(self, method: str, path: str, body: bytes | Upload | None = None) -> Response:
         """Send a request; see `Transport.request`."""
         return self._exchange(method, path, body)
 
-    def stream(self, path: str, last_id: str) -> Iterator[bytes]:
-        """Yield the bytes of an event stream; see `Transport.stream`."""
-        headers = {**self._headers(), "Accept": "text/event-stream"}
+    def stream(self, path: str, last_id: str | None) -> Iterator[bytes]:
+        """Yield the bytes of a response; see `Transport.stream`."""
+        headers = {**self._headers(), "Accept": "*/*"}
+        if last_id is not None:
+            headers["Accept"] = "text/event-stream"
         if last_id:
             headers["Last-Event-ID"] = last_id
         with closing(self._open(STREAM_TIMEOUT_SECONDS)) as connection:
@@ -88,15 +91,20 @@ class HttpEndpoint:
         self,
         method: str,
         path: str,
-        body: bytes | None = None,
+        body: bytes | Upload | None = None,
         *,
         timeout_seconds: float = RESPONSE_TIMEOUT_SECONDS,
     ) -> Response:
-        more: Mapping[str, str] = {} if body is None else {"Content-Type": "application/json"}
-        headers = self._headers()
+        headers = {**self._headers(), **_body_headers(body)}
+        content = body.chunks() if isinstance(body, Upload) else body
         with closing(self._open(timeout_seconds)) as connection:
             try:
-                connection.request(method, self._path + path, body, {**headers, **more})
+                try:
+                    connection.request(method, self._path + path, content, headers)
+                except (BrokenPipeError, ConnectionResetError):
+                    if not isinstance(body, Upload):
+                        raise
+                    # refused before all of it was sent: the response says why
                 response = connection.getresponse()
                 return Response(response.status, response.read())
             except (OSError, http.client.HTTPException) as error:
@@ -135,12 +143,12 @@ class HttpTransport:
         """The gateway's URL."""
         return self._endpoint.url
 
-    async def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+    async def request(self, method: str, path: str, body: bytes | Upload | None = None) -> Response:
         """Send a request."""
         return self._endpoint.request(method, path, body)
 
-    async def stream(self, path: str, last_id: str) -> AsyncGenerator[bytes]:
-        """Yield the bytes of an event stream."""
+    async def stream(self, path: str, last_id: str | None = None) -> AsyncGenerator[bytes]:
+        """Yield the bytes of a response."""
         for received in self._endpoint.stream(path, last_id):
             yield received
 
@@ -169,3 +177,9 @@ class HttpTransport:
 
 def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
+
+
+def _body_headers(body: bytes | Upload | None) -> Mapping[str, str]:
+    if isinstance(body, Upload):
+        return {"Content-Type": body.media_type, "Content-Length": str(body.size)}
+    return {} if body is None else {"Content-Type": "application/json"}

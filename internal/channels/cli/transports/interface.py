@@ -1,6 +1,6 @@
 """The transport protocol. Standard library only, without asyncio."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -13,6 +13,17 @@ class Unreachable(Exception):
     """The gateway does not answer or stopped answering. The message says why."""
 
 
+class Upload(NamedTuple):
+    """The body of a request, sent while it is read: `size` bytes, in pieces that `chunks` returns.
+
+    An exception of `chunks` ends the request and is raised by it.
+    """
+
+    media_type: str
+    size: int
+    chunks: Callable[[], Iterator[bytes]]
+
+
 class Response(NamedTuple):
     """A complete HTTP response."""
 
@@ -21,7 +32,7 @@ class Response(NamedTuple):
 
 
 class RefusedStream(Exception):
-    """The gateway answered the request for an event stream with an error response."""
+    """The gateway answered the request for a stream with an error response."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -41,16 +52,19 @@ class Transport(Protocol):
         """The gateway's address for messages."""
         ...
 
-    async def request(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Send a request and return the response, whatever its status.
+    async def request(self, method: str, path: str, body: bytes | Upload | None = None) -> Response:
+        """Send a request and return the response, whatever its status. Bytes are JSON.
 
         Raises:
             Unreachable: there is no response.
         """
         ...
 
-    def stream(self, path: str, last_id: str) -> AsyncGenerator[bytes]:
-        """Yield the bytes of an event stream as they arrive, until it ends.
+    def stream(self, path: str, last_id: str | None = None) -> AsyncGenerator[bytes]:
+        """Yield the bytes of a response as they arrive, until it ends.
+
+        With `last_id` the response is an event stream that continues after this id, "" from the
+        beginning. The response may end too early without an error.
 
         Raises:
             RefusedStream: the gateway answered with an error.

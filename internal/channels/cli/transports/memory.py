@@ -1,12 +1,12 @@
 """Transport to the web application in this process, without a socket."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, MutableMapping
 from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from internal.channels.cli.transports.interface import USER_AGENT, RefusedStream, Response
+from internal.channels.cli.transports.interface import USER_AGENT, RefusedStream, Response, Upload
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -44,18 +44,24 @@ class MemoryTransport:
         self._loop = asyncio.get_running_loop()
         self._started: set[asyncio.Task[None]] = set()
 
-    async def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+    async def request(self, method: str, path: str, body: bytes | Upload | None = None) -> Response:
         """Send a request."""
-        exchange = _Exchange(body or b"")
         more = {} if body is None else {"content-type": "application/json"}
+        if isinstance(body, Upload):
+            more = {"content-type": body.media_type, "content-length": str(body.size)}
+        chunks = body.chunks() if isinstance(body, Upload) else iter((body or b"",))
+        exchange = _Exchange(chunks)
         await self._app(self._scope(method, path, more), exchange.receive, exchange.send)
+        if exchange.failure is not None:
+            raise exchange.failure
         return Response(exchange.status, b"".join(exchange.drain()))
 
-    async def stream(self, path: str, last_id: str) -> AsyncGenerator[bytes]:
-        """Yield the bytes of an event stream."""
-        exchange = _Exchange(b"", _MAX_UNREAD_PIECES)
+    async def stream(self, path: str, last_id: str | None = None) -> AsyncGenerator[bytes]:
+        """Yield the bytes of a response."""
+        exchange = _Exchange(iter(()), _MAX_UNREAD_PIECES)
         more = {"last-event-id": last_id} if last_id else {}
-        scope = self._scope("GET", path, {"accept": "text/event-stream", **more})
+        accept = "*/*" if last_id is None else "text/event-stream"
+        scope = self._scope("GET", path, {"accept": accept, **more})
         serving = self._loop.create_task(exchange.serve(self._app, scope))
         try:
             async for piece in exchange.pieces():
@@ -116,11 +122,15 @@ class MemoryTransport:
 
 
 class _Exchange:
-    """The ASGI messages of one request. `status` is 0 until the response begins."""
+    """The ASGI messages of one request. `status` is 0 until the response begins.
 
-    def __init__(self, body: bytes, max_pieces: int = 0) -> None:
+    If `body` fails, the application sees a disconnected client, and `failure` is set.
+    """
+
+    def __init__(self, body: Iterator[bytes], max_pieces: int = 0) -> None:
         self.status = 0
-        self._body: bytes | None = body
+        self.failure: Exception | None = None
+        self._body: Iterator[bytes] | None = body
         self._received: asyncio.Queue[bytes | None] = asyncio.Queue(max_pieces)
 
     async def serve(self, app: AsgiApp, scope: dict[str, Any]) -> None:
@@ -133,11 +143,21 @@ class _Exchange:
         await self._received.put(None)
 
     async def receive(self) -> Message:
-        """Return the request's body; after that wait until the request is cancelled."""
+        """Return the next part of the body; after that wait until the request is cancelled."""
+        if self.failure is not None:
+            return {"type": "http.disconnect"}
         if self._body is None:
             await asyncio.get_running_loop().create_future()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
+            raise AssertionError  # the future is never done
+        await asyncio.sleep(0)  # other tasks run between the parts of a long body
+        try:
+            part = next(self._body, None)
+        except Exception as error:  # noqa: BLE001 - raised again by the request
+            self.failure = error
+            return {"type": "http.disconnect"}
+        if part is None:
+            self._body = None
+        return {"type": "http.request", "body": part or b"", "more_body": part is not None}
 
     async def send(self, message: Message) -> None:
         """Receive a message of the response."""

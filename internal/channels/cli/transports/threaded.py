@@ -8,7 +8,12 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from internal.channels.cli.transports.http import HttpEndpoint
-from internal.channels.cli.transports.interface import RefusedStream, Response, Unreachable
+from internal.channels.cli.transports.interface import (
+    RefusedStream,
+    Response,
+    Unreachable,
+    Upload,
+)
 
 T = TypeVar("T")
 
@@ -28,12 +33,12 @@ class ThreadedHttpTransport:
         """The gateway's URL."""
         return self._endpoint.url
 
-    async def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+    async def request(self, method: str, path: str, body: bytes | Upload | None = None) -> Response:
         """Send a request."""
         return await in_thread(partial(self._endpoint.request, method, path, body))
 
-    async def stream(self, path: str, last_id: str) -> AsyncGenerator[bytes]:
-        """Yield the bytes of an event stream."""
+    async def stream(self, path: str, last_id: str | None = None) -> AsyncGenerator[bytes]:
+        """Yield the bytes of a response."""
         received: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         reader = _StreamReader(self._endpoint, received)
         threading.Thread(target=reader.read, args=(path, last_id), daemon=True).start()
@@ -84,7 +89,7 @@ class _StreamReader:
         self._received = received
         self._loop = asyncio.get_running_loop()
 
-    def read(self, path: str, last_id: str) -> None:
+    def read(self, path: str, last_id: str | None) -> None:
         """Pass on all chunks, then None or the error that ended the stream."""
         end: Exception | None = None
         try:

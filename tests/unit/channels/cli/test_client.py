@@ -1,14 +1,18 @@
 """Requests, errors and streams of the client, over blocking and threaded HTTP."""
 
 import json
-from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from internal.channels.cli.client import GatewayClient, GatewayError, GatewayUnreachable
-from internal.channels.cli.records import StreamBatch, StreamRow
+from internal.channels.cli.input_files import InputFile, check_file
+from internal.channels.cli.records import StreamBatch, StreamRow, TaskRequest
 from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport
 from internal.channels.cli.transports.interface import Transport, drive
 from internal.channels.cli.transports.threaded import ThreadedHttpTransport
@@ -115,3 +119,113 @@ async def test_lost_connection_is_reported_once(server: AnsweringServer) -> None
     assert not (await anext(batches)).is_connected
     with pytest.raises(GatewayUnreachable):
         await anext(batches)
+
+
+STORED = b'{"name": "n", "media_type": "m", "uri": "attachment:ab", "sha256": "ab", "size": 3}'
+
+
+def picture(content: bytes) -> InputFile:
+    return InputFile("a b.png", "image/png", len(content), content=content)
+
+
+def test_an_upload_is_the_file_itself(server: AnsweringServer) -> None:
+    server.answers["/api/attachments"] = (201, STORED)
+    stored = drive(client(server).upload(picture(b"abc")))
+    assert stored == {"name": "n", "media_type": "m", "uri": "attachment:ab"}
+    assert (server.asked, server.bodies) == ([("PUT", "/api/attachments", None)], [b"abc"])
+
+
+def test_an_upload_that_is_refused_early_has_the_reason_of_the_gateway() -> None:
+    with refusing_server(b'{"error": {"message": "The disk is full."}}') as url:
+        refused = GatewayClient(blocking(url), retry_seconds=0.0)
+        with pytest.raises(GatewayError, match="The disk is full") as error:
+            drive(refused.upload(picture(bytes(50_000_000))))
+    assert error.value.status == 413
+
+
+@contextmanager
+def refusing_server(body: bytes) -> Iterator[str]:
+    """Serve one request: answer before its body is read, and close the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.recv(65_536)
+                head = f"HTTP/1.1 413 Too Large\r\nContent-Length: {len(body)}\r\n\r\n"
+                accepted.sendall(head.encode() + body)
+                accepted.shutdown(socket.SHUT_WR)
+                while accepted.recv(1_000_000):
+                    pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def test_an_upload_is_ended_by_its_check(server: AnsweringServer, tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(bytes(3_000_000))
+    pieces: list[int] = []
+
+    def check() -> None:
+        pieces.append(1)
+        if len(pieces) == 2:
+            raise GatewayError(130, "stopped")
+
+    with pytest.raises(GatewayError, match="stopped"):
+        drive(client(server).upload(check_file(str(path)), check))
+    assert len(pieces) == 2
+
+
+def test_a_file_that_is_gone_is_named(server: AnsweringServer, tmp_path: Path) -> None:
+    path = tmp_path / "gone.txt"
+    path.write_text("x")
+    file = check_file(str(path))
+    path.unlink()
+    with pytest.raises(GatewayError, match=r"gone\.txt does not exist"):
+        drive(client(server).upload(file))
+
+
+def test_a_task_refers_to_its_uploaded_files(server: AnsweringServer) -> None:
+    server.answers |= {
+        "/api/attachments": (201, STORED),
+        "/api/tasks": (201, b'{"session_id": "s", "task_id": "t", "run_id": "r"}'),
+    }
+    drive(client(server).submit(TaskRequest("look", {}, files=[picture(b"abc")])))
+    assert json.loads(server.bodies[-1])["attachments"] == [
+        {"name": "n", "media_type": "m", "uri": "attachment:ab"}
+    ]
+
+
+ARTIFACT = {
+    "artifact_id": "artifact-1",
+    "session_id": "session-1",
+    "name": "a.md",
+    "version": 1,
+    "type": "text",
+    "media_type": "text/markdown",
+    "size": 3,
+    "sha256": "ab",
+    "caption": "",
+    "created": "2026-01-02T03:04:05Z",
+}
+
+
+def test_artifacts_are_read_page_by_page(server: AnsweringServer) -> None:
+    page = {"artifacts": [ARTIFACT, ARTIFACT], "next_cursor": "artifact-1"}
+    server.answers["/api/artifacts"] = (200, json.dumps(page).encode())
+    assert len(drive(client(server).artifacts({"q": "a"}, limit=6))) == 6
+    assert len(server.asked) == 3
+
+
+async def test_content_arrives_in_pieces_and_a_refusal_is_an_error(
+    server: AnsweringServer,
+) -> None:
+    server.answers["/api/artifacts/a/content"] = (200, b"x" * 200_000)
+    server.answers["/api/artifacts/b/content"] = (404, ENDED)
+    pieces = [piece async for piece in client(server).artifact_content("a")]
+    assert b"".join(pieces) == b"x" * 200_000
+    with pytest.raises(GatewayError, match="The task has ended"):
+        await anext(client(server).artifact_content("b"))

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.events.control import Connected, ControlFrame, Heartbeat
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
+    ArtifactManifest,
     Event,
     InputReceived,
     LifecycleUpdated,
@@ -20,7 +22,7 @@ from internal.agent.domain.events.types import (
     ResultFinal,
     ToolCompleted,
 )
-from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, number_steps
 from internal.agent.domain.questions import ApprovalItem, QuestionKind
 from internal.agent.domain.tasks import StopReason
@@ -245,6 +247,7 @@ def test_json_is_one_object() -> None:
         "run_id": "run-1",
         "denied": [],
         "questions": [],
+        "files": [],
         "exit_code": 1,
     }
     assert code == 1
@@ -303,3 +306,40 @@ def test_detached_task_prints_its_id() -> None:
     assert RunReport("text", IDS).format_queued() == b"task-1\n"
     told = json.loads(RunReport("json", IDS).format_queued())
     assert (told["status"], told["task_id"]) == ("queued", "task-1")
+
+
+def manifest(*versions: int, omitted: int = 0) -> ArtifactManifest:
+    files = [
+        ManifestEntry(
+            ArtifactId(f"artifact-{version}"),
+            "report.md",
+            version,
+            "text",
+            "text/markdown",
+            "ab",
+            2_048,
+            "attachment:ab",
+        )
+        for version in versions
+    ]
+    return ArtifactManifest(
+        artifacts=tuple(files), call_id="c1", source_tool="shell", omitted=omitted
+    )
+
+
+def test_produced_files_are_listed_with_their_newest_version() -> None:
+    _, out = told("json", manifest(1), manifest(2), final())
+    [file] = json.loads(out)["files"]
+    assert (file["artifact_id"], file["size"], file["path"]) == ("artifact-2", 2_048, None)
+
+
+def test_produced_files_are_named_with_their_place() -> None:
+    report = RunReport("text", IDS, lambda *about: "/".join(map(str, about)))
+    report.add_event("abc-1", enveloped(manifest(1, omitted=3)))
+    assert report.messages()[:2] == [
+        "File: report.md (2.0 KB)  session-1/report.md/2048",
+        "3 more new files were not kept.",
+    ]
+    elsewhere = RunReport("text", IDS)
+    elsewhere.add_event("abc-1", enveloped(manifest(1)))
+    assert elsewhere.messages()[0].endswith("  larkspur files get artifact-1")

@@ -1,5 +1,10 @@
 """What a session sends, queues and restores, and its status line."""
 
+import asyncio
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
 from internal.channels.cli.render.text import plain_text
 from internal.channels.cli.repl.session import TaskChoices
 from tests.support.repl_session import GatewaySession
@@ -125,3 +130,80 @@ async def test_leaving_a_session_forgets_its_runs(gateway: GatewaySession) -> No
     gateway.session.leave_session()
     assert gateway.session.view.current is None
     assert not gateway.session.session_id
+
+
+STORED = {"name": "a.txt", "media_type": "text/plain", "uri": "attachment:ab"}
+
+
+async def test_a_pasted_path_becomes_a_file_that_is_sent(
+    gateway: GatewaySession, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("content")
+    gateway.connect()
+    gateway.answer("/api/attachments", STORED)
+    gateway.refuse("/api/tasks", "No model.")
+    assert gateway.session.paste(str(path)) == "[a.txt] "
+    gateway.session.send("read [a.txt]")
+    await gateway.until(lambda: bool(gateway.restored))
+    assert gateway.restored == ["read [a.txt]"]  # it can be sent again, with the file
+    assert gateway.bodies[0] == b"content"
+
+
+async def test_a_path_that_cannot_be_attached_stays_text_with_a_hint(
+    gateway: GatewaySession, tmp_path: Path
+) -> None:
+    path = tmp_path / "empty.txt"
+    path.touch()
+    assert gateway.session.paste(str(path)) == str(path)
+    assert "is empty" in status(gateway)[1]
+
+
+async def test_a_stop_during_an_upload_sends_nothing(
+    gateway: GatewaySession, tmp_path: Path
+) -> None:
+    path = tmp_path / "pipe-sized.bin"
+    path.write_bytes(bytes(20_000_000))
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # accepts, but reads nothing
+        gateway.connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        gateway.session.send(f"read {gateway.session.paste(str(path))}")
+        accepted, _ = await asyncio.to_thread(listener.accept)
+        with accepted:
+            accepted.recv(1_000)
+            assert gateway.session.stop_upload()
+            draining = asyncio.create_task(asyncio.to_thread(drain, accepted))
+            rows = await printed_until(gateway, "✕ Sending stopped; nothing was sent.")
+            await draining
+    assert rows[0].startswith("> read [pipe-sized.bin]")
+    assert gateway.restored == ["read [pipe-sized.bin] "]
+    assert not gateway.session.stop_upload()
+
+
+def drain(connection: socket.socket) -> None:
+    while connection.recv(1_000_000):
+        pass
+
+
+async def test_a_picture_of_the_clipboard_is_inserted(
+    gateway: GatewaySession, clipboard: Callable[[str], None]
+) -> None:
+    clipboard("printf '\\211PNG\\r\\n\\032\\nrest'")
+    inserted: list[str] = []
+
+    def insert(text: str) -> None:
+        inserted.append(text)
+        gateway.notify()
+
+    gateway.session.insert_text = insert
+    gateway.session.paste_picture()
+    await gateway.until(lambda: bool(inserted))
+    assert inserted == ["[picture-1.png] "]
+
+
+async def test_a_clipboard_without_a_picture_is_told(
+    gateway: GatewaySession, clipboard: Callable[[str], None]
+) -> None:
+    clipboard("exit 1")
+    gateway.session.paste_picture()
+    row = "· The clipboard contains no picture."
+    assert row in await printed_until(gateway, row)

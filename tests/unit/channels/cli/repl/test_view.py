@@ -223,3 +223,19 @@ def test_an_answer_that_was_cut_has_a_note() -> None:
     start(view)
     add(view, "workflow.result.final", {**RESULT, "stop_reason": "max_output"})
     assert "output limit; the answer is incomplete" in " ".join(map(str.strip, printed(view)))
+
+
+def test_each_produced_file_has_a_row() -> None:
+    view = new_view()
+    start(view)
+    files = [
+        {"artifact_id": f"artifact-{n}", "name": f"{n}\x1b.md", "size": n * 1_000} for n in (1, 2)
+    ]
+    manifest = {"artifacts": files, "omitted": 4}
+    add(view, "workflow.artifact.manifest", manifest, session_id="session-1")
+    rows = shown(view.take_rows(WIDTH)[0])
+    assert rows[0].startswith("▤ 1")
+    assert "\x1b" not in rows[0]
+    assert rows[0].endswith(".md  1000 bytes · larkspur files get artifact-1")
+    assert "2.0 KB" in rows[1]
+    assert rows[2] == "· 4 more new files were not kept."

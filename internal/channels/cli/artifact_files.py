@@ -1,0 +1,23 @@
+"""Where files that runs made are on this machine. Standard library only."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from internal.config import home as home_folder
+
+FileFinder = Callable[[str, str, int], str | None]
+"""Returns the path of a file on this machine by session, name and size, None if it is not here."""
+
+
+def find_local_file(session_id: str, name: str, size: int) -> str | None:
+    """Return the path of a produced file in the folder of its session on this machine, if any.
+
+    A file of another size is another version.
+    """
+    home = home_folder.locate()
+    for folder in (home / "sessions", home / "workspaces"):  # of a project, and of the session
+        path = folder / session_id / "output" / name
+        with suppress(OSError, ValueError):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size == size:
+                return str(path)
+    return None

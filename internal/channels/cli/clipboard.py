@@ -1,0 +1,72 @@
+"""The picture in the clipboard, read with a program of the desktop."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+
+from internal.channels.cli.input_files import media_type_of
+
+TIMEOUT_SECONDS = 5.0
+MAX_PICTURE_BYTES = 20_000_000
+_PROGRAMS: tuple[Sequence[str], ...] = (
+    ("wl-paste", "--no-newline", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
+    ("pngpaste", "-"),
+)
+
+
+class NoPicture(Exception):
+    """There is no picture to paste. `reason` is the key of a message."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def read_picture(timeout_seconds: float = TIMEOUT_SECONDS) -> bytes:
+    """Return the picture in the clipboard as PNG; each program gets `timeout_seconds`.
+
+    Raises:
+        NoPicture: there is none, it is too large, or no program can read it.
+    """
+    installed = [program for program in _PROGRAMS if shutil.which(program[0])]
+    if not installed:
+        raise NoPicture("no_clipboard_program")
+    for program in installed:
+        content = await _output_of(program, timeout_seconds)
+        if len(content) > MAX_PICTURE_BYTES:
+            raise NoPicture("picture_too_large")
+        if media_type_of("", content) == "image/png":
+            return content
+    raise NoPicture("no_picture")
+
+
+async def _output_of(program: Sequence[str], timeout_seconds: float) -> bytes:
+    """Return what a program writes, at most one byte more than a picture may have."""
+    process = await asyncio.create_subprocess_exec(
+        *program,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,  # a group of its own, to be ended together
+    )
+    output = process.stdout
+    assert output is not None  # noqa: S101 - it is a pipe
+    content = bytearray()
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while len(content) <= MAX_PICTURE_BYTES and (piece := await output.read(65_536)):
+                content += piece
+            if len(content) <= MAX_PICTURE_BYTES and await process.wait():
+                return b""
+    except TimeoutError:
+        raise NoPicture("clipboard_timeout") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also what it started
+            await process.communicate()  # read to the end, or the pipe stays open
+    return bytes(content)

@@ -1,0 +1,106 @@
+"""`larkspur files`: listing, and saving without overwriting."""
+
+from pathlib import Path
+
+import pytest
+
+from internal.config import home as home_folder
+from tests.unit.channels.cli.commands.conftest import CommandResult, CommandRunner
+
+NAME, CONTENT = "report.md", "# A report about larks\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LARKSPUR_HOME", str(home))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def make_report(run: CommandRunner, *shot: str) -> CommandResult:
+    """Run a task in a session whose folder of produced files has a new file."""
+    session_id = run.ask("hello")["session_id"]
+    output = home_folder.locate() / "sessions" / session_id / "output"
+    output.mkdir(parents=True)
+    (output / NAME).write_text(CONTENT)
+    return run.local("-p", "list the files here", "-r", session_id, *shot)
+
+
+def report_id(run: CommandRunner) -> str:
+    made = make_report(run, "--output-format", "json").json
+    artifact_id: str = made["files"][0]["artifact_id"]
+    return artifact_id
+
+
+def test_produced_files_are_in_the_summary_and_in_the_list(run: CommandRunner) -> None:
+    summary = make_report(run, "--output-format", "json").json
+    [file] = summary["files"]
+    assert (file["name"], file["version"], file["type"]) == ("report.md", 1, "text")
+
+    [listed] = run.local("files", "--json").json
+    assert listed["artifact_id"] == file["artifact_id"]
+    assert run.local("files").out.split()[0] == file["artifact_id"]
+    for option, value, count in (
+        ("--session", summary["session_id"], 1),
+        ("--type", "image", 0),
+        ("--search", "REPORT", 1),
+        ("--search", "nothing", 0),
+    ):
+        assert len(run.local("files", "--json", option, value).json) == count, (option, value)
+
+
+def test_the_text_output_names_the_file_on_standard_error(run: CommandRunner) -> None:
+    shot = make_report(run)
+    path = next(home_folder.locate().glob("sessions/*/output/report.md"))
+    assert f"File: report.md (23 bytes)  {path}\n" in shot.err
+    assert "File:" not in shot.out
+
+
+def test_a_file_is_saved_and_never_overwritten_without_force(
+    run: CommandRunner, folder: Path
+) -> None:
+    artifact_id = report_id(run)
+    saved = run.local("files", "get", artifact_id[-8:])
+    assert (saved.code, saved.out) == (0, "report.md\n")
+    path = folder / "report.md"
+    content = path.read_text()
+    assert content == CONTENT
+
+    path.write_text("mine")
+    again = run.local("files", "get", artifact_id)
+    assert (again.code, again.message) == (2, "report.md exists; --force replaces it.")
+    assert path.read_text() == "mine"
+    assert run.local("files", "get", artifact_id, "--force").code == 0
+    assert path.read_text() == content
+    assert [entry.name for entry in folder.iterdir()] == ["report.md"]
+
+
+def test_a_file_is_saved_into_a_folder_or_printed(run: CommandRunner, folder: Path) -> None:
+    artifact_id = report_id(run)
+    (folder / "sub").mkdir()
+    assert run.local("files", "get", artifact_id, "sub").out == "sub/report.md\n"
+    assert run.local("files", "get", artifact_id, "-").out == (folder / "sub/report.md").read_text()
+    assert run.local("files", "get", artifact_id, "sub/other.md").code == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [("no/where.md", "no/where.md cannot be written: No such file"), ("link", "link exists")],
+)
+def test_a_place_that_cannot_be_used_is_refused(
+    run: CommandRunner, folder: Path, path: str, sentence: str
+) -> None:
+    artifact_id = report_id(run)
+    (folder / "link").symlink_to("nowhere")
+    refused = run.local("files", "get", artifact_id, path)
+    assert refused.code in {1, 2}
+    assert refused.message.startswith(sentence)
+    assert [entry.name for entry in folder.iterdir()] == ["link"]
+
+
+def test_unknown_files_and_arguments_are_refused(run: CommandRunner) -> None:
+    assert "No id begins or ends with nothing" in run.local("files", "get", "nothing").message
+    assert run.local("files", "get").message.startswith("Usage: larkspur files")
+    assert run.local("files").err == "No files.\n"
