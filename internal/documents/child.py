@@ -44,6 +44,7 @@ _CODECS = (
 )
 _OPTIONAL_MODULES = ("PIL", "lxml", "numpy")
 _OFFICE_FOLDERS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
+_PACKAGES = frozenset({"docx", "epub", "pptx", "xlsx"})
 
 
 class ChildRequest(NamedTuple):
@@ -136,7 +137,7 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     file.seek(0)
     kind: str = detect_kind(file.read(HEAD_BYTES), request.name)
     if kind == "zip":
-        kind = _kind_of_package(file)
+        kind = _kind_of_package(file, extension_of(request.name))
     if kind not in READERS:
         raise DocumentUnreadable(_refusal(file, kind, request.name))
     if kind == "xlsx":
@@ -163,8 +164,10 @@ def _confine() -> None:
     deny_system_calls()
 
 
-def _kind_of_package(file: BinaryIO) -> str:
+def _kind_of_package(file: BinaryIO, extension: str) -> str:
     """Return the kind of document that a ZIP file holds, "zip" if none.
+
+    If it is damaged, its extension decides, and the reader of that kind says so.
 
     Raises:
         DocumentUnreadable: no reader reads the kind.
@@ -173,7 +176,7 @@ def _kind_of_package(file: BinaryIO) -> str:
     try:
         names = set(zipfile.ZipFile(file).NameToInfo)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        return "zip"  # its reader says so
+        return extension if extension in _PACKAGES else "zip"
     if "META-INF/container.xml" in names:
         return "epub"
     if "[Content_Types].xml" not in names:

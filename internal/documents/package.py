@@ -21,7 +21,8 @@ MAX_UNPACKED_BYTES = 300 * 1024 * 1024
 MAX_ENTRIES = 20_000
 
 _ENCRYPTED = 0x1
-_DAMAGE = (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError, zlib.error)
+DAMAGE = (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError, zlib.error)
+"""What reading a damaged entry raises."""
 _RELATIONSHIPS = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 
 
@@ -33,7 +34,7 @@ def open_package(file: BinaryIO, kind: str) -> zipfile.ZipFile:
     """
     try:
         package = zipfile.ZipFile(file)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise DocumentUnreadable(f"The {kind} file is damaged: it cannot be unpacked.") from error
     entries = package.infolist()
     unpacked = sum(entry.file_size for entry in entries)
@@ -69,7 +70,7 @@ class PackageReader:
             raise DocumentUnreadable(
                 f"The {self._kind} file is damaged: {name[:100]} is missing."
             ) from error
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self.damaged(name) from error
 
     def read(self, name: str) -> bytes:
@@ -77,7 +78,7 @@ class PackageReader:
         try:
             with self.open(name) as entry:
                 return entry.read()
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self.damaged(name) from error
 
     def events(self, name: str) -> Iterator[tuple[str, Element]]:
@@ -89,7 +90,7 @@ class PackageReader:
                 raise DocumentUnreadable(
                     f"The {self._kind} file contains XML entities, which are not read."
                 ) from error
-            except (ParseError, *_DAMAGE) as error:
+            except (ParseError, *DAMAGE) as error:
                 raise self.damaged(name) from error
 
     def tree(self, name: str) -> Element:

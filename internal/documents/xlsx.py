@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import zip_longest
 from typing import Any, BinaryIO
+from xml.etree.ElementTree import ParseError
 
 import openpyxl
 from defusedxml.common import DefusedXmlException
@@ -15,6 +16,7 @@ from defusedxml.common import DefusedXmlException
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
 from internal.documents.package import (
+    DAMAGE,
     PackageReader,
     local_attribute,
     open_package,
@@ -59,23 +61,27 @@ class _Workbook:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return self._load(data_only=data_only)
-        except ValueError as error:  # DefusedXmlException is one, and openpyxl wraps it in one
+        except (ParseError, *DAMAGE) as error:  # openpyxl may wrap it in a ValueError
             if isinstance(error.__cause__ or error, DefusedXmlException):
                 raise _entities() from error
             raise DocumentUnreadable("The Excel file is damaged: it cannot be opened.") from error
 
     def rows(self) -> Iterator[str]:
         """Yield the heading and the rows of each sheet."""
-        for number, sheet in enumerate(self.values.worksheets):
-            hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
-            yield f'## Sheet "{clean(sheet.title)}"{hidden}\n\n'
-            has_formulas = self._has_formulas(self._parts.get(sheet.title, ""))
-            formulas = self._formulas.worksheets[number] if has_formulas else None
-            try:
-                yield from _rows(sheet, formulas)
-            except DefusedXmlException as error:
-                raise _entities() from error
-            yield "\n"
+        try:
+            for number, sheet in enumerate(self.values.worksheets):
+                yield from self._sheet(number, sheet)
+        except DefusedXmlException as error:
+            raise _entities() from error
+        except (ParseError, *DAMAGE) as error:
+            raise DocumentUnreadable("The Excel file is damaged: a sheet ends early.") from error
+
+    def _sheet(self, number: int, sheet: Any) -> Iterator[str]:
+        hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
+        yield f'## Sheet "{clean(sheet.title)}"{hidden}\n\n'
+        has_formulas = self._has_formulas(self._parts.get(sheet.title, ""))
+        yield from _rows(sheet, self._formulas.worksheets[number] if has_formulas else None)
+        yield "\n"
 
     def _has_formulas(self, part: str) -> bool:
         if not self._package.has(part):

@@ -130,7 +130,7 @@ async def test_reading_goes_on_exactly_where_it_ended(opened: Open) -> None:
         ("a.rtf", b"{\\rtf1 x}", "save it as .docx"),
         ("a.xlsb", documents.archive({"[Content_Types].xml": "", "xl/workbook.bin": ""}), "xlsx"),
         ("a.pdf", documents.pdf("x")[:200], "The PDF is damaged"),
-        ("a.docx", documents.docx(word_paragraph("x"))[:400], "damaged"),
+        ("a.docx", documents.docx(word_paragraph("x"))[:400], "The Word file is damaged"),
         ("a.docx", documents.docx("<w:p>"), "damaged"),
         ("a.docx", documents.docx(word_paragraph("x"), prolog=ENTITY), "entities"),
         ("a.pptx", documents.pptx(slide_text("x"), prolog=ENTITY), "entities"),
