@@ -17,7 +17,7 @@ from internal.documents.extraction import ExtractedDocument, clean
 from internal.documents.plain_text import encoding_of
 
 MEMORY_BYTES = 1 << 30
-MAX_FILE_BYTES = 5_000_000
+MAX_FILE_BYTES = 3_000_000
 _DROPPED_ELEMENTS = (
     *("canvas", "head", "iframe", "noscript", "object", "script", "style", "svg", "template"),
     "title",  # already the heading
@@ -31,7 +31,7 @@ def read_html(file: BinaryIO) -> ExtractedDocument:
         DocumentUnreadable: it is too large.
     """
     if file.seek(0, os.SEEK_END) > MAX_FILE_BYTES:
-        raise DocumentUnreadable("The HTML file is larger than 5 MB: read its source.")
+        raise DocumentUnreadable("The HTML file is larger than 3 MB: read its source.")
     encoding = encoding_of(file)
     file.seek(0)
     text = clean(convert(file.read(), encoding))

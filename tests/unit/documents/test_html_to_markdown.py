@@ -1,11 +1,18 @@
 """HTML to Markdown, as a function and as a program."""
 
+import io
 import subprocess
 import sys
 
 import pytest
 
-from internal.documents.html_to_markdown import to_markdown, to_plain_text
+from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.html_to_markdown import (
+    MAX_FILE_BYTES,
+    read_html,
+    to_markdown,
+    to_plain_text,
+)
 
 
 def test_invisible_elements_are_dropped() -> None:
@@ -26,3 +33,10 @@ def test_the_converter_runs_as_a_program_at_any_nesting_depth(
         check=True,
     )
     assert ran.stdout.decode().strip("*\n") == "ü"
+
+
+def test_a_file_is_read_in_its_encoding_unless_it_is_too_large() -> None:
+    content = "<p>你好".encode("gb18030")
+    assert list(read_html(io.BytesIO(content)).pieces) == ["你好"]
+    with pytest.raises(DocumentUnreadable, match="larger than 3 MB: read its source"):
+        read_html(io.BytesIO(content + b" " * MAX_FILE_BYTES))
