@@ -13,6 +13,8 @@ from internal.llm.offline.arithmetic import evaluate
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+_HEADER = re.compile(r"\A\[[^\n]*\]\n+")
+"""The line with which `read_file` begins the text of a document."""
 _SHOWN = 4_000
 _MAX_QUOTE_CHARACTERS = 800
 _MAX_QUOTED_LINES = 5
@@ -180,6 +182,8 @@ def describe_job(job: Job, language: str) -> str:
 def describe_result(job: Job, result: str, language: str) -> str:
     """Return a sentence about the outcome of a job, from the tool's real result."""
     known = load_catalog()
+    if job.kind in _READS:
+        result = _HEADER.sub("", result, count=1)
     shown = result.strip() or known.phrase(language, "nothing")
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
     facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}

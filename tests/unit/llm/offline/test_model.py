@@ -440,6 +440,9 @@ REPORT = (
         ("report.pdf 里的 total 是多少？", "> Total: 4,711 EUR"),  # noqa: RUF001  # as people type it
         ("summarise report.pdf", "> Quarterly report\n> Total: 4,711 EUR\n> Signed by Mei"),
         ("summarise it", "> Quarterly report"),
+        ("summarise [report.pdf]", "> Quarterly report"),
+        ("what is the total in [report.pdf] ?", "> Total: 4,711 EUR"),
+        ("[report.pdf]", "> Quarterly report"),
         ("总结一下这份文件", "> Quarterly report"),
         ("", "> Quarterly report"),
         ("what is the weather in report.pdf?", "No line of input/report.pdf contains “weather”."),
@@ -449,7 +452,10 @@ async def test_questions_about_an_attached_file_are_answered_with_a_quotation(
     ask: str, quoted: str
 ) -> None:
     agent = AgentStub()
-    agent.results["read_file"] = ("Quarterly report\n\nTotal: 4,711 EUR\nSigned by Mei", False)
+    agent.results["read_file"] = (
+        "[PDF, 2 pages]\nQuarterly report\n\nTotal: 4,711 EUR\nSigned by Mei",
+        False,
+    )
     answer = await agent.ask(REPORT + ask)
     assert agent.calls[1].arguments == {"path": "input/report.pdf"}
     assert quoted in answer
