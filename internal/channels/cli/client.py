@@ -130,8 +130,11 @@ class GatewayClient:
             return await self._send("PUT", path, body, _attachment, retry=True)
         except GatewayError as error:
             if error.status not in _NO_UPLOADS:
-                raise
-        return await self._upload_at_once(file)
+                raise _about_file(file, error) from None
+        try:
+            return await self._upload_at_once(file)
+        except GatewayError as error:
+            raise _about_file(file, error) from None
 
     async def _upload_at_once(self, file: InputFile) -> Mapping[str, str]:
         """Store a file with a gateway that does not take it in pieces."""
@@ -410,6 +413,14 @@ class GatewayClient:
             return GatewayError(CONFIG, message, response.status)
         code = FAILED if response.status >= _SERVER_ERROR else USAGE
         return GatewayError(code, message, response.status)
+
+
+def _about_file(file: InputFile, error: GatewayError) -> GatewayError:
+    """Return the error of an upload; the gateway does not name the file that it refuses."""
+    if error.status is None:
+        return error
+    message = f"The file {file.name} cannot be sent: {error}"
+    return GatewayError(error.code, message, error.status)
 
 
 def _new_key() -> str:

@@ -138,7 +138,9 @@ def test_an_upload_is_the_file_itself(server: AnsweringServer) -> None:
 def test_an_upload_that_is_refused_early_has_the_reason_of_the_gateway() -> None:
     with refusing_server(b'{"error": {"message": "The disk is full."}}') as url:
         refused = GatewayClient(blocking(url), retry_seconds=0.0)
-        with pytest.raises(GatewayError, match="The disk is full") as error:
+        with pytest.raises(
+            GatewayError, match=r"The file a b\.png cannot be sent: The disk is full"
+        ) as error:
             drive(refused.upload(picture(bytes(50_000_000))))
     assert error.value.status == 413
 
