@@ -9,14 +9,18 @@ FileFinder = Callable[[str, str, int], str | None]
 """Returns the path of a file on this machine by session, name and size, None if it is not here."""
 
 
+_FOLDERS = ("session-files", "sessions", "workspaces")
+"""Folders of sessions that work in a folder of a person, and of those with one of their own."""
+
+
 def find_local_file(session_id: str, name: str, size: int) -> str | None:
     """Return the path of a produced file in the folder of its session on this machine, if any.
 
     A file of another size is another version.
     """
     home = home_folder.locate()
-    for folder in (home / "sessions", home / "workspaces"):  # of a project, and of the session
-        path = folder / session_id / "output" / name
+    for folder in _FOLDERS:
+        path = home / folder / session_id / "output" / name
         with suppress(OSError, ValueError):
             if path.is_file() and not path.is_symlink() and path.stat().st_size == size:
                 return str(path)

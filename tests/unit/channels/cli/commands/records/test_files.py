@@ -22,9 +22,10 @@ def folder(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make_report(run: CommandRunner, *shot: str) -> CommandResult:
     """Run a task in a session whose folder of produced files has a new file."""
     session_id = run.ask("hello")["session_id"]
-    output = home_folder.locate() / "sessions" / session_id / "output"
-    output.mkdir(parents=True)
-    (output / NAME).write_text(CONTENT)
+    for folder in ("session-files", "sessions"):
+        output = home_folder.locate() / folder / session_id / "output"
+        output.mkdir(parents=True, exist_ok=True)
+        (output / NAME).write_text(CONTENT)
     return run.local("-p", "list the files here", "-r", session_id, *shot)
 
 
@@ -53,7 +54,7 @@ def test_produced_files_are_in_the_summary_and_in_the_list(run: CommandRunner) -
 
 def test_the_text_output_names_the_file_on_standard_error(run: CommandRunner) -> None:
     shot = make_report(run)
-    path = next(home_folder.locate().glob("sessions/*/output/report.md"))
+    path = next(home_folder.locate().glob("session-files/*/output/report.md"))
     assert f"File: report.md (23 bytes)  {path}\n" in shot.err
     assert "File:" not in shot.out
 
