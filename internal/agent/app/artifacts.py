@@ -18,7 +18,7 @@ from internal.agent.app.output_folder import (
     scan_output,
 )
 from internal.agent.app.runs.context import RunContext
-from internal.agent.app.session_files import SessionFiles
+from internal.agent.app.session_files import MAX_FILE_BYTES, SessionFiles
 from internal.agent.domain.artifacts import (
     Artifact,
     artifact_type,
@@ -45,7 +45,6 @@ OUTPUT = "output"
 """The name of the folder for people in paths of tools."""
 MAX_NEW_FILES = 200
 """New files of the output folder that are taken after a batch of calls; the next takes more."""
-MAX_FILE_BYTES = 100 * 1024 * 1024
 MAX_MANIFEST_ENTRIES = 25
 """Artifacts in one event, whose payload may take 64 KB."""
 MAX_NAMED_FILES = 10
@@ -208,15 +207,16 @@ class ArtifactRecorder:
             os.close(descriptor)
 
     async def _store(self, session_id: SessionId, name: str, descriptor: int) -> Attachment:
+        if os.fstat(descriptor).st_size > MAX_FILE_BYTES:
+            raise _NotStored(f"it is larger than {format_size(MAX_FILE_BYTES)}")
         try:
-            content = await asyncio.to_thread(_read, descriptor)
+            head = await asyncio.to_thread(os.pread, descriptor, _HEAD_BYTES, 0)
+            media_type = media_type_of(name, head)
+            return await self._files.put_file(
+                session_id, name, media_type, descriptor, max_bytes=MAX_FILE_BYTES
+            )
         except OSError as error:
             raise _NotStored(error.strerror or "it cannot be read") from error
-        if len(content) > MAX_FILE_BYTES:
-            raise _NotStored(f"it is larger than {format_size(MAX_FILE_BYTES)}")
-        media_type = media_type_of(name, content[:_HEAD_BYTES])
-        try:
-            return await self._files.put(session_id, name, media_type, content)
         except StoreError as error:
             raise _NotStored(str(error), for_now=True) from error
         except LarkspurError as error:  # such as too many files of the session
@@ -300,11 +300,6 @@ class ArtifactRecorder:
             else:
                 yield from artifacts.set_source(artifact.id, source)
         return []
-
-
-def _read(descriptor: int) -> bytes:
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        return file.read(MAX_FILE_BYTES + 1)
 
 
 def _shared_name(path: str) -> str:

@@ -1,13 +1,12 @@
 """The files of sessions: attachments, and the folders that Larkspur created."""
 
-import asyncio
-import hashlib
+import contextlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from datetime import timedelta
 from functools import partial
 
-from internal.agent.domain.errors import StoreError
+from internal.agent.domain.errors import InvalidRequest, NotFound, StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
@@ -16,6 +15,9 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
+MAX_FILE_BYTES = 100 * 1024 * 1024
+MAX_SESSION_BYTES = 2 * 1024 * 1024 * 1024
+"""The files of a session together, and the uploads of a principal that no task uses yet."""
 UPLOAD_TTL = timedelta(days=1)
 """How long an uploaded file is kept that no task uses."""
 
@@ -33,24 +35,69 @@ class SessionFiles:
         workspaces: SessionWorkspaces,
         *,
         clock: Clock,
+        session_quota: int = MAX_SESSION_BYTES,
     ) -> None:
         self._database = database
         self._stores = stores
         self._attachments = attachments
         self._workspaces = workspaces
         self._clock = clock
+        self._session_quota = session_quota
 
     async def put(
         self, session_id: SessionId, name: str, media_type: str, content: bytes
     ) -> Attachment:
         """Store a file of a session, which is removed with the session.
 
+        It counts against the quota of the session but is never refused: it is part of the log of a
+        run, such as a long result.
+
         Raises:
             StoreUnavailable: nothing was stored.
         """
-        sha256 = await _hash(content)
-        await self._database.write(partial(self._stores.files.add_use, sha256, session_id))
-        return await self._attachments.put(name, media_type, content)
+        register = partial(self._keep_in_session, session_id, None)
+        return await self._attachments.put(name, media_type, content, register)
+
+    async def put_stream(
+        self,
+        session_id: SessionId,
+        name: str,
+        media_type: str,
+        chunks: AsyncIterable[bytes],
+        *,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> Attachment:
+        """Store a file of a session that is received piece by piece.
+
+        Raises:
+            FileTooLarge: it is larger than `max_bytes`, or the files of the session are together.
+            StoreUnavailable: nothing was stored.
+        """
+        register = partial(self._keep_in_session, session_id, self._session_quota)
+        return await self._attachments.put_stream(
+            name, media_type, chunks, max_bytes=max_bytes, register=register
+        )
+
+    async def put_file(
+        self,
+        session_id: SessionId,
+        name: str,
+        media_type: str,
+        descriptor: int,
+        *,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> Attachment:
+        """Store an open regular file for a session; it may change meanwhile.
+
+        Raises:
+            FileTooLarge: it is larger than `max_bytes`, or the files of the session are together.
+            OSError: it cannot be read.
+            StoreUnavailable: nothing was stored.
+        """
+        register = partial(self._keep_in_session, session_id, self._session_quota)
+        return await self._attachments.put_file(
+            name, media_type, descriptor, max_bytes=max_bytes, register=register
+        )
 
     async def upload(
         self, principal: str, name: str, media_type: str, content: bytes
@@ -58,20 +105,62 @@ class SessionFiles:
         """Store a file for a task that the principal submits within `UPLOAD_TTL`.
 
         Raises:
+            FileTooLarge: the uploads of the principal exceed their quota.
             StoreUnavailable: nothing was stored.
         """
-        await self._keep_upload(await _hash(content), principal)
-        return await self._attachments.put(name, media_type, content)
+        register = partial(self._keep_upload, principal)
+        return await self._attachments.put(name, media_type, content, register)
 
-    async def get_uploaded(self, sha256: str, principal: str) -> bytes:
-        """Return a stored file, and keep it for a task of the principal as `upload` does.
+    async def upload_stream(
+        self,
+        principal: str,
+        name: str,
+        media_type: str,
+        chunks: AsyncIterable[bytes],
+        *,
+        sha256: str | None = None,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> Attachment:
+        """Store a file like `upload`, received piece by piece.
+
+        Raises:
+            FileTooLarge: it is larger than `max_bytes`, or the uploads of the principal exceed
+                their quota.
+            InvalidRequest: the bytes do not have the given hash.
+            StoreUnavailable: nothing was stored.
+        """
+
+        async def register(found: str, size: int) -> None:
+            if sha256 is not None and found != sha256:
+                raise InvalidRequest("The received bytes do not have the given SHA-256.")
+            await self._keep_upload(principal, found, size)
+
+        return await self._attachments.put_stream(
+            name, media_type, chunks, max_bytes=max_bytes, register=register
+        )
+
+    async def find_own(self, sha256: str, principal: str) -> int | None:
+        """Return the size of a file that the principal has already, and keep it as an upload.
+
+        None if there is none: knowing the hash of another person's file gives no access to it.
+        """
+        if not await self._database.read(
+            partial(self._stores.files.has_use_of_owner, sha256, principal)
+        ):
+            return None
+        with contextlib.suppress(NotFound):
+            return await self.keep_uploaded(sha256, principal)
+        return None
+
+    async def keep_uploaded(self, sha256: str, principal: str) -> int:
+        """Keep a stored file for a task of the principal as `upload` does; return its size.
 
         Raises:
             NotFound: there is no such file.
         """
-        await self._attachments.get(sha256)
-        await self._keep_upload(sha256, principal)
-        return await self._attachments.get(sha256)  # it may have been removed in between
+        size = await self._attachments.size(sha256)
+        await self._keep_upload(principal, sha256, size)
+        return await self._attachments.size(sha256)  # it may have been removed in between
 
     async def get(self, sha256: str) -> bytes:
         """Return a stored file.
@@ -89,8 +178,25 @@ class SessionFiles:
         Raises:
             NotFound: there is no such file.
         """
-        content = await self._attachments.get(sha256)
-        yield content[start:end]
+        async for piece in self._attachments.stream(sha256, start=start, end=end):
+            yield piece
+
+    async def size(self, sha256: str) -> int:
+        """Return the size of a stored file.
+
+        Raises:
+            NotFound: there is no such file.
+        """
+        return await self._attachments.size(sha256)
+
+    async def copy_to(self, sha256: str, descriptor: int) -> int:
+        """Copy a stored file into an empty file that is open for reading and writing.
+
+        Raises:
+            NotFound: there is no such file.
+            OSError: the file cannot be written.
+        """
+        return await self._attachments.copy_to(sha256, descriptor)
 
     async def remove_unused(self) -> None:
         """Remove the files of deleted sessions and uploads that expired.
@@ -103,6 +209,7 @@ class SessionFiles:
             logger.exception("files cannot be removed")
 
     async def _remove_unused(self) -> None:
+        await self._attachments.remove_unfinished()
         files, now = self._stores.files, rfc3339(self._clock.now())
         if await self._database.read(partial(files.has_expired, now)):
             await self._database.write(partial(files.release_expired, now))
@@ -132,20 +239,33 @@ class SessionFiles:
         end = partial(self._stores.files.end_removal, "workspace", session_id)
         await self._database.write(end)
 
-    async def _keep_upload(self, sha256: str, principal: str) -> None:
+    async def _keep_in_session(
+        self, session_id: SessionId, quota: int | None, sha256: str, size: int
+    ) -> None:
+        add = partial(self._stores.files.add_use, sha256, session_id, size=size, quota=quota)
+        await self._database.write(add)
+
+    async def _keep_upload(self, principal: str, sha256: str, size: int) -> None:
         expires = rfc3339(self._clock.now() + UPLOAD_TTL)
-        add = partial(self._stores.files.add_upload, sha256, principal, expires)
+        add = partial(
+            self._stores.files.add_upload,
+            *(sha256, principal, expires),
+            size=size,
+            quota=self._session_quota,
+        )
         await self._database.write(add)
 
 
 def use_attachments(
     stores: Stores, attachments: tuple[Attachment, ...], session_id: SessionId, principal: str
 ) -> Write[None]:
-    """Keep the attachments of a task as long as its session exists."""
+    """Keep the attachments of a task as long as its session exists.
+
+    Raises:
+        FileTooLarge: the files of the session are larger than `MAX_SESSION_BYTES`.
+    """
     for attachment in attachments:
-        yield from stores.files.add_use(attachment.sha256, session_id)
+        yield from stores.files.add_use(
+            attachment.sha256, session_id, size=attachment.size, quota=MAX_SESSION_BYTES
+        )
         yield from stores.files.end_upload(attachment.sha256, principal)
-
-
-async def _hash(content: bytes) -> str:
-    return (await asyncio.to_thread(hashlib.sha256, content)).hexdigest()

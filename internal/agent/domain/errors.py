@@ -3,6 +3,7 @@
 LarkspurError
 ├── RequestError            the request is not acceptable; nothing was done
 │   ├── InvalidRequest      a field is missing, not valid or too large
+│   │   └── FileTooLarge        a file, or the files of a session, exceed their limit
 │   ├── NotFound            it does not exist, or belongs to another person
 │   ├── Forbidden           the principal lacks the right
 │   └── Conflict            the current state does not allow it
@@ -42,6 +43,10 @@ class RequestError(LarkspurError):
 
 class InvalidRequest(RequestError):
     """A field is missing, not valid or too large; the message names it."""
+
+
+class FileTooLarge(InvalidRequest):
+    """A file is larger than allowed, or the files of a session or upload are together."""
 
 
 class NotFound(RequestError):

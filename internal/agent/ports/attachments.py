@@ -1,21 +1,67 @@
 """Storage of attachments and of the workspaces of sessions."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
 
+RegisterUse = Callable[[str, int], Awaitable[None]]
+"""Stores who uses a file, given its hash and size. An exception means that it is not stored.
+
+It is awaited when the content is complete and before the file can be found. So a file is always
+known to the database, and a removal does not cross with a `put` of the same content.
+"""
+
 
 class Attachments(Protocol):
-    """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`."""
+    """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`.
 
-    async def put(self, name: str, media_type: str, content: bytes, /) -> Attachment:
-        """Store the bytes and return their attachment. Repeating this is free.
+    Every method that stores raises StoreUnavailable if the store cannot be written, and what
+    `register` raises. Nothing was stored then.
+    """
+
+    async def put(
+        self, name: str, media_type: str, content: bytes, /, register: RegisterUse | None = None
+    ) -> Attachment:
+        """Store the bytes and return their attachment. Repeating this is free."""
+        ...
+
+    async def put_stream(
+        self,
+        name: str,
+        media_type: str,
+        chunks: AsyncIterable[bytes],
+        /,
+        *,
+        max_bytes: int,
+        register: RegisterUse | None = None,
+    ) -> Attachment:
+        """Store what `chunks` yields; at most a few chunks are held in memory.
 
         Raises:
-            StoreUnavailable: the folder cannot be written; nothing was stored.
+            FileTooLarge: there are more than `max_bytes`.
+        """
+        ...
+
+    async def put_file(
+        self,
+        name: str,
+        media_type: str,
+        descriptor: int,
+        /,
+        *,
+        max_bytes: int,
+        register: RegisterUse | None = None,
+    ) -> Attachment:
+        """Store an open regular file from its first byte, read once.
+
+        The hash is that of the stored bytes, also if the file changes meanwhile.
+
+        Raises:
+            FileTooLarge: it has more than `max_bytes`.
+            OSError: it cannot be read.
         """
         ...
 
@@ -24,11 +70,54 @@ class Attachments(Protocol):
 
         Raises:
             NotFound: no file has this hash.
+            StoreCorrupt: the file is damaged.
         """
         ...
 
+    def stream(
+        self, sha256: str, /, *, start: int = 0, end: int | None = None
+    ) -> AsyncGenerator[bytes]:
+        """Yield the bytes from `start` up to, without, `end`.
+
+        A file that is read as a whole is verified before its last bytes are yielded.
+
+        Raises:
+            NotFound: no file has this hash.
+            StoreCorrupt: the file is damaged.
+        """
+        ...
+
+    async def copy_to(self, sha256: str, descriptor: int, /) -> int:
+        """Write the bytes to an empty file that is open for reading and writing; return their size.
+
+        The file shares no storage that a later write to it could change. It is empty after an
+        error.
+
+        Raises:
+            NotFound: no file has this hash.
+            StoreCorrupt: the stored file is damaged.
+            OSError: the file cannot be written.
+        """
+        ...
+
+    async def size(self, sha256: str, /) -> int:
+        """Return the number of bytes.
+
+        Raises:
+            NotFound: no file has this hash.
+        """
+        ...
+
+    async def url(self, sha256: str, name: str, media_type: str, /) -> str | None:
+        """Return a temporary URL that downloads the file, None if the store has none."""
+        ...
+
+    async def remove_unfinished(self) -> None:
+        """Remove what killed processes left of files that they were storing."""
+        ...
+
     def removal(self) -> AbstractAsyncContextManager[Callable[[str], None]]:
-        """Hold off every `put`, of all processes, while a block runs.
+        """Hold off every file that is about to become available, of all processes, in a block.
 
         The block gets a function that removes the bytes with a hash, if there are any; it raises
         StoreUnavailable when they cannot be removed.

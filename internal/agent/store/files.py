@@ -2,7 +2,9 @@
 
 from typing import Literal
 
+from internal.agent.domain.errors import FileTooLarge
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.text import format_size
 from internal.agent.store.database import Read, Statement, Write
 
 FileKind = Literal["attachment", "workspace"]
@@ -16,13 +18,50 @@ class FileStore:
     file is known here, whenever the process is killed.
     """
 
-    def add_use(self, sha256: str, session_id: SessionId, /) -> Write[None]:
-        """Keep an attachment as long as a session exists."""
-        yield Statement("upsert_attachment_use", (sha256, session_id, ""))
+    def add_use(
+        self, sha256: str, session_id: SessionId, /, *, size: int = 0, quota: int | None = None
+    ) -> Write[None]:
+        """Keep an attachment as long as a session exists.
 
-    def add_upload(self, sha256: str, principal: str, expires: str, /) -> Write[None]:
-        """Keep an attachment for a task that a principal submits before a time (RFC 3339)."""
-        yield Statement("upsert_attachment_use", (sha256, principal, expires))
+        Raises:
+            FileTooLarge: with it the attachments of the session have more than `quota` bytes.
+        """
+        yield Statement("upsert_attachment_use", (sha256, session_id, "", size))
+        if quota is not None and (yield from self.count_bytes(session_id)) > quota:
+            limit = format_size(quota)
+            raise FileTooLarge(f"The files of this session would exceed {limit}.")
+
+    def add_upload(
+        self,
+        sha256: str,
+        principal: str,
+        expires: str,
+        /,
+        *,
+        size: int = 0,
+        quota: int | None = None,
+    ) -> Write[None]:
+        """Keep an attachment for a task that a principal submits before a time (RFC 3339).
+
+        Raises:
+            FileTooLarge: with it the uploads of the principal have more than `quota` bytes.
+        """
+        yield Statement("upsert_attachment_use", (sha256, principal, expires, size))
+        if quota is not None and (yield from self.count_bytes(principal)) > quota:
+            limit = format_size(quota)
+            raise FileTooLarge(
+                f"Your uploads that no message uses yet would exceed {limit}. Send or wait first."
+            )
+
+    def count_bytes(self, holder: str, /) -> Read[int]:
+        """Return the size of the attachments of a session, or of the uploads of a principal."""
+        ((size,),) = yield Statement("attachment_bytes", (holder,))
+        return int(size)
+
+    def has_use_of_owner(self, sha256: str, principal: str, /) -> Read[bool]:
+        """Return True if a principal uploaded the attachment, or a session of theirs uses it."""
+        rows = yield Statement("attachment_use_of_owner", (sha256, principal))
+        return bool(rows)
 
     def end_upload(self, sha256: str, principal: str, /) -> Write[None]:
         """Drop the upload of an attachment: a task of the principal uses it."""

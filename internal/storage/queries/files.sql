@@ -2,8 +2,16 @@
 -- $1, $2 … are its values in order.
 
 -- name: upsert_attachment_use
-insert into attachment_uses (sha256, holder, expires) values ($1, $2, $3)
-on conflict (sha256, holder) do update set expires = excluded.expires;
+insert into attachment_uses (sha256, holder, expires, size) values ($1, $2, $3, $4)
+on conflict (sha256, holder) do update set expires = excluded.expires, size = excluded.size;
+
+-- name: attachment_bytes
+select cast(coalesce(sum(size), 0) as bigint) from attachment_uses where holder = $1;
+
+-- name: attachment_use_of_owner
+select holder from attachment_uses
+where sha256 = $1 and (holder = $2 or holder in (select id from sessions where owner = $2))
+limit 1;
 
 -- name: attachment_use
 select holder from attachment_uses where sha256 = $1 limit 1;

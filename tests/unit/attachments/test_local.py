@@ -7,7 +7,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import Attachments
-from internal.attachments.local import LocalAttachments
+from internal.attachments.local import CHUNK_BYTES, LocalAttachments
 from tests import ROOT
 from tests.support.file_size_limit import limited_file_size
 
@@ -154,9 +154,7 @@ async def test_a_removed_file_is_not_found_and_can_be_stored_again(
     assert await store.get(kept.sha256) == b"content"
 
 
-async def test_what_a_killed_writer_left_is_removed_with_the_file(
-    store: Attachments, folder: Path
-) -> None:
+async def test_what_a_killed_writer_left_is_removed(store: Attachments, folder: Path) -> None:
     code = (
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
@@ -172,9 +170,80 @@ async def test_what_a_killed_writer_left_is_removed_with_the_file(
     assert unfinished.read_bytes() == b"content"
     with pytest.raises(NotFound):
         await store.get(SHA256)
-    async with store.removal() as remove:
-        remove(SHA256)
+    await store.remove_unfinished()
     assert stored(folder) == []
+
+
+async def test_what_another_process_still_writes_is_not_removed(folder: Path) -> None:
+    received, more = asyncio.Event(), asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"c" * CHUNK_BYTES
+        received.set()
+        await more.wait()
+        yield b"end"
+
+    putting = asyncio.create_task(
+        LocalAttachments(folder).put_stream("x", "", chunks(), max_bytes=2 * CHUNK_BYTES)
+    )
+    await received.wait()
+    await LocalAttachments(folder).remove_unfinished()
+    more.set()
+    kept = await putting
+    assert kept.size == CHUNK_BYTES + 3
+    assert await LocalAttachments(folder).size(kept.sha256) == kept.size
+
+
+async def test_a_cancelled_stream_leaves_no_file(store: Attachments, folder: Path) -> None:
+    received = asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"c" * CHUNK_BYTES
+        received.set()
+        await asyncio.Event().wait()
+
+    putting = asyncio.create_task(store.put_stream("x", "", chunks(), max_bytes=CHUNK_BYTES))
+    await received.wait()
+    putting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await putting
+    assert stored(folder) == []
+
+
+async def test_a_copy_is_a_file_of_its_own(store: Attachments, folder: Path) -> None:
+    kept = await store.put("x", "", b"content")
+    target = folder.parent / "copy"
+    with target.open("w+b") as file:
+        assert await store.copy_to(kept.sha256, file.fileno()) == kept.size
+    assert target.stat().st_nlink == 1
+    target.write_bytes(b"changed")
+    assert await store.get(kept.sha256) == b"content"
+
+
+async def test_a_damaged_file_is_neither_copied_nor_sent_completely(
+    store: Attachments, folder: Path
+) -> None:
+    content = b"a" * (2 * CHUNK_BYTES)
+    kept = await store.put("x", "", content)
+    stored(folder)[0].write_bytes(content[:-1] + b"b")
+    target = folder.parent / "copy"
+    with target.open("w+b") as file, pytest.raises(StoreCorrupt):
+        await store.copy_to(kept.sha256, file.fileno())
+    assert target.read_bytes() == b""
+    pieces = store.stream(kept.sha256)
+    assert len(await anext(pieces)) < len(content)
+    with pytest.raises(StoreCorrupt):
+        await anext(pieces)
+
+
+async def test_a_file_that_another_process_removes_is_not_found(store: Attachments) -> None:
+    for name in (SHA256, "../secret"):
+        with pytest.raises(NotFound):
+            await store.size(name)
+        with pytest.raises(NotFound):
+            await anext(store.stream(name))
+        with pytest.raises(NotFound):
+            await store.copy_to(name, 0)
 
 
 @contextmanager

@@ -60,10 +60,10 @@ async def _store(
         raise InvalidRequest(f"{field} needs either data or uri.")
     sha256 = item.uri.removeprefix(_SCHEME)
     try:
-        content = await files.get_uploaded(sha256, principal)
+        size = await files.keep_uploaded(sha256, principal)
     except NotFound as error:
         raise InvalidRequest(f"{field}.uri does not refer to a stored file.") from error
-    return Attachment(name, item.media_type, item.uri, sha256, len(content))
+    return Attachment(name, item.media_type, item.uri, sha256, size)
 
 
 def _file_name(name: str) -> str:

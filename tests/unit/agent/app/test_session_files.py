@@ -1,6 +1,10 @@
 """Files that nothing uses are removed, also after a crash at any point."""
 
+import asyncio
 import hashlib
+import signal
+import sys
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -8,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from internal.agent.app.session_files import UPLOAD_TTL, SessionFiles
-from internal.agent.domain.errors import NotFound
+from internal.agent.domain.errors import FileTooLarge, InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.sandbox.workspaces import Workspaces
+from internal.storage.database_url import open_database
+from tests import ROOT
 from tests.support.movable_clock import MovableClock
 
 A, B = SessionId("session-a"), SessionId("session-b")
@@ -33,6 +39,10 @@ def files(database: Database, stores: Stores, clock: MovableClock, tmp_path: Pat
         Workspaces(tmp_path),
         clock=clock,
     )
+
+
+async def chunks(content: bytes) -> AsyncGenerator[bytes]:
+    yield content
 
 
 async def is_stored(files: SessionFiles, content: bytes) -> bool:
@@ -82,7 +92,7 @@ async def test_an_upload_that_no_task_uses_expires(
     await files.remove_unused()
     assert await is_stored(files, b"content")
     sha256 = hashlib.sha256(b"content").hexdigest()
-    assert await files.get_uploaded(sha256, "lark:app:ann") == b"content"
+    assert await files.keep_uploaded(sha256, "lark:app:ann") == 7
     clock.advance(timedelta(minutes=2))
     await files.remove_unused()
     assert await is_stored(files, b"content"), "another principal looked it up for a task"
@@ -105,3 +115,107 @@ async def test_a_file_that_cannot_be_removed_is_tried_again(
     path.write_bytes(b"content")
     await files.remove_unused()
     assert not path.exists()
+
+
+async def test_the_files_of_a_session_have_a_quota(
+    database: Database, stores: Stores, tmp_path: Path, clock: MovableClock
+) -> None:
+    folder = LocalAttachments(tmp_path / "attachments")
+    files = SessionFiles(
+        database, stores, folder, Workspaces(tmp_path), clock=clock, session_quota=10
+    )
+    await files.put_stream(A, "x", "", chunks(b"sixsix"))
+    await files.put_stream(A, "again", "", chunks(b"sixsix"))
+    with pytest.raises(FileTooLarge, match=r"The files of this session would exceed 10 bytes\."):
+        await files.put_stream(A, "x", "", chunks(b"fives"))
+    assert not await is_stored(files, b"fives")
+    await files.put_stream(B, "x", "", chunks(b"fives"))
+    await files.put(A, "result.txt", "text/plain", b"a long result")
+    with pytest.raises(FileTooLarge, match=r"Your uploads that no message uses yet"):
+        await files.upload("local", "x", "", b"eleven byte")
+    assert not await is_stored(files, b"eleven byte")
+
+
+async def test_an_upload_with_a_wrong_hash_is_not_stored(files: SessionFiles) -> None:
+    with pytest.raises(InvalidRequest, match="do not have the given SHA-256"):
+        await files.upload_stream("local", "x", "", chunks(b"content"), sha256="0" * 64)
+    assert not await is_stored(files, b"content")
+
+
+async def test_a_hash_gives_no_access_to_the_file_of_another_person(files: SessionFiles) -> None:
+    kept = await files.upload("local", "x", "", b"content")
+    assert await files.find_own(kept.sha256, "local") == kept.size
+    assert await files.find_own(kept.sha256, "lark:app:ann") is None
+    assert await files.find_own("0" * 64, "local") is None
+
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from internal.agent.app.session_files import SessionFiles
+from internal.agent.domain.ids import SessionId
+from internal.agent.store.stores import Stores
+from internal.attachments.local import LocalAttachments
+from internal.observability.clock import SystemClock
+from internal.sandbox.workspaces import Workspaces
+from internal.storage.database_url import open_database
+
+async def main(folder, call):
+    real, calls = os.fsync, 0
+    def fsync(descriptor):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), 9)
+        real(descriptor)
+    async with open_database(folder / "larkspur.db") as database:
+        files = SessionFiles(database, Stores(), LocalAttachments(folder / "attachments"),
+                             Workspaces(folder), clock=SystemClock())
+        async def chunks():
+            yield b"content"
+        os.fsync = fsync
+        await files.put_stream(SessionId("session-a"), "x", "", chunks())
+    print("stored")
+
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("call", [1, 2, 3, 4])
+async def test_every_file_is_known_when_the_process_is_killed_while_it_stores(
+    tmp_path: Path, call: int
+) -> None:
+    """Killed at the n-th fsync: of the file, of its folder, of the store; then not at all."""
+    writer = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", KILLED, str(tmp_path), str(call)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    assert await writer.wait() == (-signal.SIGKILL if call < 4 else 0)
+    stores, clock = Stores(), MovableClock()
+    async with open_database(tmp_path / "larkspur.db") as database:
+        attachments = LocalAttachments(tmp_path / "attachments")
+        files = SessionFiles(database, stores, attachments, Workspaces(tmp_path), clock=clock)
+        await files.remove_unused()
+        assert await is_stored(files, b"content") is (call > 1)
+        assert await database.read(partial(stores.files.count_bytes, A)) == 7
+        await files.put_stream(A, "x", "", chunks(b"content"))
+        await database.write(partial(stores.files.release_session, A))
+        await files.remove_unused()
+    assert not [path for path in (tmp_path / "attachments").rglob("*") if path.is_file()]
+
+
+async def test_removal_and_storing_of_the_same_file_do_not_cross(
+    database: Database, stores: Stores, files: SessionFiles
+) -> None:
+    for _ in range(20):
+        await files.put_stream(A, "x", "", chunks(b"content"))
+        await database.write(partial(stores.files.release_session, A))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(files.remove_unused())
+            tasks.create_task(files.put_stream(B, "x", "", chunks(b"content")))
+        await files.remove_unused()
+        assert await is_stored(files, b"content")
+        await database.write(partial(stores.files.release_session, B))
+        await files.remove_unused()
+        assert not await is_stored(files, b"content")
