@@ -22,6 +22,7 @@ from internal.agent.app.artifacts import ArtifactRecorder
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.input_files import InputFiles
 from internal.agent.app.request_images import RequestImages
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
@@ -318,20 +319,23 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     agent, fetch = services.settings.agent, services.settings.tools.web_fetch
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
+    documents, folders = ChildDocumentReader(), services.workspaces.file_folders
+    input_files = InputFiles(services.files, documents, folders)
     tools = ToolBox(
         sandbox=NativeSandbox(services.workspaces.homes),
-        documents=ChildDocumentReader(),
+        documents=documents,
         fetcher=Fetcher(
             max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
         ),
         protected=services.protected,
+        folders=folders,
     )
     artifacts = ArtifactRecorder(
         database,
         stores,
         services.files,
         clock=clock,
-        output_folder=services.workspaces.output_folder,
+        folders=folders,
     )
     executor = ToolExecutor(
         tools,
@@ -344,7 +348,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     run_services = RunServices(database, stores, services.broadcaster, clock, services.workspaces)
     return AgentCoordinator(
         run_services,
-        preparer=RunPreparer(run_services, tools, attachments, book=book),
+        preparer=RunPreparer(run_services, tools, input_files, book=book),
         engine=ReactEngine(
             run_services, model, book, tools=executor, images=RequestImages(attachments)
         ),
@@ -361,7 +365,11 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
     files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
     if loaded.file is not None:
         files.append(loaded.file.absolute())
-    session_folders = (workspaces.folders.root, workspaces.homes.root)
+    session_folders = (
+        workspaces.folders.root,
+        workspaces.homes.root,
+        workspaces.files.root,
+    )
     return ProtectedPaths(loaded.home, files=files, session_folders=session_folders)
 
 

@@ -126,7 +126,8 @@ class NativeSandbox:
         except StoreUnavailable as error:
             raise ToolError(str(error)) from error
         folders = {name: f"{home}/{folder}" for name, folder in _XDG.items()}
-        return {**self._environment, "HOME": home, "XDG_RUNTIME_DIR": home, **folders}
+        own = {**command.environment, "HOME": home, "XDG_RUNTIME_DIR": home}
+        return {**self._environment, **own, **folders}
 
     def _argv(self, command: SandboxCommand) -> list[bytes]:
         """Return the arguments as bytes, with the full path of the program."""

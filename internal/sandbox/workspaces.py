@@ -8,6 +8,7 @@ from pathlib import Path
 from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
+from internal.agent.ports.attachments import FileFolders
 
 
 class SessionFolders:
@@ -60,6 +61,7 @@ class Workspaces:
         self._home = home
         self.folders = SessionFolders(home / "workspaces")
         self.homes = SessionFolders(home / "session-homes")
+        self.files = SessionFolders(home / "session-files")
 
     def __call__(self, task: Task) -> str:
         """Return the workspace of a task.
@@ -70,21 +72,36 @@ class Workspaces:
         """
         named = task.spec.workspace
         if not named:
-            return self.folders.create(task.session_id)
-        if not Path(named).is_dir():
-            raise InvalidRequest(f"The workspace {named} is not a folder.")
-        if self._is_private(Path(named).resolve()):
-            raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
-        return named
+            workspace = self.folders.create(task.session_id)
+        else:
+            if not Path(named).is_dir():
+                raise InvalidRequest(f"The workspace {named} is not a folder.")
+            if self._is_private(Path(named).resolve()):
+                raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
+            workspace = named
+        self._create_file_folders(task.session_id, workspace)
+        return workspace
 
-    def output_folder(self, session_id: SessionId, workspace: str) -> str:
-        """Return the folder for people of a session; it may not exist.
+    def file_folders(self, session_id: SessionId, workspace: str) -> FileFolders:
+        """Return the folders of a session for files.
 
-        It is in the workspace if that belongs to the session, else in the home folder.
+        They are in the workspace if that belongs to the session, else in the home folder.
         """
         own = self.folders.root / session_id
-        folder = own if workspace == str(own) else self._home / "sessions" / session_id
-        return str(folder / "output")
+        folder = own if workspace == str(own) else self.files.root / session_id
+        return FileFolders(str(folder / "input"), str(folder / "output"))
+
+    def _create_file_folders(self, session_id: SessionId, workspace: str) -> None:
+        folders = self.file_folders(session_id, workspace)
+        if not folders.input.startswith(f"{workspace}/"):
+            self.files.create(session_id)
+        for folder in map(Path, folders):
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+            except FileExistsError:
+                continue  # a tool has put something else there, which no tool follows
+            except OSError as error:
+                raise StoreUnavailable(f"{folder} cannot be created: {error.strerror}.") from error
 
     async def remove(self, session_id: SessionId, /) -> None:
         """Remove the folders of a session. A workspace that a task named is never removed.
@@ -94,6 +111,7 @@ class Workspaces:
         """
         await self.folders.remove(session_id)
         await self.homes.remove(session_id)
+        await self.files.remove(session_id)
 
     def _is_private(self, folder: Path) -> bool:
         """Return True for the home folder and what is in it, except the folders of sessions."""

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
@@ -51,6 +52,7 @@ class ToolBox:
         documents: reads documents and pictures.
         fetcher: fetches web pages.
         protected: the files that no tool opens.
+        folders: returns the folders of a session for files; None for a box without sessions.
         ripgrep: the full path of `rg`; None to look for it in the system's program folders.
         tools: the tools to offer.
         preview_timeout_seconds: the time limit of a preview.
@@ -63,6 +65,7 @@ class ToolBox:
         documents: DocumentReader,
         fetcher: Fetcher,
         protected: ProtectedPaths,
+        folders: FileFolderResolver | None = None,
         ripgrep: str | None = None,
         tools: tuple[Tool, ...] = TOOLS,
         preview_timeout_seconds: float = 5.0,
@@ -71,6 +74,7 @@ class ToolBox:
         self._documents = documents
         self._fetcher = fetcher
         self._protected = protected
+        self._folders = folders
         self._ripgrep = ripgrep or shutil.which("rg", path=_PROGRAMS)
         self._preview_timeout = preview_timeout_seconds
         self._tools = {each.spec.name: each for each in tools}
@@ -114,9 +118,10 @@ class ToolBox:
 
     def _context(self, context: CallContext) -> ToolContext:
         """Return the context of a call."""
+        folders = self._folders(context.session_id, context.workspace) if self._folders else None
         return ToolContext(
             call=context,
-            workspace=Workspace(context.workspace, self._protected),
+            workspace=Workspace(context.workspace, self._protected, folders),
             sandbox=self._sandbox,
             documents=self._documents,
             fetcher=self._fetcher,

@@ -65,7 +65,9 @@ async def search_files(
         if context.ripgrep is None
         else _ripgrep_command(context.ripgrep, options)
     )
-    matches = _Matches(shown, lambda name: context.workspace.is_protected(f"{folder}/{name}"))
+    matches = _Matches(
+        shown, lambda name: context.workspace.is_protected(f"{folder}/{name}", path.place)
+    )
     finished = await context.sandbox.run(
         SandboxCommand(argv, folder, _TIMEOUT_SECONDS, context.call.session_id), matches.write
     )
@@ -79,13 +81,13 @@ def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     """
     with workspace.open(path) as descriptor:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-    root = Path(workspace.root).resolve()
+    root = Path(workspace.root_of(path)).resolve()
     found = root.joinpath(*path.parts).resolve()
     folder, file = (found, "") if is_folder else (found.parent, found.name)
     if not folder.is_relative_to(root):  # replaced since it was opened
         raise ToolError(f"{path} leads outside the workspace")
-    shown = folder.relative_to(root).as_posix()
-    return "" if shown == "." else f"{shown}/", str(folder), file
+    shown = "" if folder == root else f"{folder.relative_to(root).as_posix()}/"
+    return f"{path.place}/{shown}" if path.place else shown, str(folder), file
 
 
 def _fallback_command(options: SearchOptions) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from internal.agent.domain.permissions.targets import CommandTarget
+from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE, FileFolders
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.tool import OutputBuffer, ToolContext, tool
@@ -49,6 +50,7 @@ async def shell(
             cwd=context.workspace.root,
             timeout_seconds=float(timeout_seconds),
             session_id=context.call.session_id,
+            environment=_folder_variables(context.workspace.folders),
         ),
         write,
     )
@@ -64,6 +66,12 @@ async def shell(
             "isolated": context.sandbox.isolated,
         },
     )
+
+
+def _folder_variables(folders: FileFolders | None) -> dict[str, str]:
+    if folders is None:
+        return {}
+    return {INPUT_VARIABLE: folders.input, OUTPUT_VARIABLE: folders.output}
 
 
 def _shell() -> tuple[str, ...]:

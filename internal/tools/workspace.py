@@ -20,13 +20,14 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions import paths
+from internal.agent.ports.attachments import FileFolders
 from internal.tools.protected_paths import ProtectedPaths, Protection
 
 _OPENAT2 = 437  # on every architecture except alpha
@@ -137,33 +138,45 @@ class PathNotFound(ToolError):
 class WorkspacePath:
     """A path in the workspace: the names below its root, none for the root itself.
 
+    `place` is "input" or "output" for a path below a session's folder of this name outside the
+    workspace, and "." for one in a folder of the workspace that has the same name.
+
     Not a dataclass: msgspec would decode one from an object and bypass the parser.
     """
 
-    __slots__ = ("parts",)
+    __slots__ = ("parts", "place")
 
-    def __init__(self, *parts: str) -> None:
+    def __init__(self, *parts: str, place: str = "") -> None:
         self.parts = parts
+        self.place = place
 
     @classmethod
-    def parse(cls, text: str, root: str) -> Self:
+    def parse(cls, text: str, root: str, outside: Mapping[str, str] | None = None) -> Self:
         """Parse a path from a model: relative to the root, or absolute and below `root`.
+
+        `outside` maps the names of session folders outside the workspace to their paths. A relative
+        path that begins with such a name is below that folder; one that begins with `./` is below
+        the root in any case.
 
         Raises:
             ToolError: the path is empty, too long, not valid text, outside or contains `..`.
         """
         _check_text(text)
+        outside = outside or {}
         if text.startswith("/"):
-            text = _relative(text, root)
+            text = _session_relative(text, outside) or f"./{_relative(text, root)}"
+        is_own = text.startswith("./")
         parts = tuple(part for part in text.split("/") if part not in {"", "."})
         if ".." in parts:
             raise ToolError(f"{text!r} contains '..': write the path from the workspace's root on")
         if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
             raise ToolError(f"a name in the path is longer than {_MAX_NAME_BYTES} bytes")
-        return cls(*parts)
+        if not parts or parts[0] not in outside:
+            return cls(*parts)
+        return cls(*parts, place=".") if is_own else cls(*parts[1:], place=parts[0])
 
     def __str__(self) -> str:
-        return "/".join(self.parts) or "."
+        return "/".join((self.place, *self.parts) if self.place else self.parts) or "."
 
 
 def _check_text(text: str) -> None:
@@ -177,6 +190,14 @@ def _check_text(text: str) -> None:
         raise ToolError("the path contains a NUL character")
     if len(encoded) > _MAX_PATH_BYTES:
         raise ToolError(f"the path is longer than {_MAX_PATH_BYTES} bytes")
+
+
+def _session_relative(text: str, outside: Mapping[str, str]) -> str:
+    """Return an absolute path below a session's folder as a relative one, "" for another path."""
+    for name, folder in outside.items():
+        with contextlib.suppress(ToolError):
+            return f"{name}/{_relative(text, folder)}"
+    return ""
 
 
 def _relative(text: str, root: str) -> str:
@@ -202,14 +223,26 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 class Workspace:
     """An existing folder, for one tool call. The methods block: call them in a thread.
 
+    The paths `input` and `output` are the folders of the session, whether they are in the workspace
+    or not. Nothing in `input` can be changed.
+
     Args:
         root: the path of the folder.
         protected: the files that are never opened, also inside the folder.
+        folders: the folders of the session; None for a workspace without a session.
     """
 
-    def __init__(self, root: str, protected: ProtectedPaths) -> None:
+    def __init__(
+        self, root: str, protected: ProtectedPaths, folders: FileFolders | None = None
+    ) -> None:
         self.root = root
+        self.folders = folders
+        self.outside: dict[str, str] = {}
+        """The folders of the session that are not in the workspace, by name."""
+        if folders is not None and os.path.dirname(folders.input) != root:  # noqa: PTH120 - text
+            self.outside = folders._asdict()
         self._protected = protected
+        self._protections: dict[str, Protection] = {}
 
     def parse(self, text: str) -> WorkspacePath:
         """Parse a path from a model.
@@ -217,7 +250,11 @@ class Workspace:
         Raises:
             ToolError: the path is not valid or outside.
         """
-        return WorkspacePath.parse(text, self.root)
+        return WorkspacePath.parse(text, self.root, self.outside)
+
+    def root_of(self, path: WorkspacePath) -> str:
+        """Return the folder that the names of a path are below."""
+        return self.outside.get(path.place, self.root)
 
     def read(self, path: WorkspacePath, limit: int = MAX_BYTES) -> FileContents:
         """Return the content of a regular file.
@@ -250,19 +287,23 @@ class Workspace:
             ToolError: it cannot be opened, is protected, or the block raised an OSError.
         """
         flags = os.O_RDONLY | (os.O_DIRECTORY if is_folder else 0)
-        with _translate_os_errors(path), _open_root(self.root) as root:
+        with self._translate_os_errors(path), self._open_root(path) as root:
             descriptor = open_beneath(root, path.parts, flags)
             try:
-                if self._protection.covers(real_path(descriptor), os.fstat(descriptor)):
+                protection = self._protection(path.place)
+                if protection.covers(real_path(descriptor), os.fstat(descriptor)):
                     raise _protected_error(path)
                 yield descriptor
             finally:
                 os.close(descriptor)
 
-    def is_protected(self, path: str) -> bool:
-        """Return True if a tool may not show the file at this real path; also if it is gone."""
+    def is_protected(self, path: str, place: str = "") -> bool:
+        """Return True if a tool may not show the file at this real path; also if it is gone.
+
+        `place` is that of the `WorkspacePath` which led there.
+        """
         try:
-            return self._protection.covers(path, os.lstat(path))
+            return self._protection(place).covers(path, os.lstat(path))
         except OSError:
             return True
 
@@ -294,9 +335,11 @@ class Workspace:
         """
         if not path.parts:
             raise ToolError("the path names the workspace itself, not a file")
+        if path.place == "input":
+            raise _input_error(path)
         if paths.is_protected(str(path)):
             raise _git_error(path)
-        with _translate_os_errors(path), _open_root(self.root) as root:
+        with self._translate_os_errors(path), self._open_root(path) as root:
             here = os.dup(root)
             try:
                 self._check_change(here, path.parts[0], path)
@@ -316,47 +359,69 @@ class Workspace:
         real, status = real_path(folder), os.fstat(folder)
         if paths.is_protected(f"{real}/{name}"):
             raise _git_error(path)
-        if self._protection.covers_new(real, status, name):
+        if self.folders is not None and f"{real}/{name}/".startswith(f"{self._input}/"):
+            raise _input_error(path)
+        protection = self._protection(path.place)
+        if protection.covers_new(real, status, name):
             raise _protected_error(path)
         with contextlib.suppress(FileNotFoundError):
             entry = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if self._protection.covers(f"{real}/{name}", entry):
+            if protection.covers(f"{real}/{name}", entry):
                 raise _protected_error(path)
 
     @cached_property
-    def _protection(self) -> Protection:
-        return self._protected.protection(self.root)
+    def _input(self) -> str:
+        """The real path of the folder that is not changed."""
+        return "" if self.folders is None else os.path.realpath(self.folders.input)
+
+    def _protection(self, place: str) -> Protection:
+        """Return what is protected for paths of a place."""
+        if place not in self._protections:
+            outside = self.outside.get(place)
+            root = self.root if outside is None else outside.rpartition("/")[0]
+            self._protections[place] = self._protected.protection(root)
+        return self._protections[place]
+
+    @contextlib.contextmanager
+    def _open_root(self, path: WorkspacePath) -> Iterator[int]:
+        """Open the folder that a path is below. One outside the workspace is no symbolic link."""
+        root = self.root_of(path)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            descriptor = os.open(root, flags | (os.O_NOFOLLOW if path.place in self.outside else 0))
+        except OSError as error:
+            raise ToolError(f"the folder {root} cannot be opened: {error.strerror}") from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _translate_os_errors(self, path: WorkspacePath) -> Iterator[None]:
+        """Raise a ToolError with a message for the model in place of an OSError."""
+        try:
+            yield
+        except OSError as error:
+            reason = _MESSAGES.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
+            message = reason.format(path)
+            if path.place in self.outside and error.errno == errno.ENOENT:
+                message = f"{path} is not a file of the session"
+                if os.path.lexists(f"{self.root}/{path}"):
+                    message += f"; the workspace has a file of its own, ./{path}"
+            kind = PathNotFound if error.errno == errno.ENOENT else ToolError
+            raise kind(message) from error
 
 
 def _git_error(path: WorkspacePath) -> ToolError:
     return ToolError(f"{path} belongs to git, which may run what stands there: use git")
 
 
+def _input_error(path: WorkspacePath) -> ToolError:
+    return ToolError(f"{path} is what somebody sent and cannot be changed: write to output/")
+
+
 def _protected_error(path: WorkspacePath) -> ToolError:
     return ToolError(f"{path} belongs to Larkspur itself: no tool may open it")
-
-
-@contextlib.contextmanager
-def _translate_os_errors(path: WorkspacePath) -> Iterator[None]:
-    """Raise a ToolError with a message for the model in place of an OSError."""
-    try:
-        yield
-    except OSError as error:
-        reason = _MESSAGES.get(error.errno or 0, f"{{}} cannot be used: {error.strerror}")
-        kind = PathNotFound if error.errno == errno.ENOENT else ToolError
-        raise kind(reason.format(path)) from error
-
-
-@contextlib.contextmanager
-def _open_root(root: str) -> Iterator[int]:
-    try:
-        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise ToolError(f"the workspace {root} cannot be opened: {error.strerror}") from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _replaceable_status(folder: int, path: WorkspacePath) -> os.stat_result | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ from internal.agent.domain.ids import SessionId, new_artifact_id
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import format_size
+from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import SharedFiles
 from internal.agent.store.database import Database, Write
@@ -50,9 +51,6 @@ MAX_MANIFEST_ENTRIES = 25
 MAX_NAMED_FILES = 10
 """Files that a result names; further ones are counted."""
 _HEAD_BYTES = 4_096
-
-OutputFolderResolver = Callable[[SessionId, str], str]
-"""Returns the folder for people of a session that works in a workspace. It may not exist."""
 
 
 class RecordedArtifacts(NamedTuple):
@@ -111,13 +109,13 @@ class ArtifactRecorder:
         files: SessionFiles,
         *,
         clock: Clock,
-        output_folder: OutputFolderResolver,
+        folders: FileFolderResolver,
     ) -> None:
         self._database = database
         self._stores = stores
         self._files = files
         self._clock = clock
-        self._output_folder = output_folder
+        self._folders = folders
 
     async def store_file(self, session_id: SessionId, name: str, descriptor: int) -> Attachment:
         """Store an open file of a session; see `StoreFile`."""
@@ -146,7 +144,7 @@ class ArtifactRecorder:
 
         `call` is the one after which they were found, None for the end of a run.
         """
-        folder = self._output_folder(context.ids.session_id, workspace)
+        folder = self._folders(context.ids.session_id, workspace).output
         if not output_exists(folder):
             return RecordedArtifacts()
         async with context.files.lock:

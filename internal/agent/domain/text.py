@@ -153,6 +153,15 @@ _DRAWN_AS_NOTHING = frozenset(
 """Visible by category but drawn as nothing (Default_Ignorable_Code_Point)."""
 
 
+_BLOCKS = "attachment|message|quoted_message|recent_messages"
+_DELIMITER = re.compile(rf"[<\uff1c\u2039](?=[^\w<>]{{0,8}}(?:{_BLOCKS})\b)", re.IGNORECASE)
+
+
+def escape_delimiters(text: str) -> str:
+    """Return a text in which nothing begins or ends a block of a prompt, such as `<message>`."""
+    return _DELIMITER.sub("&lt;", text)
+
+
 def is_invisible(char: str) -> bool:
     """Return True if a character is invisible or moves others; also for space, tab, line feed.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
@@ -123,6 +123,21 @@ class Attachments(Protocol):
         StoreUnavailable when they cannot be removed.
         """
         ...
+
+
+INPUT_VARIABLE, OUTPUT_VARIABLE = "LARKSPUR_INPUT_DIR", "LARKSPUR_OUTPUT_DIR"
+"""Environment variables of commands with the paths of `FileFolders`."""
+
+
+class FileFolders(NamedTuple):
+    """The folders of a session for files that people sent, and for files that are made for them."""
+
+    input: str
+    output: str
+
+
+FileFolderResolver = Callable[[SessionId, str], FileFolders]
+"""Returns the folders of a session that works in a workspace; they may not exist."""
 
 
 class SessionWorkspaces(Protocol):

@@ -11,7 +11,8 @@ from internal.agent.domain.ids import SessionId
 class SandboxCommand(msgspec.Struct, frozen=True):
     """A program to run. `cwd` is absolute; the timeout ends all its child processes as well.
 
-    The commands of a session have one private home folder, which is empty at first.
+    The commands of a session have one private home folder, which is empty at first. `environment`
+    are variables besides those that every command gets.
     """
 
     argv: tuple[str, ...]
@@ -19,6 +20,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     timeout_seconds: float
     session_id: SessionId
     stdin: bytes = b""
+    environment: dict[str, str] = {}
 
 
 class SandboxResult(msgspec.Struct, frozen=True):

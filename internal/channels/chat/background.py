@@ -15,10 +15,10 @@ from cachetools import TTLCache
 from internal.agent.app.chats import KnownMessages
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.text import truncate
+from internal.agent.domain.text import escape_delimiters, truncate
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.prompts import escape_delimiters, format_message, speaker_name
+from internal.channels.chat.prompts import format_message, speaker_name
 from internal.channels.chat.transport import (
     ChatTransport,
     IncomingMessage,

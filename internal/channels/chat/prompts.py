@@ -2,13 +2,11 @@
 
 import re
 
-from internal.agent.domain.text import is_invisible
+from internal.agent.domain.text import escape_delimiters, is_invisible
 
 MAX_NAME_LENGTH = 80
 LABEL_LENGTH = 6
 
-_TAGS = "message|quoted_message|recent_messages"
-_DELIMITER = re.compile(rf"[<\uff1c\u2039](?=[^\w<>]{{0,8}}(?:{_TAGS})\b)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"""[\[\](){}<>"'`:|\\\uff1a\uff1c\uff1e\u3010\u3011]+""")
 
 
@@ -25,8 +23,3 @@ def speaker_name(name: str, user_id: str) -> str:
 def format_message(speaker: str, text: str) -> str:
     """Return the words of a person in a group; they cannot contain another person's."""
     return f'<message from="{speaker}">\n{escape_delimiters(text)}\n</message>'
-
-
-def escape_delimiters(text: str) -> str:
-    """Return a text in which nothing begins or ends a block of a prompt."""
-    return _DELIMITER.sub("&lt;", text)

@@ -43,7 +43,7 @@ def artifact_recorder(here: Core, services: RunServices) -> ArtifactRecorder:
         services.stores,
         here.services.files,
         clock=services.clock,
-        output_folder=here.services.workspaces.output_folder,
+        folders=here.services.workspaces.file_folders,
     )
 
 

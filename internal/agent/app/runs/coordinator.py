@@ -165,8 +165,8 @@ class AgentCoordinator:
         await emit(LifecycleUpdated(status="running", phase="prepare"))
         async with stage("prepare", emit, clock):
             workspace = self.services.workspaces(context.task)
-            attempt.turn, snapshot = await self._preparer.prepare(context, workspace)
-            await emit(snapshot, turn=attempt.turn)
+            attempt.turn, events = await self._preparer.prepare(context, workspace)
+            await emit(*events, turn=attempt.turn)
 
     async def _execute(
         self, context: RunContext, attempt: _Attempt, *, paused: bool

@@ -2,7 +2,8 @@
 
 import pytest
 
-from internal.channels.chat.prompts import escape_delimiters, format_message, speaker_name
+from internal.agent.domain.text import escape_delimiters
+from internal.channels.chat.prompts import format_message, speaker_name
 
 
 @pytest.mark.parametrize(

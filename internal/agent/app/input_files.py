@@ -1,0 +1,257 @@
+"""Input files: the attachments of a message, in the session's folder and as the model sees them."""
+
+import asyncio
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from typing import NamedTuple
+
+from internal.agent.app.session_files import SessionFiles
+from internal.agent.domain.errors import DocumentUnreadable, NotFound, StoreCorrupt
+from internal.agent.domain.ids import SessionId
+from internal.agent.domain.messages import Image, Text
+from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.text import escape_delimiters, is_invisible, truncate
+from internal.agent.ports.attachments import FileFolderResolver
+from internal.agent.ports.documents import DocumentReader
+
+MAX_FILES = 50
+"""Files of one message that the model is shown; further ones are counted."""
+MAX_SHOWN_CHARACTERS = 20_000
+MAX_SHOWN_CHARACTERS_OF_ALL = 60_000
+"""Characters of one file, and of all files, that are a part of the message."""
+
+_MAX_NAME_BYTES = 200  # leaves room for a number within the 255 bytes of a file system
+_MAX_EXTENSION_CHARACTERS = 12
+_MAX_DIRECT_BYTES = 4 * MAX_SHOWN_CHARACTERS
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_READ_ON = "[read_file reads on]"
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class InputFile(NamedTuple):
+    """A file as the model sees it; `problem` says why it cannot be used, "" if it can."""
+
+    text: Text
+    image: Image | None = None
+    problem: str = ""
+
+
+class InputFiles:
+    """Puts the files of a message into the session's input folder and describes them to the model.
+
+    A file has the same name there after a second preparation; a name that is used by other bytes
+    gets a number.
+    """
+
+    def __init__(
+        self, files: SessionFiles, documents: DocumentReader, folders: FileFolderResolver
+    ) -> None:
+        self._files = files
+        self._documents = documents
+        self._folders = folders
+
+    async def add(
+        self, session_id: SessionId, workspace: str, attachments: Sequence[Attachment]
+    ) -> list[InputFile]:
+        """Return the files as parts of a message; those that cannot be used say why.
+
+        Raises:
+            StoreUnavailable: the store cannot be read now.
+        """
+        folder = self._folders(session_id, workspace).input
+        left = MAX_SHOWN_CHARACTERS_OF_ALL
+        added: list[InputFile] = []
+        for attachment in attachments[:MAX_FILES]:
+            limit = max(min(left, MAX_SHOWN_CHARACTERS), 0)
+            file = await self._add(session_id, folder, attachment, limit)
+            left -= len(file.text.text)
+            added.append(file)
+        if len(attachments) > MAX_FILES:
+            problem = f"{len(attachments) - MAX_FILES} more files are not used: 50 at a time."
+            added.append(InputFile(Text(f"({problem})\n"), problem=problem))
+        return added
+
+    async def _add(
+        self, session_id: SessionId, folder: str, attachment: Attachment, limit: int
+    ) -> InputFile:
+        try:
+            content = await self._files.get(attachment.sha256)
+            name, descriptor = await asyncio.to_thread(
+                _place, folder, safe_name(attachment.name), content
+            )
+        except (NotFound, StoreCorrupt) as error:
+            return _unusable(attachment, str(error))
+        except OSError as error:
+            return _unusable(attachment, f"it cannot be written. {describe_system_error(error)}")
+        try:
+            return await self._describe(session_id, attachment, name, descriptor, limit=limit)
+        except DocumentUnreadable as error:
+            return InputFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
+        finally:
+            os.close(descriptor)
+
+    async def _describe(
+        self,
+        session_id: SessionId,
+        attachment: Attachment,
+        name: str,
+        descriptor: int,
+        *,
+        limit: int,
+    ) -> InputFile:
+        """Return a file that is in the folder, by what it contains.
+
+        Raises:
+            DocumentUnreadable: it is damaged, protected by a password, or hostile.
+        """
+        if not attachment.size:
+            return InputFile(_element(attachment, name, "[the file is empty]"))
+        form = self._documents.form(descriptor, name)
+        if form == "picture":
+            image = await self._picture(session_id, attachment, descriptor)
+            return InputFile(_element(attachment, name, "[a picture, shown to you]"), image)
+        if form == "binary":
+            return InputFile(_element(attachment, name, "[a binary file, not shown]"))
+        if not limit:
+            return InputFile(_element(attachment, name, "[read_file reads it]"))
+        text, is_whole = await self._text(descriptor, name, limit, is_plain=form == "text")
+        shown = text if is_whole else f"{text}\n{_READ_ON}"
+        return InputFile(_element(attachment, name, shown))
+
+    async def _text(
+        self, descriptor: int, name: str, limit: int, *, is_plain: bool
+    ) -> tuple[str, bool]:
+        """Return the beginning of a file's text, and whether it is all of it."""
+        if is_plain:
+            with suppress(UnicodeDecodeError):
+                content = os.pread(descriptor, _MAX_DIRECT_BYTES + 1, 0)
+                if len(content) <= _MAX_DIRECT_BYTES:
+                    text = content.decode("utf-8-sig")
+                    return text[:limit], len(text) <= limit
+        source = "text.txt" if is_plain else name
+        document = await self._documents.read(descriptor, source, max_characters=limit)
+        return document.text, document.next_offset is None
+
+    async def _picture(
+        self, session_id: SessionId, attachment: Attachment, descriptor: int
+    ) -> Image:
+        picture = await self._documents.read_picture(descriptor)
+        stored = attachment
+        if picture.content is not None:
+            stored = await self._files.put(
+                session_id, attachment.name, picture.media_type, picture.content
+            )
+        return Image(picture.media_type, stored.sha256, picture.width, picture.height, stored.uri)
+
+
+def safe_name(name: str) -> str:
+    """Return the name of a file without folders and without signs that mislead people or programs.
+
+    At most 200 bytes of UTF-8; the extension is kept.
+    """
+    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+    visible = "".join("_" if is_invisible(each) and each != " " else each for each in last)
+    plain = " ".join(visible.split()).lstrip(".-~ ").rstrip(". ")
+    plain = re.sub(r'[<>:"|?*]', "_", plain.encode("utf-8", "replace").decode())
+    if not plain.strip("_"):
+        plain = "file"
+    if _RESERVED.fullmatch(plain):
+        plain = f"_{plain}"
+    stem, extension = _split(plain)
+    return f"{_cut(stem, _MAX_NAME_BYTES - len(extension.encode()))}{extension}"
+
+
+def _split(name: str) -> tuple[str, str]:
+    stem, extension = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
+    return (name, "") if len(extension) > _MAX_EXTENSION_CHARACTERS else (stem, extension)
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    return text.encode()[:max_bytes].decode("utf-8", "ignore")
+
+
+def _place(folder: str, name: str, content: bytes) -> tuple[str, int]:
+    """Put a file into a folder, unless it is there; return its name and an open descriptor.
+
+    Raises:
+        OSError: the folder cannot be used; nothing was added.
+    """
+    opened = os.open(folder, _FOLDER_FLAGS)
+    try:
+        stem, extension = _split(name)
+        for number in range(1, MAX_FILES * 1_000):
+            wanted = name if number == 1 else f"{stem}-{number}{extension}"
+            found = _open_same(opened, wanted, content)
+            if found is None:
+                found = _create(opened, wanted, content)
+            if found is not None:
+                return wanted, found
+    finally:
+        os.close(opened)
+    raise FileExistsError(f"too many files are called {name}")
+
+
+def _open_same(folder: int, name: str, content: bytes) -> int | None:
+    """Open the file of this name if it has this content."""
+    try:
+        descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
+    except OSError:  # there is none, or it is no file
+        return None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size == len(content):
+        with closing(os.fdopen(os.dup(descriptor), "rb")) as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        if digest == hashlib.sha256(content).digest():
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _create(folder: int, name: str, content: bytes) -> int | None:
+    """Create a read-only file and open it; None if the name is taken."""
+    temporary = f".larkspur-{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, _NEW_FLAGS, 0o400, dir_fd=folder)
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.fchmod(descriptor, 0o444)
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)  # fails if it exists
+    except FileExistsError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    finally:
+        os.unlink(temporary, dir_fd=folder)
+    return descriptor
+
+
+def _element(attachment: Attachment, name: str, text: str) -> Text:
+    """Return how a file is introduced to the model, whatever its name and text contain."""
+    shown = _attribute(truncate(attachment.name, 200))
+    media_type = _attribute(truncate(attachment.media_type, 100))
+    about = f'name="{shown}" path="{_attribute(f"input/{name}")}" media_type="{media_type}"'
+    body = escape_delimiters(text)
+    return Text(f'<attachment {about} size="{attachment.size:,}">\n{body}\n</attachment>\n')
+
+
+def _unusable(attachment: Attachment, reason: str) -> InputFile:
+    name = _attribute(truncate(attachment.name, 200))
+    text = f'<attachment name="{name}">\n[the file is not available: {reason}]\n</attachment>\n'
+    return InputFile(Text(text), problem=f"{name}: {reason}")
+
+
+def _attribute(text: str) -> str:
+    visible = "".join("_" if is_invisible(each) and each != " " else each for each in text)
+    return visible.translate({ord('"'): "'", ord("<"): "(", ord(">"): ")"})
