@@ -18,12 +18,13 @@ from typing import Any, Literal
 import msgspec
 from ksuid import Ksuid
 
-from internal.agent.app.artifacts import ArtifactRecorder
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.files.artifacts import ArtifactRecorder
+from internal.agent.app.files.input_files import InputFiles
+from internal.agent.app.files.request_images import RequestImages
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.input_files import InputFiles
-from internal.agent.app.request_images import RequestImages
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
@@ -33,7 +34,6 @@ from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
-from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import (

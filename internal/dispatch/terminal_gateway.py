@@ -9,11 +9,11 @@ from typing import Self
 import msgspec
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
-from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.chats import InboundMessage

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.artifacts import ArtifactRecorder
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.queries import Queries
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.artifacts import ArtifactFilter
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.ports.attachments import FileFolders
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
@@ -59,7 +60,7 @@ async def _scans(folder: Path) -> dict[str, list[float]]:
             stores,
             session_files(folder, database, stores),
             clock=clock,
-            output_folder=lambda _session, workspace: f"{workspace}/output",
+            folders=lambda _session, folder: FileFolders(f"{folder}/input", f"{folder}/output"),
         )
 
         def context() -> RunContext:

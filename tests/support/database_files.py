@@ -37,9 +37,9 @@ def query(path: Path, statement: str) -> list[tuple[Any, ...]]:
         return connection.execute(statement).fetchall()
 
 
-def file_contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file in a folder."""
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+def file_contents(folder: Path, glob: str = "*") -> dict[str, bytes]:
+    """Return the bytes of every file in a folder whose name matches."""
+    return {file.name: file.read_bytes() for file in folder.glob(glob) if file.is_file()}
 
 
 def create_unreleased_database(path: Path, version: int) -> None:

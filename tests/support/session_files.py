@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from internal.agent.app.session_files import SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments

@@ -10,6 +10,7 @@ from internal.agent.app.access import Access, remove_rule
 from internal.agent.app.chats import ChatDelivery, Chats, resend_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -23,7 +24,6 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
-from internal.agent.app.session_files import SessionFiles
 from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,

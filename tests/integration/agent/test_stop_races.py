@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from internal.agent.app.artifacts import ArtifactRecorder
+from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunContext, RunServices

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgspec import UNSET
 
-from internal.agent.app.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
 from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,

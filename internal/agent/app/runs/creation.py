@@ -2,7 +2,7 @@
 
 import msgspec
 
-from internal.agent.app.session_files import use_attachments
+from internal.agent.app.files.session_files import use_attachments
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest

@@ -13,7 +13,7 @@ import msgspec
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import Emit, ExtraWork
-from internal.agent.app.request_images import RequestImages
+from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable

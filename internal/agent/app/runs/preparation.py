@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import load_rules
-from internal.agent.app.input_files import InputFiles
+from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import ContextSnapshot, DiagnosticError, Event
 from internal.agent.domain.messages import Image, Message, Part, Text

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.events.writer import SerializingEventListener
+from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext
-from internal.agent.app.session_files import SessionFiles
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.ids import SessionId

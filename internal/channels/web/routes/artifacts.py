@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response, StreamingResponse
 
-from internal.agent.app.archive import zip_artifacts
+from internal.agent.app.files.archive import zip_artifacts
 from internal.agent.domain.artifacts import (
     MAX_CAPTION_CHARACTERS,
     Artifact,

@@ -4,7 +4,7 @@ import re
 
 from starlette.responses import Response
 
-from internal.agent.app.session_files import SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.tasks import Attachment
 from internal.channels.web.endpoints import ApiRequest

@@ -32,7 +32,7 @@ async def test_attachments_are_part_of_the_first_message(home: Path) -> None:
         files = (
             await put("dot.png", "image/png", png),
             await put("notes.txt", "text/plain", "云雀 sings".encode()),
-            await put("blob.bin", "application/octet-stream", b"\xff\xfe\x00"),
+            await put("blob.bin", "application/octet-stream", b"\x00\x01\x02"),
         )
         spec = build_run_spec(here.services.defaults, TaskOptions(), LOCAL_OWNER)
         made = await here.services.gateway.submit(
@@ -43,5 +43,6 @@ async def test_attachments_are_part_of_the_first_message(home: Path) -> None:
         assert content[0]["type"] == "image"
         words = "".join(block.get("text", "") for block in content)
         assert "云雀 sings" in words
-        assert "3 bytes of application/octet-stream" in words
+        assert 'path="input/blob.bin" media_type="application/octet-stream" size="3"' in words
+        assert "[a binary file, not shown]" in words
         assert words.endswith("look")

@@ -30,3 +30,12 @@ def test_a_suggested_rule_allows_the_path() -> None:
     assert suggest_path_rule("copy", "./notes//a.md") == "copy(notes/a.md)"
     assert allows_path("notes/a.md", "./notes//a.md")
     assert suggest_path_rule("copy", "a*") == ""
+
+
+def test_the_workspaces_own_output_folder_is_not_that_of_the_session() -> None:
+    assert allows_path("output/**", "output/a.md")
+    assert not allows_path("output/**", "./output/a.md")
+    assert not allows_path("**", ".//output/a.md")
+    assert allows_path("./output/**", "./output/a.md")
+    assert allows_path("src/**", "./src/output/a.md")
+    assert suggest_path_rule("write_file", "./output/a.md") == ""

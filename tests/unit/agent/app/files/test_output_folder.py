@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app import output_folder
-from internal.agent.app.output_folder import (
+from internal.agent.app.files import output_folder
+from internal.agent.app.files.output_folder import (
     MAX_DEPTH,
     OutputFileIgnored,
     open_output,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.artifacts import MAX_NEW_FILES
+from internal.agent.app.files.artifacts import MAX_NEW_FILES
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.artifacts import Artifact
 from tests.support.agent_app import Core, core, plan, sound

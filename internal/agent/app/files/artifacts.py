@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from internal.agent.app.events.writer import ExtraWork
-from internal.agent.app.output_folder import (
+from internal.agent.app.files.output_folder import (
     MAX_ENTRIES,
     OutputFile,
     OutputFileIgnored,
@@ -17,8 +17,8 @@ from internal.agent.app.output_folder import (
     output_exists,
     scan_output,
 )
+from internal.agent.app.files.session_files import MAX_FILE_BYTES, SessionFiles
 from internal.agent.app.runs.context import RunContext
-from internal.agent.app.session_files import MAX_FILE_BYTES, SessionFiles
 from internal.agent.domain.artifacts import (
     Artifact,
     artifact_type,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
-from internal.agent.app.session_files import SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.errors import DocumentUnreadable, NotFound, StoreCorrupt
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import Image, Text
@@ -36,7 +36,7 @@ _NEW_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class InputFile(NamedTuple):
+class MessageFile(NamedTuple):
     """A file as the model sees it; `problem` says why it cannot be used, "" if it can."""
 
     text: Text
@@ -60,7 +60,7 @@ class InputFiles:
 
     async def add(
         self, session_id: SessionId, workspace: str, attachments: Sequence[Attachment]
-    ) -> list[InputFile]:
+    ) -> list[MessageFile]:
         """Return the files as parts of a message; those that cannot be used say why.
 
         Raises:
@@ -68,7 +68,7 @@ class InputFiles:
         """
         folder = self._folders(session_id, workspace).input
         left = MAX_SHOWN_CHARACTERS_OF_ALL
-        added: list[InputFile] = []
+        added: list[MessageFile] = []
         for attachment in attachments[:MAX_FILES]:
             limit = max(min(left, MAX_SHOWN_CHARACTERS), 0)
             file = await self._add(session_id, folder, attachment, limit)
@@ -76,12 +76,12 @@ class InputFiles:
             added.append(file)
         if len(attachments) > MAX_FILES:
             problem = f"{len(attachments) - MAX_FILES} more files are not used: 50 at a time."
-            added.append(InputFile(Text(f"({problem})\n"), problem=problem))
+            added.append(MessageFile(Text(f"({problem})\n"), problem=problem))
         return added
 
     async def _add(
         self, session_id: SessionId, folder: str, attachment: Attachment, limit: int
-    ) -> InputFile:
+    ) -> MessageFile:
         try:
             content = await self._files.get(attachment.sha256)
             name, descriptor = await asyncio.to_thread(
@@ -94,7 +94,7 @@ class InputFiles:
         try:
             return await self._describe(session_id, attachment, name, descriptor, limit=limit)
         except DocumentUnreadable as error:
-            return InputFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
+            return MessageFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
         finally:
             os.close(descriptor)
 
@@ -106,25 +106,25 @@ class InputFiles:
         descriptor: int,
         *,
         limit: int,
-    ) -> InputFile:
+    ) -> MessageFile:
         """Return a file that is in the folder, by what it contains.
 
         Raises:
             DocumentUnreadable: it is damaged, protected by a password, or hostile.
         """
         if not attachment.size:
-            return InputFile(_element(attachment, name, "[the file is empty]"))
+            return MessageFile(_element(attachment, name, "[the file is empty]"))
         form = self._documents.form(descriptor, name)
         if form == "picture":
             image = await self._picture(session_id, attachment, descriptor)
-            return InputFile(_element(attachment, name, "[a picture, shown to you]"), image)
+            return MessageFile(_element(attachment, name, "[a picture, shown to you]"), image)
         if form == "binary":
-            return InputFile(_element(attachment, name, "[a binary file, not shown]"))
+            return MessageFile(_element(attachment, name, "[a binary file, not shown]"))
         if not limit:
-            return InputFile(_element(attachment, name, "[read_file reads it]"))
+            return MessageFile(_element(attachment, name, "[read_file reads it]"))
         text, is_whole = await self._text(descriptor, name, limit, is_plain=form == "text")
         shown = text if is_whole else f"{text}\n{_READ_ON}"
-        return InputFile(_element(attachment, name, shown))
+        return MessageFile(_element(attachment, name, shown))
 
     async def _text(
         self, descriptor: int, name: str, limit: int, *, is_plain: bool
@@ -246,10 +246,10 @@ def _element(attachment: Attachment, name: str, text: str) -> Text:
     return Text(f'<attachment {about} size="{attachment.size:,}">\n{body}\n</attachment>\n')
 
 
-def _unusable(attachment: Attachment, reason: str) -> InputFile:
+def _unusable(attachment: Attachment, reason: str) -> MessageFile:
     name = _attribute(truncate(attachment.name, 200))
     text = f'<attachment name="{name}">\n[the file is not available: {reason}]\n</attachment>\n'
-    return InputFile(Text(text), problem=f"{name}: {reason}")
+    return MessageFile(Text(text), problem=f"{name}: {reason}")
 
 
 def _attribute(text: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.request_images import MAX_REQUEST_IMAGE_CHARACTERS, RequestImages
+from internal.agent.app.files.request_images import MAX_REQUEST_IMAGE_CHARACTERS, RequestImages
 from internal.agent.domain.messages import Image, Message, ToolResult, user_message
 from internal.attachments.local import LocalAttachments
 from tests.support.images import an_image, in_base64

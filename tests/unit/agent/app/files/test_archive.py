@@ -4,7 +4,7 @@ import io
 import zipfile
 from collections.abc import AsyncIterator
 
-from internal.agent.app.archive import zip_artifacts
+from internal.agent.app.files.archive import zip_artifacts
 from internal.agent.domain.artifacts import Artifact, ArtifactType
 from tests.support.store_records import an_artifact
 

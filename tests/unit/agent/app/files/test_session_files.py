@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.session_files import UPLOAD_TTL, SessionFiles
+from internal.agent.app.files.session_files import UPLOAD_TTL, SessionFiles
 from internal.agent.domain.errors import FileTooLarge, InvalidRequest, NotFound
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
@@ -152,7 +152,7 @@ async def test_a_hash_gives_no_access_to_the_file_of_another_person(files: Sessi
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from internal.agent.app.session_files import SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments

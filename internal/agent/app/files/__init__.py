@@ -1,0 +1,9 @@
+"""Files of sessions: what people send, what runs make for them, and where the bytes are kept.
+
+- `session_files`: attachments, and what is removed with a session.
+- `input_files`: the attachments of a message, as the model sees them.
+- `request_images`: the bytes of pictures that a request to a model contains.
+- `output_folder`: the folder where files for people are found.
+- `artifacts`: the files that runs make for people.
+- `archive`: several files as one ZIP.
+"""
