@@ -93,7 +93,7 @@ class Workspaces:
 
     def _create_file_folders(self, session_id: SessionId, workspace: str) -> None:
         folders = self.file_folders(session_id, workspace)
-        if not folders.input.startswith(f"{workspace}/"):
+        if Path(folders.input).parent.parent == self.files.root:
             self.files.create(session_id)
         for folder in map(Path, folders):
             try:

@@ -390,7 +390,8 @@ class Workspace:
         try:
             descriptor = os.open(root, flags | (os.O_NOFOLLOW if path.place in self.outside else 0))
         except OSError as error:
-            raise ToolError(f"the folder {root} cannot be opened: {error.strerror}") from error
+            what = "folder" if path.place in self.outside else "workspace"
+            raise ToolError(f"the {what} {root} cannot be opened: {error.strerror}") from error
         try:
             yield descriptor
         finally:

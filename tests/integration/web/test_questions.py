@@ -140,7 +140,12 @@ async def test_calls_of_one_question_are_answered_individually(home: Path) -> No
         items = {one: True, two: False}
         assert (await app.answer(question, decision="approve", items=items)).status == 200
         sound(await app.end_of(made))
-        assert sorted(path.name for path in folder(home, made).iterdir()) == ["one", "three"]
+        assert sorted(path.name for path in folder(home, made).iterdir()) == [
+            "input",
+            "one",
+            "output",
+            "three",
+        ]
 
 
 async def test_a_granted_rule_applies_until_it_is_removed(home: Path) -> None:
