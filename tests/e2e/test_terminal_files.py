@@ -4,6 +4,7 @@ import asyncio
 import http.server
 import json
 import signal
+import subprocess
 import threading
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
@@ -27,17 +28,39 @@ SHARE = Call("share_file", {"paths": ["report.md"]})
         ("Summarise report.pdf", b"> Quarterly report\n> Total: 4,711 EUR"),
     ],
 )
-async def test_a_question_about_a_pdf_is_answered_from_the_pdf_without_a_key(
-    environ: dict[str, str], work: Path, ask: str, quoted: bytes
+def test_a_question_about_a_pdf_is_answered_from_the_pdf_without_a_key(
+    environ: dict[str, str], work: Path, tmp_path: Path, ask: str, quoted: bytes
 ) -> None:
-    (work / "report.pdf").write_bytes(documents.pdf("Quarterly report\nTotal: 4,711 EUR"))
-    argv = ("-p", ask, "-f", "report.pdf", "--local")
-    process = await asyncio.create_subprocess_exec(
-        LARKSPUR, *argv, env=environ, cwd=work, stdout=PIPE, stderr=PIPE
-    )
-    out, err = await process.communicate()
-    assert process.returncode == 0, err
+    elsewhere = tmp_path / "report.pdf"
+    elsewhere.write_bytes(documents.pdf("Quarterly report\nTotal: 4,711 EUR"))
+    out, _ = run_demo(environ, work, "-p", ask, "-f", str(elsewhere))
     assert quoted in out
+    assert [*work.iterdir()] == []
+
+
+def test_a_report_comes_back_without_a_key_and_without_permission(
+    environ: dict[str, str], work: Path
+) -> None:
+    _, err = run_demo(environ, work, "-p", "make a report about larks")
+    line = next(line for line in err.decode().splitlines() if line.startswith("File: report.md ("))
+    path = Path(line.rpartition("  ")[2])
+    assert path.read_text().startswith("# A report about larks\n")
+    assert [*work.iterdir()] == []
+    listed, _ = run_demo(environ, work, "files")
+    assert b"report.md" in listed
+
+
+def run_demo(environ: dict[str, str], folder: Path, *argv: str) -> tuple[bytes, bytes]:
+    """Run a command without a gateway and without a key; return its output."""
+    done = subprocess.run(
+        [LARKSPUR, *argv, "--local"],
+        env=environ,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
 
 
 @BOTH_TRANSPORTS

@@ -9,7 +9,7 @@ FileFinder = Callable[[str, str, int], str | None]
 """Returns the path of a file on this machine by session, name and size, None if it is not here."""
 
 
-_FOLDERS = ("session-files", "sessions", "workspaces")
+_FOLDERS = ("session-files", "workspaces")
 """Folders of sessions that work in a folder of a person, and of those with one of their own."""
 
 

@@ -22,10 +22,8 @@ def folder(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make_report(run: CommandRunner, *shot: str) -> CommandResult:
     """Run a task in a session whose folder of produced files has a new file."""
     session_id = run.ask("hello")["session_id"]
-    for folder in ("session-files", "sessions"):
-        output = home_folder.locate() / folder / session_id / "output"
-        output.mkdir(parents=True, exist_ok=True)
-        (output / NAME).write_text(CONTENT)
+    output = home_folder.locate() / "session-files" / session_id / "output"
+    (output / NAME).write_text(CONTENT)
     return run.local("-p", "list the files here", "-r", session_id, *shot)
 
 
