@@ -6,9 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
 from internal.agent.domain.events.envelope import rfc3339
@@ -48,7 +49,12 @@ class Outbox:
         )
         delivery = ChatDelivery(database, self.stores, self.clock)
         self.sender = OutboxSender(
-            self.transport, delivery, self.clock, displays=NoDisplays(), texts=EN_TEXTS
+            self.transport,
+            delivery,
+            self.clock,
+            files=cast("SessionFiles", None),  # its messages have no files
+            displays=NoDisplays(),
+            texts=EN_TEXTS,
         )
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:

@@ -70,7 +70,12 @@ class ChatChannel:
             on_outgoing=self._wake_sender,
         )
         self._sender = OutboxSender(
-            transport, gateway.delivery, clock, displays=self._displays, texts=texts
+            transport,
+            gateway.delivery,
+            clock,
+            files=gateway.files,
+            displays=self._displays,
+            texts=texts,
         )
         gateway.delivery.add_sender(self._sender.wake)
         listener = InboxListener(

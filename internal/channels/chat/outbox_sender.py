@@ -1,24 +1,30 @@
 """Send the messages of the outbox: in order within a chat, chats independent of each other."""
 
 import asyncio
+import io
 import logging
 import random
+import zipfile
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
-from internal.agent.domain.errors import StoreError
+from internal.agent.domain.errors import NotFound, StoreError
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.react.closing_prompts import DAILY_LIMIT_CODE
+from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
     ChatPost,
     ChatTransport,
+    FileContent,
     IncomingMessage,
     QuestionContent,
     QuestionNotice,
@@ -39,6 +45,8 @@ MAX_BACKOFF_SECONDS, MAX_ISOLATED_BACKOFF_SECONDS = 60.0, 600.0
 FORM_FAILURES = 3
 """After this many failures of only this message the next form is tried; each further one counts."""
 MAX_LOGGED_FAILURE = 300
+MAX_FILE_BYTES = 30 * 1024 * 1024
+"""Files of a message, together; larger ones are only named."""
 _PAGE_SIZE = 500
 _CLOSED = ":closed"
 
@@ -62,11 +70,12 @@ class OutboxSender:
         delivery: ChatDelivery,
         clock: Clock,
         *,
+        files: SessionFiles,
         displays: ReplyPlaces,
         texts: ChatTexts,
     ) -> None:
         self._transport, self._delivery, self._clock = transport, delivery, clock
-        self._displays, self._texts = displays, texts
+        self._files, self._displays, self._texts = files, displays, texts
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
 
@@ -157,6 +166,8 @@ class OutboxSender:
         outgoing = pending.outgoing
         if outgoing.question_id:
             return await self._send_question(pending)
+        if outgoing.attachments:
+            return await self._send_post(pending, await self._read_files(outgoing))
         context = await self._delivery.get_reply_context(outgoing)
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
@@ -170,6 +181,21 @@ class OutboxSender:
         # an update notifies nobody: people who are mentioned get a new message
         replaces = "" if mentions else await self._displays.find_reply_place(pending)
         return await self._send_post(pending, content, replaces)
+
+    async def _read_files(self, outgoing: OutgoingMessage) -> FileContent:
+        """Return the file of a message; several are one archive."""
+        first, *others = outgoing.attachments
+        name = "files.zip" if others else first.name
+        media_type = "application/zip" if others else first.media_type
+        contents: list[bytes] = []
+        if sum(each.size for each in outgoing.attachments) <= MAX_FILE_BYTES:
+            try:
+                contents = [await self._files.get(each.sha256) for each in outgoing.attachments]
+            except NotFound:
+                log.warning("file of a message is missing", extra={"key": outgoing.key})
+        if others and contents:
+            contents = [await asyncio.to_thread(pack_files, outgoing.attachments, contents)]
+        return FileContent(name, media_type, b"".join(contents), outgoing.body)
 
     async def _has_unseen_media(self, run_id: str) -> bool:
         """Return True if a message that a run answers has pictures or files."""
@@ -204,7 +230,10 @@ class OutboxSender:
         return await self._transport.send(post, idempotency_key=outgoing.key, simplicity=simplicity)
 
     async def _send_post(
-        self, pending: PendingMessage, content: TextContent | QuestionContent, replaces: str = ""
+        self,
+        pending: PendingMessage,
+        content: TextContent | QuestionContent | FileContent,
+        replaces: str = "",
     ) -> str:
         outgoing, simplicity = pending.outgoing, _simplicity(pending)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, content, replaces)
@@ -295,6 +324,15 @@ def _simplicity(pending: PendingMessage) -> int:
 def _is_unconfirmed(pending: PendingMessage, error: TransportUnavailable) -> bool:
     """Return True if an attempt so far, the last included, may have sent the message."""
     return error.unconfirmed or pending.unknown_since is not None
+
+
+def pack_files(files: Sequence[Attachment], contents: Sequence[bytes]) -> bytes:
+    """Return a ZIP archive of files; equal files give equal bytes."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file, content in zip(files, contents, strict=True):
+            packed.writestr(zipfile.ZipInfo(file.name), content, zipfile.ZIP_DEFLATED)
+    return archive.getvalue()
 
 
 def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str) -> str:

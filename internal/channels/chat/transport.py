@@ -171,7 +171,16 @@ class RunContent(NamedTuple):
     is_final: bool = False
 
 
-Content = TextContent | QuestionContent | QuestionNotice | RunContent
+class FileContent(NamedTuple):
+    """A file; `words` name it where it cannot be sent. `content` is empty if it is too large."""
+
+    name: str
+    media_type: str
+    content: bytes
+    words: str
+
+
+Content = TextContent | QuestionContent | QuestionNotice | RunContent | FileContent
 
 
 class ChatPost(NamedTuple):

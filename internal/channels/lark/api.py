@@ -75,13 +75,16 @@ class LarkUnavailable(TransportUnavailable):
         self.log_id = log_id
 
 
-CallKind = Literal["reply", "replace", "question", "read", "final", "progress", "reaction"]
+CallKind = Literal[
+    "reply", "replace", "question", "upload", "read", "final", "progress", "reaction"
+]
 """What a call is for, the most important first. `final` is the last state of a display."""
 
 _SLOTS: dict[CallKind, int] = {
     "reply": 16,
     "replace": 24,
     "question": 4,
+    "upload": 4,
     "read": 4,
     "final": 2,
     "progress": 4,
@@ -106,6 +109,7 @@ REPLY_POLICY = SendPolicy(max_attempts=2, max_delay=5.0)
 QUESTION_POLICY = SendPolicy(max_attempts=2, max_delay=5.0, kind="question")
 """Few attempts: the outbox repeats them, and other messages of the chat wait meanwhile."""
 _READ_POLICY = SendPolicy(kind="read")
+_UPLOAD_POLICY = SendPolicy(max_attempts=2, max_delay=5.0, timeout=60.0, kind="upload")
 FINAL_POLICY = SendPolicy(max_attempts=1, timeout=10.0, kind="final")
 """The caller repeats the call later."""
 _PROBE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="read")
@@ -123,6 +127,7 @@ class LarkRequest:
     body: Mapping[str, Any] | None = None
     form: Mapping[str, str] | None = None
     file: tuple[str, str, bytes] | None = None
+    file_field: str = "file"
 
 
 class _Response(msgspec.Struct):
@@ -251,7 +256,7 @@ class LarkClient:
         http = await self._client()
         import httpx  # noqa: PLC0415  # imported only if Lark is enabled
 
-        files = None if call.file is None else {"file": _file_part(call.file)}
+        files = None if call.file is None else {call.file_field: _file_part(call.file)}
         try:
             async with asyncio.timeout(seconds):
                 response = await http.request(
@@ -407,14 +412,21 @@ class LarkApi:
         path = _message_path(message_id, f"/reactions/{quote(reaction_id, safe='')}")
         await self._api.call(LarkRequest("DELETE", path), _REACTION_POLICY)
 
-    async def upload(self, name: str, content: bytes) -> str:
+    async def upload(self, name: str, content: bytes, file_type: str = "stream") -> str:
         """Upload a file and return its key."""
-        form = {"file_type": "stream", "file_name": name}
+        form = {"file_type": file_type, "file_name": name}
         file = (name, "application/octet-stream", content)
-        data = await self._api.call(
-            LarkRequest("POST", "/open-apis/im/v1/files", form=form, file=file)
+        call = LarkRequest("POST", "/open-apis/im/v1/files", form=form, file=file)
+        return _created_id(await self._api.call(call, _UPLOAD_POLICY), "file_key")
+
+    async def upload_picture(self, name: str, content: bytes) -> str:
+        """Upload a picture and return its key."""
+        file = (name, "application/octet-stream", content)
+        form = {"image_type": "message"}
+        call = LarkRequest(
+            "POST", "/open-apis/im/v1/images", form=form, file=file, file_field="image"
         )
-        return _created_id(data, "file_key")
+        return _created_id(await self._api.call(call, _UPLOAD_POLICY), "image_key")
 
     async def bot_open_id(self) -> str:
         """Return the bot's open_id."""

@@ -3,11 +3,12 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import msgspec
 
-from internal.channels.chat.transport import RunContent, RunPhase
+from internal.channels.chat.transport import FileContent, RunContent, RunPhase
 from internal.channels.lark.answer_pages import break_long_lines, split_pages
 from internal.channels.lark.api import as_json
 from internal.channels.lark.lark_markdown import (
@@ -28,6 +29,21 @@ MAX_PAGES = 4
 _BEGINNING, _SUMMARY_CHARS = 4 * 1024, 100
 _CARD_OVERHEAD, _BLOCK_OVERHEAD = 1024, 32
 _SENTENCE_ENDS = re.compile("[\n\u3002\uff01\uff1f.!?]\\s*")
+
+MAX_PICTURE_BYTES, MAX_FILE_BYTES = 10 * 1024 * 1024, 30 * 1024 * 1024
+"""Lark accepts no larger uploads, and no empty ones."""
+_PICTURE_TYPES = frozenset(
+    {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff"}
+)
+_FILE_TYPES = {
+    ".pdf": "pdf",
+    ".doc": "doc",
+    ".docx": "doc",
+    ".xls": "xls",
+    ".xlsx": "xls",
+    ".ppt": "ppt",
+    ".pptx": "ppt",
+}
 
 PostElement = dict[str, str]
 """An element of a rich text, such as `{"tag": "text", "text": "…"}`."""
@@ -237,3 +253,22 @@ def progress_card(content: RunContent) -> str:
 def progress_text(content: RunContent) -> str:
     """Return the text."""
     return escape_active("\n".join([f"{PROGRESS_MARK} {content.title}", *content.lines]))
+
+
+def file_type(name: str) -> str:
+    """Return Lark's type of a file, which selects its icon and preview.
+
+    Audio and video are `stream`: those with a type of their own cannot be sent as files.
+    """
+    return _FILE_TYPES.get(PurePath(name).suffix.lower(), "stream")
+
+
+def render_file(content: FileContent) -> list[Rendering]:
+    """Return the forms of a file that Lark may accept, the best first; words are always one."""
+    forms: list[Rendering] = []
+    file, size = (content.name, content.content), len(content.content)
+    if content.media_type in _PICTURE_TYPES and 0 < size <= MAX_PICTURE_BYTES:
+        forms.append(("picture", (MessagePart("image", "", file),)))
+    if 0 < size <= MAX_FILE_BYTES:
+        forms.append(("file", (MessagePart("file", "", file),)))
+    return [*forms, ("text", text_parts(content.words, MAX_TEXT_BYTES))]

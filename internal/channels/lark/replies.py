@@ -10,6 +10,7 @@ import msgspec
 
 from internal.channels.chat.transport import (
     ChatPost,
+    FileContent,
     QuestionContent,
     QuestionNotice,
     TextContent,
@@ -30,8 +31,10 @@ from internal.channels.lark.message_format import (
     PROGRESS_MARK,
     MessagePart,
     Rendering,
+    file_type,
     mention_people,
     render_answer,
+    render_file,
     send_uuid,
 )
 from internal.channels.lark.question_card import (
@@ -55,7 +58,7 @@ _REPLACE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="replace")
 """The sender repeats it, then sends a new message."""
 _CLOCK_SKEW_SECONDS = 60.0
 
-ReplyContent = TextContent | QuestionContent | QuestionNotice
+ReplyContent = TextContent | QuestionContent | QuestionNotice | FileContent
 
 
 class _Sender(msgspec.Struct):
@@ -172,6 +175,8 @@ class ReplySender:
                 return render_question(record, phrases, self._app_id)
             case QuestionNotice(record, phrases):
                 return render_outcome(record, phrases, self._app_id)
+            case FileContent():
+                return render_file(content)
 
     async def _send_form(
         self, post: ChatPost, name: str, parts: Sequence[MessagePart], key: str
@@ -196,7 +201,12 @@ class ReplySender:
         if part.file is None:
             return part
         try:
-            return part._replace(content=as_json({"file_key": await self._api.upload(*part.file)}))
+            name, content = part.file
+            if part.kind == "image":
+                key = {"image_key": await self._api.upload_picture(name, content)}
+            else:
+                key = {"file_key": await self._api.upload(name, content, file_type(name))}
+            return part._replace(content=as_json(key))
         except LarkRejected as error:
             if not part.spare:
                 raise _UploadRejected(error) from error
@@ -313,4 +323,19 @@ def _matches(post: ChatPost, message: _ListedMessage) -> bool:
     kind, content = message.msg_type, message.body.get("content", "")
     if isinstance(post.content, QuestionContent):
         return post.content.record.question.id in content
+    if isinstance(post.content, FileContent):
+        return kind == "image" or _names_file(kind, content, post.content)
     return not is_auxiliary(kind, content)
+
+
+def _names_file(kind: str, content: str, file: FileContent) -> bool:
+    """Return True if a message is a file with this name, or its name and size in words."""
+    try:
+        decoded = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return False
+    if not isinstance(decoded, dict):
+        return False
+    if kind == "file":
+        return bool(decoded.get("file_name", file.name) == file.name)
+    return bool(decoded.get("text") == file.words)

@@ -7,15 +7,19 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.transport import RunContent, RunPhase
+from internal.channels.chat.transport import FileContent, RunContent, RunPhase
 from internal.channels.lark.message_format import (
+    MAX_FILE_BYTES,
+    MAX_PICTURE_BYTES,
     MAX_RICH_BYTES,
     PROGRESS_MARK,
     byte_length,
+    file_type,
     mention_people,
     progress_card,
     progress_text,
     render_answer,
+    render_file,
     send_uuid,
     split_bytes,
     truncate_bytes,
@@ -197,3 +201,30 @@ def test_mentions_stand_before_the_answer_in_every_form(answer: str) -> None:
 
 def test_without_mentions_an_answer_stays_as_it_is() -> None:
     assert mention_people(render_answer("hi", EN), []) == render_answer("hi", EN)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a.PDF", "pdf"), ("a.xlsx", "xls"), ("a.mp4", "stream"), ("pdf", "stream")],
+)
+def test_the_type_of_a_file_is_told_by_its_name(name: str, expected: str) -> None:
+    assert file_type(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("media_type", "size", "forms"),
+    [
+        ("image/png", MAX_PICTURE_BYTES, ["picture", "file", "text"]),
+        ("image/png", MAX_PICTURE_BYTES + 1, ["file", "text"]),
+        ("image/svg+xml", 10, ["file", "text"]),
+        ("image/png", MAX_FILE_BYTES + 1, ["text"]),
+        ("image/png", 0, ["text"]),
+    ],
+)
+def test_a_file_is_sent_in_the_forms_that_its_size_allows(
+    media_type: str, size: int, forms: list[str]
+) -> None:
+    content = FileContent("chart", media_type, bytes(size), "chart (1 KB)")
+    renderings = render_file(content)
+    assert [name for name, _ in renderings] == forms
+    assert renderings[-1][1][0].content == '{"text":"chart (1 KB)"}'

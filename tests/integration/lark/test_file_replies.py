@@ -1,0 +1,113 @@
+"""Pictures and files that the bot sends, over real calls."""
+
+import io
+import json
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.chats import OutgoingMessage
+from internal.agent.domain.ids import SessionId
+from internal.agent.domain.tasks import Attachment
+from internal.simulators.lark.faults import AnswerFault
+from internal.simulators.lark.model import ChatMessage, Media
+from tests.support.anthropic_server import Reply
+from tests.support.lark_gateway import APP, LarkGateway, open_lark_gateway
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
+MIB = 1024 * 1024
+
+
+async def _send(lark: LarkGateway, reply_to: str, *files: tuple[str, str, bytes]) -> None:
+    """Put a message with files into the outbox, as the end of a run does."""
+    app = lark.core.services
+    stored: list[Attachment] = []
+    for name, media_type, content in files:
+        stored.append(await app.files.put(SessionId("session-1"), name, media_type, content))
+    body = "\n".join(f"{name} ({len(content)} bytes)" for name, _, content in files)
+    row = OutgoingMessage(
+        "run:file:1",
+        "lark",
+        APP.app_id,
+        lark.dm.chat_id,
+        reply_to,
+        body,
+        attachments=tuple(stored),
+    )
+    await app.database.write(partial(app.stores.outbox.add, row, "2026-01-01"))
+    app.gateway.delivery.wake_senders()
+
+
+async def _sent_after_answer(lark: LarkGateway) -> ChatMessage:
+    await lark.sim.until(lambda _: len(lark.from_bot()) == 2)
+    await lark.settled()
+    answer, file = lark.from_bot()
+    assert (answer.msg_type, file.parent_id) == ("interactive", answer.parent_id)
+    return file
+
+
+def _media(lark: LarkGateway, message: ChatMessage) -> Media:
+    keys = json.loads(message.content)
+    return lark.sim.lark.state.media[keys.get("image_key") or keys["file_key"]]
+
+
+@pytest.mark.parametrize(
+    ("file", "msg_type"),
+    [
+        (("chart.png", "image/png", PNG), "image"),
+        (("report.pdf", "application/pdf", b"%PDF-1.7"), "file"),
+        (("broken.png", "image/png", b"no picture"), "file"),
+        (("large.png", "image/png", PNG + bytes(10 * MIB)), "file"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+async def test_a_file_follows_the_answer(
+    tmp_path: Path, file: tuple[str, str, bytes], msg_type: str
+) -> None:
+    async with open_lark_gateway(tmp_path, [Reply("Here it is.")]) as lark:
+        asked = await lark.say("send it")
+        await lark.until_replies(1)
+        await _send(lark, asked, file)
+        message = await _sent_after_answer(lark)
+        assert message.msg_type == msg_type
+        assert _media(lark, message).data == file[2]
+
+
+@pytest.mark.parametrize("content", [b"", bytes(30 * MIB + 1)], ids=["empty", "too large"])
+async def test_a_file_that_lark_does_not_take_is_named(tmp_path: Path, content: bytes) -> None:
+    async with open_lark_gateway(tmp_path, [Reply("Here it is.")]) as lark:
+        asked = await lark.say("send it")
+        await lark.until_replies(1)
+        await _send(lark, asked, ("data.bin", "application/octet-stream", content))
+        message = await _sent_after_answer(lark)
+        assert json.loads(message.content)["text"] == f"data.bin ({len(content)} bytes)"
+
+
+async def test_several_files_are_one_archive(tmp_path: Path) -> None:
+    files = [(f"part {n}.txt", "text/plain", b"%d" % n) for n in range(12)]
+    async with open_lark_gateway(tmp_path, [Reply("Here they are.")]) as lark:
+        asked = await lark.say("send them")
+        await lark.until_replies(1)
+        await _send(lark, asked, *files)
+        media = _media(lark, await _sent_after_answer(lark))
+    with zipfile.ZipFile(io.BytesIO(media.data)) as archive:
+        assert media.name == "files.zip"
+        assert {name: archive.read(name) for name in archive.namelist()} == {
+            name: content for name, _, content in files
+        }
+
+
+@pytest.mark.parametrize("path", ["/images", "/reply"])
+@pytest.mark.parametrize("kind", ["rate_limit", "bad_gateway", "lost", "no_data"])
+async def test_a_picture_is_sent_once_despite_a_failure(
+    tmp_path: Path, kind: str, path: str
+) -> None:
+    async with open_lark_gateway(tmp_path, [Reply("Here it is.")]) as lark:
+        asked = await lark.say("send it")
+        await lark.until_replies(1)
+        lark.sim.set_faults(answers=[AnswerFault(kind, path, seconds=0.1)])
+        await _send(lark, asked, ("chart.png", "image/png", PNG))
+        message = await _sent_after_answer(lark)
+        assert (message.msg_type, _media(lark, message).data) == ("image", PNG)
