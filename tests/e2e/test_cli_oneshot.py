@@ -1,7 +1,6 @@
 """One-shot tasks as processes, through a running gateway and in their own process."""
 
 import asyncio
-import base64
 import fcntl
 import http.client
 import json
@@ -22,6 +21,7 @@ import pytest
 
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
 from internal.config import home as home_folder
+from tests.support import documents
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script
 
@@ -228,7 +228,7 @@ async def test_standard_input_and_files_are_part_of_the_task(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
     async with cli_environment(way, home, environ, text_replies("seen", "read")) as cli:
-        picture = base64.b64decode("iVBORw0KGgo=")
+        picture = documents.picture("PNG")
         (cli.folder / "p.png").write_bytes(picture)
         (cli.folder / "n.txt").write_text("the note")
         seen = await cli.shot("compare", "-f", "p.png", "n.txt", stdin=b"piped \xff words\n")
