@@ -96,9 +96,11 @@ class _Conversation:
         # a closing prompt follows the request in a message of its own
         request_text, since = _last_request(request.messages, is_understood=not self._may_call)
         self._language = detect_language(request_text)
-        # files without a text are quoted
-        jobs = _jobs_in(request_text) if request_text else [Job("summary", {})]
-        self._jobs = with_attachments(jobs, _attached(request.messages))
+        attached = _attached(request.messages)
+        jobs = _jobs_in(request_text) if request_text else []
+        if not jobs and (attached or not request_text):  # files are quoted, whatever is asked
+            jobs = [Job("summary", {})]
+        self._jobs = with_attachments(jobs, attached)
         self._done = list(_answered_calls(since))
 
     def reply(self) -> Iterator[Part]:

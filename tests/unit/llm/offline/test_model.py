@@ -445,6 +445,7 @@ REPORT = (
         ("[report.pdf]", "> Quarterly report"),
         ("总结一下这份文件", "> Quarterly report"),
         ("", "> Quarterly report"),
+        ("How much did we sell?", "> Total: 4,711 EUR"),
         ("what is the weather in report.pdf?", "No line of input/report.pdf contains “weather”."),
     ],
 )
