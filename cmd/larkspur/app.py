@@ -23,7 +23,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.request_images import RequestImages
-from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.files.session_files import MAX_SESSION_BYTES, SessionFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
@@ -58,6 +58,7 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
+from internal.attachments.partial_uploads import PartialUploads
 from internal.channels.cli.application import (
     Check,
     ListedModel,
@@ -195,8 +196,11 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
         attachments = LocalAttachments(loaded.home / "attachments")
+        uploads = PartialUploads(loaded.home / "uploads", quota=MAX_SESSION_BYTES)
         workspaces = Workspaces(loaded.home)
-        files = SessionFiles(database, stores, attachments, workspaces, clock=clock)
+        files = SessionFiles(
+            database, stores, attachments, workspaces, uploads=uploads, clock=clock
+        )
         yield Services(
             settings=settings,
             home=loaded.home,

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.files.session_files import MAX_SESSION_BYTES, SessionFiles
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
+from internal.attachments.partial_uploads import PartialUploads
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
 
@@ -17,5 +18,6 @@ def session_files(folder: Path, database: Database, stores: Stores) -> SessionFi
         stores,
         LocalAttachments(folder / "attachments"),
         Workspaces(folder),
+        uploads=PartialUploads(folder / "uploads", quota=MAX_SESSION_BYTES),
         clock=SystemClock(),
     )

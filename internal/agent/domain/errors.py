@@ -3,7 +3,8 @@
 LarkspurError
 ├── RequestError            the request is not acceptable; nothing was done
 │   ├── InvalidRequest      a field is missing, not valid or too large
-│   │   └── FileTooLarge        a file, or the files of a session, exceed their limit
+│   │   ├── FileTooLarge        a file, or the files of a session, exceed their limit
+│   │   └── WrongHash           received bytes do not have the hash that was announced
 │   ├── NotFound            it does not exist, or belongs to another person
 │   ├── Forbidden           the principal lacks the right
 │   └── Conflict            the current state does not allow it
@@ -47,6 +48,10 @@ class InvalidRequest(RequestError):
 
 class FileTooLarge(InvalidRequest):
     """A file is larger than allowed, or the files of a session or upload are together."""
+
+
+class WrongHash(InvalidRequest):
+    """The received bytes do not have the hash that was announced. Nothing was stored."""
 
 
 class NotFound(RequestError):

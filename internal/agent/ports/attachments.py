@@ -140,6 +140,50 @@ FileFolderResolver = Callable[[SessionId, str], FileFolders]
 """Returns the folders of a session that works in a workspace; they may not exist."""
 
 
+class PartialUpload(Protocol):
+    """An upload that a client sends. Everything that was received is in the file `descriptor`."""
+
+    descriptor: int
+
+    async def append(self, chunks: AsyncIterable[bytes], /) -> None:
+        """Add what is received.
+
+        Raises:
+            FileTooLarge: there are more bytes than allowed; the upload is discarded.
+            StoreUnavailable: the file cannot be written.
+        """
+        ...
+
+    def discard(self) -> None:
+        """Remove what was received."""
+        ...
+
+
+class PartialUploads(Protocol):
+    """What was received of uploads that are not complete, by principal and announced SHA-256."""
+
+    async def received(self, principal: str, sha256: str, /) -> int:
+        """Return how many bytes of an upload are stored, 0 if there is none."""
+        ...
+
+    def open(
+        self, principal: str, sha256: str, /, *, offset: int, max_bytes: int
+    ) -> AbstractAsyncContextManager[PartialUpload]:
+        """Continue an upload at `offset`, or start it with offset 0; one connection at a time.
+
+        What was received stays when the block fails, until `discard`.
+
+        Raises:
+            Conflict: `offset` is not what is stored, or another connection sends the same file.
+            StoreUnavailable: the folder cannot be written.
+        """
+        ...
+
+    async def remove_expired(self) -> None:
+        """Remove uploads to which nothing was added for a day."""
+        ...
+
+
 class SessionWorkspaces(Protocol):
     """The folders that Larkspur created for sessions: workspaces, and home folders of commands."""
 

@@ -1,7 +1,7 @@
 """The ASGI application."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
 import msgspec
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
@@ -24,6 +24,7 @@ from internal.channels.web.requests import (
     decode_body,
     decode_query,
     read_body,
+    stream_body,
 )
 from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.schemas import RequestModel
@@ -83,7 +84,8 @@ class Resource:
             message = f"Method {context.method} is not allowed for this path. Allowed: {allowed}."
             raise HttpError(405, "method_not_allowed", message, {"allow": allowed})
         body = await self._body(endpoint, context, receive)
-        async with asyncio.timeout(self._services.timeouts.request_seconds):
+        seconds = None if endpoint.streams_body else self._services.timeouts.request_seconds
+        async with asyncio.timeout(seconds):
             query = decode_query(scope, endpoint.query)
             path: dict[str, str] = scope["path_params"]
             request = ApiRequest(self._services, context, path, query, body)
@@ -106,9 +108,16 @@ class Resource:
 
     async def _body(
         self, endpoint: Endpoint, context: RequestContext, receive: Receive
-    ) -> RequestModel | None:
+    ) -> RequestModel | AsyncGenerator[bytes] | None:
         if context.method in SAFE_METHODS:
             return None
+        if endpoint.streams_body:
+            return stream_body(
+                context,
+                receive,
+                max_bytes=endpoint.max_body_bytes,
+                timeout_seconds=self._services.timeouts.request_seconds,
+            )
         body = await read_body(
             context,
             receive,

@@ -78,10 +78,12 @@ class Endpoint:
         errors: The statuses of its own errors; those of all endpoints are in `openapi`.
         public_reply: What clients without authentication get instead of `reply`.
         max_body_bytes: A larger body is rejected unread; `server.max_body_bytes` if that is less.
+        streams_body: The body is of any media type; the handler reads it as an iterator of bytes,
+            of which `max_body_bytes` alone limits the number.
         public: The endpoint does not require authentication.
     """
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     handler: Callable[[ApiRequest[Any, Any]], Awaitable[HandlerResult]]
     reply: type[msgspec.Struct] | None = None
@@ -92,6 +94,7 @@ class Endpoint:
     errors: tuple[int, ...] = ()
     public_reply: type[msgspec.Struct] | None = None
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
+    streams_body: bool = False
     public: bool = False
 
     @property

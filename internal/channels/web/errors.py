@@ -7,12 +7,14 @@ from starlette.responses import Response
 
 from internal.agent.domain.errors import (
     Conflict,
+    FileTooLarge,
     Forbidden,
     InvalidRequest,
     LarkspurError,
     NotFound,
     RequestError,
     StoreError,
+    WrongHash,
 )
 
 
@@ -43,6 +45,8 @@ class HttpErrorBody(msgspec.Struct, frozen=True):
 
 
 _STATUS_CODES: tuple[tuple[type[Exception], int, str], ...] = (
+    (FileTooLarge, 413, "too_large"),
+    (WrongHash, 422, "wrong_hash"),
     (InvalidRequest, 400, "malformed"),
     (Forbidden, 403, "forbidden"),
     (NotFound, 404, "not_found"),
@@ -62,7 +66,8 @@ def to_http_error(error: Exception) -> HttpError:
     if isinstance(error, LarkspurError):
         for kind, status, code in _STATUS_CODES:
             if isinstance(error, kind):
-                return HttpError(status, code, str(error))
+                headers = {"connection": "close"} if kind is FileTooLarge else None  # unread body
+                return HttpError(status, code, str(error), headers)
     return HttpError(500, "internal", "Internal server error. See the server log for details.")
 
 

@@ -361,7 +361,7 @@ def _cors(app: ASGIApp, settings: ServerSettings) -> CORSMiddleware | None:
     return CORSMiddleware(
         app,
         allow_origins=[origin_of(origin) for origin in settings.allowed_origins],
-        allow_methods=("GET", "POST", "PATCH", "DELETE"),
+        allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
         allow_headers=("authorization", "content-type", "last-event-id"),
         max_age=600,
     )

@@ -103,6 +103,8 @@ def _operation(
         endpoint.method != "DELETE" or endpoint.body is not EmptyRequest
     ):
         content = {"application/json": {"schema": references[endpoint.body]}}
+        if endpoint.streams_body:
+            content = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
         operation["requestBody"] = {"required": not endpoint.may_omit_body, "content": content}
     return operation
 

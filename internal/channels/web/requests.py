@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sys
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -55,6 +57,22 @@ class ClientDisconnected(Exception):
     """The client closed the connection before the request was complete."""
 
 
+def stream_body(
+    context: RequestContext, receive: Receive, *, max_bytes: int, timeout_seconds: float
+) -> AsyncGenerator[bytes]:
+    """Return the pieces of a request body of any media type.
+
+    The reader counts them: it has to discard what it stored of a body that is too large.
+
+    Raises:
+        HttpError: The announced length is too large, or, while the body is read, nothing arrives
+            for `timeout_seconds`.
+        ClientDisconnected: While it is read, the client closes the connection.
+    """
+    _check_length(context, max_bytes)
+    return _pieces(receive, sys.maxsize, timeout_seconds)
+
+
 async def read_body(
     context: RequestContext, receive: Receive, *, max_bytes: int, timeout_seconds: float
 ) -> bytes:
@@ -65,38 +83,50 @@ async def read_body(
             according to its Content-Type.
         ClientDisconnected: The client closed the connection.
     """
-    lengths = context.headers(b"content-length")
-    if lengths and lengths[0].isdigit() and int(lengths[0]) > max_bytes:
-        raise _too_large(max_bytes)
+    _check_length(context, max_bytes)
     try:
         async with asyncio.timeout(timeout_seconds):
-            body = await _receive_body(receive, max_bytes)
+            body = b"".join([piece async for piece in _pieces(receive, max_bytes)])
     except TimeoutError as error:
-        raise HttpError(
-            408,
-            "timeout",
-            f"The request body was not received within {timeout_seconds:g} s.",
-            {"connection": "close"},
-        ) from error
+        raise _too_slow(timeout_seconds) from error
     if body:
         _check_content_type(context)
     return body
 
 
-async def _receive_body(receive: Receive, max_bytes: int) -> bytes:
-    pieces: list[bytes] = []
+def _check_length(context: RequestContext, max_bytes: int) -> None:
+    lengths = context.headers(b"content-length")
+    if lengths and lengths[0].isdigit() and int(lengths[0]) > max_bytes:
+        raise _too_large(max_bytes)
+
+
+async def _pieces(
+    receive: Receive, max_bytes: int, idle_seconds: float | None = None
+) -> AsyncGenerator[bytes]:
     size, more = 0, True
     while more:
-        message = await receive()
+        try:
+            async with asyncio.timeout(idle_seconds):
+                message = await receive()
+        except TimeoutError as error:
+            raise _too_slow(idle_seconds or 0) from error
         if message["type"] != "http.request":
             raise ClientDisconnected
         piece = message.get("body", b"")
         size += len(piece)
         if size > max_bytes:
             raise _too_large(max_bytes)
-        pieces.append(piece)
+        yield piece
         more = message.get("more_body", False)
-    return b"".join(pieces)
+
+
+def _too_slow(seconds: float) -> HttpError:
+    return HttpError(
+        408,
+        "timeout",
+        f"The request body was not received within {seconds:g} s.",
+        {"connection": "close"},
+    )
 
 
 def _too_large(max_bytes: int) -> HttpError:

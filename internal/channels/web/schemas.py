@@ -32,7 +32,8 @@ Instruction = Annotated[str, Meta(extra_json_schema={**_INSTRUCTION, "not": {"pa
 """Checked by the gateway, for every channel and with messages for people."""
 _END = r"(?!\n)$"  # $ alone also matches before a line break at the end
 _NAME = "[A-Za-z0-9!#$&^_.+-]{1,64}"
-MediaType = Annotated[str, Meta(pattern=f"^{_NAME}/{_NAME}{_END}")]
+MEDIA_TYPE_PATTERN = f"^{_NAME}/{_NAME}{_END}"
+MediaType = Annotated[str, Meta(pattern=MEDIA_TYPE_PATTERN)]
 Sha256 = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{_END}")]
 AttachmentUri = Annotated[str, Meta(pattern=f"^attachment:[0-9a-f]{{64}}{_END}")]
 Number = Annotated[str, Meta(pattern=f"^[0-9]{{1,18}}{_END}")]

@@ -168,7 +168,11 @@ async def test_a_too_large_content_length_is_rejected_before_the_body(app: WebAp
     writer.close()
 
 
-@pytest.mark.parametrize("endpoint", CHANGING, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize(
+    "endpoint",
+    [one for one in CHANGING if not one.streams_body],
+    ids=lambda one: f"{one.method} {one.path}",
+)
 async def test_every_route_rejects_a_body_above_its_own_limit(
     app: WebApp, endpoint: Endpoint
 ) -> None:

@@ -388,6 +388,13 @@ export interface TasksPage {
   next: string | null;
 }
 
+/** How many bytes of an upload arrived. When it is complete nothing needs to be sent. */
+export interface UploadView {
+  sha256: string;
+  received: number;
+  complete: boolean;
+}
+
 /** Tokens of one or more model calls. `input_tokens` excludes cached tokens. */
 export interface Usage {
   input_tokens?: number;

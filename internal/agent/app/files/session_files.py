@@ -6,11 +6,15 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from datetime import timedelta
 from functools import partial
 
-from internal.agent.domain.errors import InvalidRequest, NotFound, StoreError
+from internal.agent.domain.errors import NotFound, StoreError, WrongHash
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
-from internal.agent.ports.attachments import Attachments, SessionWorkspaces
+from internal.agent.ports.attachments import (
+    Attachments,
+    PartialUploads,
+    SessionWorkspaces,
+)
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -34,6 +38,7 @@ class SessionFiles:
         attachments: Attachments,
         workspaces: SessionWorkspaces,
         *,
+        uploads: PartialUploads,
         clock: Clock,
         session_quota: int = MAX_SESSION_BYTES,
     ) -> None:
@@ -41,6 +46,7 @@ class SessionFiles:
         self._stores = stores
         self._attachments = attachments
         self._workspaces = workspaces
+        self._uploads = uploads
         self._clock = clock
         self._session_quota = session_quota
 
@@ -118,7 +124,6 @@ class SessionFiles:
         media_type: str,
         chunks: AsyncIterable[bytes],
         *,
-        sha256: str | None = None,
         max_bytes: int = MAX_FILE_BYTES,
     ) -> Attachment:
         """Store a file like `upload`, received piece by piece.
@@ -126,20 +131,61 @@ class SessionFiles:
         Raises:
             FileTooLarge: it is larger than `max_bytes`, or the uploads of the principal exceed
                 their quota.
-            InvalidRequest: the bytes do not have the given hash.
             StoreUnavailable: nothing was stored.
         """
-
-        async def register(found: str, size: int) -> None:
-            if sha256 is not None and found != sha256:
-                raise InvalidRequest("The received bytes do not have the given SHA-256.")
-            await self._keep_upload(principal, found, size)
-
+        register = partial(self._keep_upload, principal)
         return await self._attachments.put_stream(
             name, media_type, chunks, max_bytes=max_bytes, register=register
         )
 
-    async def find_own(self, sha256: str, principal: str) -> int | None:
+    async def continue_upload(
+        self,
+        principal: str,
+        name: str,
+        media_type: str,
+        chunks: AsyncIterable[bytes],
+        *,
+        sha256: str,
+        offset: int,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> Attachment:
+        """Store a file like `upload_stream`, and keep what was received if that fails.
+
+        Raises:
+            Conflict: `offset` is neither 0 nor what is stored of the upload, or another connection
+                sends the same file.
+            FileTooLarge: it is larger than `max_bytes`, or the uploads of the principal exceed
+                their quota.
+            WrongHash: the bytes do not have the given hash; the upload is discarded.
+            StoreUnavailable: nothing was stored.
+        """
+        known = await self._find_own(sha256, principal)
+        if known is not None:
+            return Attachment(name, media_type, f"attachment:{sha256}", sha256, known)
+
+        async def register(found: str, size: int) -> None:
+            if found != sha256:
+                upload.discard()
+                raise WrongHash("The received bytes do not have the given SHA-256.")
+            await self._keep_upload(principal, found, size)
+
+        opened = self._uploads.open(principal, sha256, offset=offset, max_bytes=max_bytes)
+        async with opened as upload:
+            await upload.append(chunks)
+            stored = await self._attachments.put_file(
+                name, media_type, upload.descriptor, max_bytes=max_bytes, register=register
+            )
+            upload.discard()
+        return stored
+
+    async def received(self, sha256: str, principal: str) -> tuple[int, bool]:
+        """Return how many bytes of an upload are stored, and whether it is complete."""
+        known = await self._find_own(sha256, principal)
+        if known is not None:
+            return known, True
+        return await self._uploads.received(principal, sha256), False
+
+    async def _find_own(self, sha256: str, principal: str) -> int | None:
         """Return the size of a file that the principal has already, and keep it as an upload.
 
         None if there is none: knowing the hash of another person's file gives no access to it.
@@ -210,6 +256,7 @@ class SessionFiles:
 
     async def _remove_unused(self) -> None:
         await self._attachments.remove_unfinished()
+        await self._uploads.remove_expired()
         files, now = self._stores.files, rfc3339(self._clock.now())
         if await self._database.read(partial(files.has_expired, now)):
             await self._database.write(partial(files.release_expired, now))

@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from internal.agent.app.access import PairingCode
+from internal.agent.app.files.session_files import MAX_FILE_BYTES
 from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
@@ -35,6 +36,7 @@ from internal.channels.web.routes.artifacts import (
     ContentQuery,
     UpdateArtifactRequest,
 )
+from internal.channels.web.routes.attachments import UploadQuery, UploadView
 from internal.channels.web.routes.dead_letters import (
     DeadLettersQuery,
     DeadLettersView,
@@ -191,8 +193,24 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         max_body_bytes=_FILES_BODY_BYTES,
     ),
     Endpoint(
-        "GET", "/api/attachments/{sha256}", attachments.download_attachment, media_type=_BYTES
+        "PUT",
+        "/api/attachments",
+        attachments.upload_attachment,
+        Attachment,
+        201,
+        query=UploadQuery,
+        errors=(409, 422),
+        max_body_bytes=MAX_FILE_BYTES,
+        streams_body=True,
     ),
+    Endpoint(
+        "GET",
+        "/api/attachments/{sha256}",
+        attachments.download_attachment,
+        media_type=_BYTES,
+        errors=(416,),
+    ),
+    Endpoint("GET", "/api/attachments/{sha256}/upload", attachments.show_upload, UploadView),
     Endpoint(
         "GET",
         "/api/artifacts",

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -12,16 +13,18 @@ from pathlib import Path
 import pytest
 
 from internal.agent.app.files.session_files import UPLOAD_TTL, SessionFiles
-from internal.agent.domain.errors import FileTooLarge, InvalidRequest, NotFound
+from internal.agent.domain.errors import FileTooLarge, NotFound, WrongHash
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
+from internal.attachments.partial_uploads import PartialUploads
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from tests import ROOT
 from tests.support.movable_clock import MovableClock
 
+ZEROS = "0" * 64
 A, B = SessionId("session-a"), SessionId("session-b")
 
 
@@ -37,6 +40,7 @@ def files(database: Database, stores: Stores, clock: MovableClock, tmp_path: Pat
         stores,
         LocalAttachments(tmp_path / "attachments"),
         Workspaces(tmp_path),
+        uploads=PartialUploads(tmp_path / "uploads", quota=10),
         clock=clock,
     )
 
@@ -122,7 +126,13 @@ async def test_the_files_of_a_session_have_a_quota(
 ) -> None:
     folder = LocalAttachments(tmp_path / "attachments")
     files = SessionFiles(
-        database, stores, folder, Workspaces(tmp_path), clock=clock, session_quota=10
+        database,
+        stores,
+        folder,
+        Workspaces(tmp_path),
+        uploads=PartialUploads(tmp_path / "uploads", quota=10),
+        clock=clock,
+        session_quota=10,
     )
     await files.put_stream(A, "x", "", chunks(b"sixsix"))
     await files.put_stream(A, "again", "", chunks(b"sixsix"))
@@ -137,16 +147,41 @@ async def test_the_files_of_a_session_have_a_quota(
 
 
 async def test_an_upload_with_a_wrong_hash_is_not_stored(files: SessionFiles) -> None:
-    with pytest.raises(InvalidRequest, match="do not have the given SHA-256"):
-        await files.upload_stream("local", "x", "", chunks(b"content"), sha256="0" * 64)
+    with pytest.raises(WrongHash, match="do not have the given SHA-256"):
+        await files.continue_upload("local", "x", "", chunks(b"content"), sha256=ZEROS, offset=0)
     assert not await is_stored(files, b"content")
+    assert await files.received(ZEROS, "local") == (0, False)
 
 
 async def test_a_hash_gives_no_access_to_the_file_of_another_person(files: SessionFiles) -> None:
     kept = await files.upload("local", "x", "", b"content")
-    assert await files.find_own(kept.sha256, "local") == kept.size
-    assert await files.find_own(kept.sha256, "lark:app:ann") is None
-    assert await files.find_own("0" * 64, "local") is None
+    assert await files.received(kept.sha256, "local") == (kept.size, True)
+    assert await files.received(kept.sha256, "lark:app:ann") == (0, False)
+    assert await files.received(ZEROS, "local") == (0, False)
+
+
+async def test_unfinished_uploads_have_a_quota_and_expire(
+    files: SessionFiles, tmp_path: Path
+) -> None:
+    async def cut_off(content: bytes) -> AsyncGenerator[bytes]:
+        yield content
+        raise ConnectionError
+
+    async def send(sha256: str, content: bytes, principal: str = "local") -> None:
+        await files.continue_upload(principal, "x", "", cut_off(content), sha256=sha256, offset=0)
+
+    for sha256, principal in ((ZEROS, "local"), ("1" * 64, "lark:app:ann")):
+        with pytest.raises(ConnectionError):
+            await send(sha256, b"sixsix", principal)
+        assert await files.received(sha256, principal) == (6, False)
+    with pytest.raises(FileTooLarge):
+        await send("2" * 64, b"sixsix")
+    await files.remove_unused()
+    assert await files.received(ZEROS, "local") == (6, False)
+    for path in (tmp_path / "uploads").glob("*/*"):
+        os.utime(path, (0, 0))
+    await files.remove_unused()
+    assert await files.received(ZEROS, "local") == (0, False)
 
 
 KILLED = """
@@ -156,6 +191,7 @@ from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
+from internal.attachments.partial_uploads import PartialUploads
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
@@ -169,8 +205,10 @@ async def main(folder, call):
             os.kill(os.getpid(), 9)
         real(descriptor)
     async with open_database(folder / "larkspur.db") as database:
-        files = SessionFiles(database, Stores(), LocalAttachments(folder / "attachments"),
-                             Workspaces(folder), clock=SystemClock())
+        attachments = LocalAttachments(folder / "attachments")
+        uploads = PartialUploads(folder / "uploads", quota=0)
+        files = SessionFiles(database, Stores(), attachments, Workspaces(folder),
+                             uploads=uploads, clock=SystemClock())
         async def chunks():
             yield b"content"
         os.fsync = fsync
@@ -195,7 +233,14 @@ async def test_every_file_is_known_when_the_process_is_killed_while_it_stores(
     stores, clock = Stores(), MovableClock()
     async with open_database(tmp_path / "larkspur.db") as database:
         attachments = LocalAttachments(tmp_path / "attachments")
-        files = SessionFiles(database, stores, attachments, Workspaces(tmp_path), clock=clock)
+        files = SessionFiles(
+            database,
+            stores,
+            attachments,
+            Workspaces(tmp_path),
+            uploads=PartialUploads(tmp_path / "uploads", quota=10),
+            clock=clock,
+        )
         await files.remove_unused()
         assert await is_stored(files, b"content") is (call > 1)
         assert await database.read(partial(stores.files.count_bytes, A)) == 7
