@@ -132,8 +132,9 @@ def _parameters(endpoint: Endpoint, components: Schema) -> list[Schema]:
         for name in re.findall(r"{(\w+)}", endpoint.path)
     ]
     query = components[endpoint.query.__name__]["properties"]
+    required = components[endpoint.query.__name__].get("required", ())
     query_parameters = [
-        {"name": name, "in": "query", "required": False, "schema": schema}
+        {"name": name, "in": "query", "required": name in required, "schema": schema}
         for name, schema in query.items()
     ]
     headers = []
