@@ -58,7 +58,7 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.attachments.partial_uploads import PartialUploads
+from internal.attachments.upload_folder import UploadFolder
 from internal.channels.cli.application import (
     Check,
     ListedModel,
@@ -196,7 +196,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
         attachments = LocalAttachments(loaded.home / "attachments")
-        uploads = PartialUploads(loaded.home / "uploads", quota=MAX_SESSION_BYTES)
+        uploads = UploadFolder(loaded.home / "uploads", quota=MAX_SESSION_BYTES)
         workspaces = Workspaces(loaded.home)
         files = SessionFiles(
             database, stores, attachments, workspaces, uploads=uploads, clock=clock

@@ -1,5 +1,5 @@
 """Storage of attachments.
 
 - `local`: `LocalAttachments`, files in a folder named by the hash of their content
-- `partial_uploads`: `PartialUploads`, what was received of uploads that were cut off
+- `upload_folder`: `UploadFolder`, what was received of uploads that were cut off
 """

@@ -6,7 +6,7 @@ from internal.agent.app.files.session_files import MAX_SESSION_BYTES, SessionFil
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.attachments.partial_uploads import PartialUploads
+from internal.attachments.upload_folder import UploadFolder
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
 
@@ -18,6 +18,6 @@ def session_files(folder: Path, database: Database, stores: Stores) -> SessionFi
         stores,
         LocalAttachments(folder / "attachments"),
         Workspaces(folder),
-        uploads=PartialUploads(folder / "uploads", quota=MAX_SESSION_BYTES),
+        uploads=UploadFolder(folder / "uploads", quota=MAX_SESSION_BYTES),
         clock=SystemClock(),
     )

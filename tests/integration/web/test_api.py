@@ -204,7 +204,7 @@ async def test_files_are_stored_once_and_served_as_downloads(app: WebApp) -> Non
     assert reply.body == content
     assert reply.headers["content-type"] == "application/octet-stream"
     assert reply.headers["x-content-type-options"] == "nosniff"
-    assert reply.headers["content-disposition"] == f'attachment; filename="{sha256}"'
+    assert reply.headers["content-disposition"].startswith(f'attachment; filename="{sha256}"')
     for unknown in ("0" * 64, "x", "%2e%2e%2fetc"):
         assert (await app.client.get(f"/api/attachments/{unknown}")).status == 404
     run = await app.task(

@@ -18,7 +18,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.attachments.partial_uploads import PartialUploads
+from internal.attachments.upload_folder import UploadFolder
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from tests import ROOT
@@ -40,7 +40,7 @@ def files(database: Database, stores: Stores, clock: MovableClock, tmp_path: Pat
         stores,
         LocalAttachments(tmp_path / "attachments"),
         Workspaces(tmp_path),
-        uploads=PartialUploads(tmp_path / "uploads", quota=10),
+        uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
     )
 
@@ -130,7 +130,7 @@ async def test_the_files_of_a_session_have_a_quota(
         stores,
         folder,
         Workspaces(tmp_path),
-        uploads=PartialUploads(tmp_path / "uploads", quota=10),
+        uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
         session_quota=10,
     )
@@ -191,7 +191,7 @@ from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.attachments.partial_uploads import PartialUploads
+from internal.attachments.upload_folder import UploadFolder
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
@@ -206,7 +206,7 @@ async def main(folder, call):
         real(descriptor)
     async with open_database(folder / "larkspur.db") as database:
         attachments = LocalAttachments(folder / "attachments")
-        uploads = PartialUploads(folder / "uploads", quota=0)
+        uploads = UploadFolder(folder / "uploads", quota=0)
         files = SessionFiles(database, Stores(), attachments, Workspaces(folder),
                              uploads=uploads, clock=SystemClock())
         async def chunks():
@@ -238,7 +238,7 @@ async def test_every_file_is_known_when_the_process_is_killed_while_it_stores(
             stores,
             attachments,
             Workspaces(tmp_path),
-            uploads=PartialUploads(tmp_path / "uploads", quota=10),
+            uploads=UploadFolder(tmp_path / "uploads", quota=10),
             clock=clock,
         )
         await files.remove_unused()

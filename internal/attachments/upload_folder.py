@@ -16,8 +16,8 @@ MAX_AGE_SECONDS = 24 * 3600
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class PartialUploads:
-    """Implements the port. A file per upload, in a folder per principal, locked while it is open.
+class UploadFolder:
+    """Implements `PartialUploads`. A file per upload, in a folder per principal, locked while it is open.
 
     Args:
         folder: created with mode 700 when the first upload starts.
@@ -40,7 +40,7 @@ class PartialUploads:
     @contextlib.asynccontextmanager
     async def open(
         self, principal: str, sha256: str, /, *, offset: int, max_bytes: int
-    ) -> AsyncGenerator["PartialUpload"]:
+    ) -> AsyncGenerator["UploadFile"]:
         """Continue an upload at `offset`, or start it with offset 0; one connection at a time.
 
         What was received stays when the block fails, until `discard`.
@@ -70,7 +70,7 @@ class PartialUploads:
         except OSError as error:
             raise StoreUnavailable(f"uploads cannot be removed: {error.strerror}") from error
 
-    def _open(self, path: Path, offset: int, max_bytes: int) -> "PartialUpload":
+    def _open(self, path: Path, offset: int, max_bytes: int) -> "UploadFile":
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, _FLAGS, 0o600)
         try:
@@ -83,7 +83,7 @@ class PartialUploads:
         except BaseException:
             os.close(descriptor)
             raise
-        return PartialUpload(path, descriptor, size, min(max_bytes, self._quota - others))
+        return UploadFile(path, descriptor, size, min(max_bytes, self._quota - others))
 
     def _remove_expired(self) -> None:
         for path in self._folder.glob("*/*"):
@@ -104,7 +104,7 @@ def _size_at(descriptor: int, offset: int) -> int:
     return size
 
 
-class PartialUpload:
+class UploadFile:
     """An open upload. Everything that was received is in the file `descriptor`."""
 
     def __init__(self, path: Path, descriptor: int, size: int, max_bytes: int) -> None:
