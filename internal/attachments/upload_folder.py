@@ -17,7 +17,9 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UploadFolder:
-    """Implements `PartialUploads`. A file per upload, in a folder per principal, locked while it is open.
+    """Implements `PartialUploads`: a file per upload, in a folder per principal.
+
+    The file is locked while it is open.
 
     Args:
         folder: created with mode 700 when the first upload starts.
