@@ -8,6 +8,7 @@ from pathlib import Path
 from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
+from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import FileFolders
 
 
@@ -74,8 +75,8 @@ class Workspaces:
         if not named:
             workspace = self.folders.create(task.session_id)
         else:
-            if not Path(named).is_dir():
-                raise InvalidRequest(f"The workspace {named} is not a folder.")
+            if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
+                raise InvalidRequest(f"The workspace {truncate(named, 200)} is not a folder.")
             if self._is_private(Path(named).resolve()):
                 raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
             workspace = named

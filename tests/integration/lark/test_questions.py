@@ -286,7 +286,7 @@ async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
         assert "\\u2713 2. Write a file" in one.shown(one.card)
         assert await one.lark.until_replies(1) == ["over"]
         (folder,) = (tmp_path / "workspaces").iterdir()
-        assert [each.name for each in folder.iterdir()] == ["notes.md"]
+        assert [each.name for each in folder.iterdir() if each.is_file()] == ["notes.md"]
 
 
 async def test_an_empty_selection_is_no_answer(tmp_path: Path) -> None:

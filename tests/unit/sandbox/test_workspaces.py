@@ -81,3 +81,9 @@ async def test_the_home_of_commands_is_removed_with_the_workspace(tmp_path: Path
         (Path(folder) / "file").touch()
     await workspaces.remove(session_id)
     assert names_in(workspaces.folders.root) == names_in(workspaces.homes.root) == []
+
+
+def test_a_workspace_with_too_long_a_name_is_refused_in_one_short_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="is not a folder") as refused:
+        Workspaces(tmp_path)(a_task(spec=RunSpec(workspace="/" + "a" * 5_000)))
+    assert len(str(refused.value)) < 300
