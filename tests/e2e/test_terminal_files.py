@@ -83,6 +83,22 @@ async def test_a_shared_file_is_listed_and_saved(
 
 
 @BOTH_TRANSPORTS
+async def test_a_large_file_is_in_the_input_folder_of_the_session(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    async with cli_environment(way, home, environ, [Reply(text="I have it.")]) as cli:
+        with (cli.folder / "recording.bin").open("wb") as file:
+            file.truncate(60_000_000)
+        shot = await cli.shot("keep this", "-f", "recording.bin")
+    assert shot.out == b"I have it.\n"
+    assert sizes_of(home, "session-files/*/input/recording.bin") == [60_000_000]
+
+
+def sizes_of(folder: Path, glob: str) -> list[int]:
+    return [path.stat().st_size for path in folder.glob(glob)]
+
+
+@BOTH_TRANSPORTS
 async def test_a_session_attaches_pasted_paths_and_shows_produced_files(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

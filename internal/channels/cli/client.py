@@ -6,7 +6,6 @@ Standard library only: a one-shot command through a running gateway must start f
 import json
 import os
 import time
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from itertools import count
@@ -52,7 +51,6 @@ RETRY_SECONDS = 5.0
 _PAUSE_SECONDS = 0.25
 _PAGE = 500
 _NO_CONTENT, _ERROR, _CONFLICT, _TOO_MANY, _SERVER_ERROR = 204, 400, 409, 429, 500
-_NO_UPLOADS = {404, 405}
 _CONTROLS = {"connected", "replay.done", "workflow.stream.dropped", "stream.reset", "hb", "bye"}
 
 
@@ -129,18 +127,7 @@ class GatewayClient:
         try:
             return await self._send("PUT", path, body, _attachment, retry=True)
         except GatewayError as error:
-            if error.status not in _NO_UPLOADS:
-                raise _about_file(file, error) from None
-        try:
-            return await self._upload_at_once(file)
-        except GatewayError as error:
             raise _about_file(file, error) from None
-
-    async def _upload_at_once(self, file: InputFile) -> Mapping[str, str]:
-        """Store a file with a gateway that does not take it in pieces."""
-        data = b64encode(b"".join(file.chunks())).decode()
-        content = {"name": file.name, "media_type": file.media_type, "data": data}
-        return await self._send("POST", "/api/attachments", content, _attachment, retry=True)
 
     async def submit(self, request: TaskRequest, check: Callable[[], None] = lambda: None) -> Ids:
         """Upload the files of a task, store it and queue its run; `check` is as for `upload`."""

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
@@ -83,10 +83,7 @@ class InputFiles:
         self, session_id: SessionId, folder: str, attachment: Attachment, limit: int
     ) -> MessageFile:
         try:
-            content = await self._files.get(attachment.sha256)
-            name, descriptor = await asyncio.to_thread(
-                _place, folder, safe_name(attachment.name), content
-            )
+            name, descriptor = await self._place(folder, attachment)
         except (NotFound, StoreCorrupt) as error:
             return _unusable(attachment, str(error))
         except OSError as error:
@@ -97,6 +94,41 @@ class InputFiles:
             return MessageFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
         finally:
             os.close(descriptor)
+
+    async def _place(self, folder: str, attachment: Attachment) -> tuple[str, int]:
+        """Put a file into the folder, unless it is there; return its name and open it.
+
+        Raises:
+            OSError: the folder cannot be used; nothing was added.
+            NotFound, StoreCorrupt: the store does not have the content.
+        """
+        opened = os.open(folder, _FOLDER_FLAGS)
+        try:
+            for name in _numbered(safe_name(attachment.name)):
+                found = await asyncio.to_thread(_open_same, opened, name, attachment)
+                if found is None:
+                    found = await self._copy(opened, name, attachment)
+                if found is not None:
+                    return name, found
+        finally:
+            os.close(opened)
+        raise FileExistsError(f"too many files are called {attachment.name}")
+
+    async def _copy(self, folder: int, name: str, attachment: Attachment) -> int | None:
+        """Copy a file from the store into an open folder and open it; None if the name is taken."""
+        with suppress(FileNotFoundError):
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return None
+        temporary = f".larkspur-{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, _NEW_FLAGS, 0o400, dir_fd=folder)
+        try:
+            await self._files.copy_to(attachment.sha256, descriptor)
+            if await asyncio.to_thread(_publish, folder, temporary, name, descriptor):
+                return os.dup(descriptor)
+        finally:
+            os.close(descriptor)
+            os.unlink(temporary, dir_fd=folder)
+        return None
 
     async def _describe(
         self,
@@ -178,63 +210,38 @@ def _cut(text: str, max_bytes: int) -> str:
     return text.encode()[:max_bytes].decode("utf-8", "ignore")
 
 
-def _place(folder: str, name: str, content: bytes) -> tuple[str, int]:
-    """Put a file into a folder, unless it is there; return its name and an open descriptor.
-
-    Raises:
-        OSError: the folder cannot be used; nothing was added.
-    """
-    opened = os.open(folder, _FOLDER_FLAGS)
-    try:
-        stem, extension = _split(name)
-        for number in range(1, MAX_FILES * 1_000):
-            wanted = name if number == 1 else f"{stem}-{number}{extension}"
-            found = _open_same(opened, wanted, content)
-            if found is None:
-                found = _create(opened, wanted, content)
-            if found is not None:
-                return wanted, found
-    finally:
-        os.close(opened)
-    raise FileExistsError(f"too many files are called {name}")
+def _numbered(name: str) -> Iterator[str]:
+    """Yield the name, then the same one with numbers."""
+    yield name
+    stem, extension = _split(name)
+    for number in range(2, MAX_FILES * 1_000):
+        yield f"{stem}-{number}{extension}"
 
 
-def _open_same(folder: int, name: str, content: bytes) -> int | None:
-    """Open the file of this name if it has this content."""
+def _open_same(folder: int, name: str, attachment: Attachment) -> int | None:
+    """Open the file of this name if it has the content of the attachment."""
     try:
         descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
     except OSError:  # there is none, or it is no file
         return None
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size == len(content):
+    if stat.S_ISREG(status.st_mode) and status.st_size == attachment.size:
         with closing(os.fdopen(os.dup(descriptor), "rb")) as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-        if digest == hashlib.sha256(content).digest():
-            return descriptor
+            if hashlib.file_digest(file, "sha256").hexdigest() == attachment.sha256:
+                return descriptor
     os.close(descriptor)
     return None
 
 
-def _create(folder: int, name: str, content: bytes) -> int | None:
-    """Create a read-only file and open it; None if the name is taken."""
-    temporary = f".larkspur-{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, _NEW_FLAGS, 0o400, dir_fd=folder)
+def _publish(folder: int, temporary: str, name: str, descriptor: int) -> bool:
+    """Make a complete file read-only and give it its name; False if the name is taken."""
+    os.fchmod(descriptor, 0o444)
+    os.fsync(descriptor)
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.fchmod(descriptor, 0o444)
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)  # fails if it exists
     except FileExistsError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    finally:
-        os.unlink(temporary, dir_fd=folder)
-    return descriptor
+        return False
+    return True
 
 
 def _element(attachment: Attachment, name: str, text: str) -> Text:
