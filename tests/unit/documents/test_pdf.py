@@ -1,11 +1,13 @@
 """Text of PDF pages."""
 
 import io
+from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.pdf import read_pdf
+from internal.documents.reader import ChildDocumentReader
 from tests.support import documents
 
 
@@ -28,9 +30,14 @@ def test_each_page_with_text_is_a_piece_also_in_chinese() -> None:
         (b"%PDF-1.7\n" + bytes(range(256)) * 40, "The PDF is damaged"),
     ],
 )
-def test_what_cannot_be_opened_is_explained(content: bytes, sentence: str) -> None:
-    with pytest.raises(DocumentUnreadable, match=sentence):
-        read_pdf(io.BytesIO(content))
+async def test_what_cannot_be_opened_is_explained(
+    tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(content)
+    # in a process of its own: pdfium keeps the error of an earlier file
+    with path.open("rb") as file, pytest.raises(DocumentUnreadable, match=sentence):
+        await ChildDocumentReader().read(file.fileno(), "a.pdf")
 
 
 def test_a_damaged_page_is_named_and_the_others_are_read() -> None:
