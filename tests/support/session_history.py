@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
-from internal.agent.domain.react.history import History, HistoryRef
-from internal.agent.store.history import load_history, read_history
+from internal.agent.domain.react.history import History, HistoryRef, StoredMessage
+from internal.agent.store.history import HistoryRead, MessageCache, load_history, read_history
 from internal.agent.store.sessions import SessionStore
 from internal.storage import queries
 from internal.storage.migrations import migrations
@@ -69,15 +69,22 @@ class StoredSession:
         self.statements = 0
         self.rows_read = 0
 
-    def add_run(self, number: int, messages: Sequence[Message]) -> None:
+    def add_run(self, number: int | str, messages: Sequence[Message]) -> None:
         run_id = RunId(f"run-{number}")
         self._execute(
             partial(self._sessions.add_messages, SESSION, run_id, messages, now="2026-11-22")
         )
 
-    def read(self, budget: int) -> History:
-        history: History = self._execute(partial(self._counted, budget))
-        return history
+    def clear(self) -> None:
+        """Delete the messages of the session."""
+        self._connection.execute("delete from messages")
+
+    def read(self, budget: int, *, cache: MessageCache | None = None) -> History:
+        """Return the history of the next run, as a process reads it that has this cache."""
+        kept = MessageCache() if cache is None else cache
+        found: HistoryRead = self._execute(partial(self._counted, budget, kept.get(SESSION)))
+        kept.put(SESSION, found.newest_first)
+        return found.history
 
     def load(self, ref: HistoryRef) -> History:
         """Return the history that a reference stands for."""
@@ -91,8 +98,10 @@ class StoredSession:
     def _execute(self, work: Callable[[], Generator[Any, Any, Any]]) -> Any:
         return execute(self._connection, queries.load(), work)
 
-    def _counted(self, budget: int) -> Generator[Any, Any, History]:
-        work = read_history(self._sessions, SESSION, budget)
+    def _counted(
+        self, budget: int, cached: Sequence[StoredMessage]
+    ) -> Generator[Any, Any, HistoryRead]:
+        work = read_history(self._sessions, SESSION, budget, cached=cached)
         statement = next(work)
         self.statements = self.rows_read = 0
         while True:
@@ -101,5 +110,5 @@ class StoredSession:
             try:
                 statement = work.send(rows)
             except StopIteration as end:
-                found: History = end.value
+                found: HistoryRead = end.value
                 return found

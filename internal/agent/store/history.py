@@ -1,7 +1,9 @@
 """Reads the history of a run, in pages and within a budget."""
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,25 +20,74 @@ from internal.agent.store.database import Read
 from internal.agent.store.sessions import SessionStore
 
 PAGE_SIZE = 50
+MAX_CACHED_BYTES = 64_000_000
+MESSAGE_BYTES, TOKEN_BYTES = 500, 12
+"""About the most memory that a message takes without its text, and a token of the text: three
+characters of up to four bytes."""
 
 _Pages = Callable[[int | None, int], Read[list[StoredMessage]]]
 
 
+class MessageCache:
+    """Keeps the newest messages of the sessions that were used last.
+
+    Any process may add messages to a session or delete it, so `read_history` checks them.
+    """
+
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._sessions: OrderedDict[SessionId, Sequence[StoredMessage]] = OrderedDict()
+        self._sizes: dict[SessionId, int] = {}
+        self.size = 0
+
+    def get(self, session_id: SessionId) -> Sequence[StoredMessage]:
+        """Return the kept messages of a session, newest first and without gaps."""
+        return self._sessions.get(session_id, ())
+
+    def put(self, session_id: SessionId, newest_first: Sequence[StoredMessage]) -> None:
+        """Replace the kept messages of a session; those of other sessions may be dropped."""
+        self._drop(session_id)
+        tokens = sum(row.tokens for row in newest_first)
+        self._sessions[session_id] = newest_first
+        self._sizes[session_id] = len(newest_first) * MESSAGE_BYTES + tokens * TOKEN_BYTES
+        self.size += self._sizes[session_id]
+        while self.size > self._max_bytes:
+            self._drop(next(iter(self._sessions)))
+
+    def _drop(self, session_id: SessionId) -> None:
+        self._sessions.pop(session_id, None)
+        self.size -= self._sizes.pop(session_id, 0)
+
+
+class HistoryRead(NamedTuple):
+    """A history, and the newest messages of its session for a `MessageCache`."""
+
+    history: History
+    newest_first: Sequence[StoredMessage] = ()
+
+
 def read_history(
-    sessions: SessionStore, session_id: SessionId, budget: int, last: int | None = None
-) -> Read[History]:
+    sessions: SessionStore,
+    session_id: SessionId,
+    budget: int,
+    *,
+    last: int | None = None,
+    cached: Sequence[StoredMessage] = (),
+) -> Read[HistoryRead]:
     """Return the messages of a session that fit into about `budget` tokens, up to number `last`.
 
     They form a valid conversation, which may end with a message of any role. The last question and
-    its answer are included, shortened if necessary, also when they do not fit.
+    its answer are included, shortened if necessary, also when they do not fit. `cached` are newest
+    messages that an earlier call returned; they are not read again.
     """
-    parts, messages = HistoryParts.of(budget), partial(sessions.list_messages, session_id)
+    parts, list_page = HistoryParts.of(budget), partial(sessions.list_messages, session_id)
+    known = yield from _refresh(sessions, session_id, cached)
     end = None if last is None else last + 1
-    newest = yield from _read(messages, end, parts.everything)
+    newest = yield from _read(_known_first(known, list_page), end, parts.everything)
     if not newest:
-        return History([])
+        return HistoryRead(History([]))
     whole_from = parts.everything.start(newest) and parts.whole.start(newest)
-    older = yield from _read(messages, whole_from, parts.short)
+    older = yield from _read(_known_first(newest, list_page), whole_from, parts.short)
     short_from = parts.short.start(older)
     oldest = yield from _read(partial(sessions.list_words, session_id), short_from, parts.words)
     rows = [
@@ -50,18 +101,19 @@ def read_history(
     rows = [*_taken(missing[::-1], 0, parts.words), *rows]
     numbers = {row.number for row in essential}
     number = newest[0].number
-    return History(
+    history = History(
         [row.message for row in rows],
         tuple(at for at, row in enumerate(rows) if row.number in numbers),
         HistoryRef(budget, number, number, len(rows)),
     )
+    return HistoryRead(history, newest)
 
 
 def load_history(sessions: SessionStore, session_id: SessionId, ref: HistoryRef) -> Read[History]:
     """Return the messages that a reference stands for."""
     history = History([])
     if ref.last:
-        history = yield from read_history(sessions, session_id, ref.budget, ref.last)
+        history, _ = yield from read_history(sessions, session_id, ref.budget, last=ref.last)
     if ref.until > ref.last:
         count = ref.until - ref.last
         rows = yield from sessions.list_messages(session_id, ref.until + 1, count)
@@ -71,6 +123,34 @@ def load_history(sessions: SessionStore, session_id: SessionId, ref: HistoryRef)
     return history._replace(ref=ref)
 
 
+def _refresh(
+    sessions: SessionStore, session_id: SessionId, cached: Sequence[StoredMessage]
+) -> Read[Sequence[StoredMessage]]:
+    """Return the cached messages and those that were added since, newest first.
+
+    If the cached ones are not in the session any more, or many were added, only newer ones.
+    """
+    if not cached:
+        return ()
+    page = yield from sessions.list_newest(session_id, cached[0].number, PAGE_SIZE)
+    is_same = bool(page) and page[-1].run_id == cached[0].run_id
+    if is_same and page[-1].number == cached[0].number:
+        return [*page[:-1], *cached]
+    return page
+
+
+def _known_first(known: Sequence[StoredMessage], list_page: _Pages) -> _Pages:
+    """Return a function that lists the known messages before it reads older ones."""
+
+    def list_known(before: int | None, limit: int) -> Read[list[StoredMessage]]:
+        start = 0 if before is None or not known else known[0].number + 1 - before
+        if 0 <= start < len(known):
+            return [*known[start : start + limit]]
+        return (yield from list_page(before, limit))
+
+    return list_known
+
+
 def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[StoredMessage]]:
     """Return messages, newest first, until they are larger than the part or the first is read."""
     rows: list[StoredMessage] = []
@@ -78,8 +158,8 @@ def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[Stored
     while tokens <= part.budget and before not in {0, 1}:  # numbers count from 1
         page = yield from list_page(before, PAGE_SIZE)
         rows += page
-        tokens += sum(part.tokens(row.message) for row in page)
-        if len(page) < PAGE_SIZE:
+        tokens += sum(map(part.tokens, page))
+        if not page:
             break
         before = page[-1].number
     return rows
@@ -90,9 +170,9 @@ def _taken(
 ) -> list[StoredMessage]:
     """Return the messages of a part from a number on, oldest first."""
     rows = [row for row in reversed(newest_first) if row.number >= start]
-    return (
-        rows if part is None else [row._replace(message=part.shorten(row.message)) for row in rows]
-    )
+    if part is None or part.shorten is None:
+        return rows
+    return [row._replace(message=part.shorten(row.message)) for row in rows]
 
 
 def _without_orphan(rows: list[StoredMessage]) -> list[StoredMessage]:

@@ -6,6 +6,7 @@ import msgspec
 
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message
+from internal.agent.domain.react.context_window import message_tokens
 from internal.agent.domain.react.history import MessageKind, StoredMessage, message_kinds
 from internal.agent.domain.tasks import Channel, Session, SessionSummary
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
@@ -136,6 +137,13 @@ class SessionStore:
         rows = yield Statement("messages_before", (session_id, _top(before), limit))
         return [_stored(*row) for row in rows]
 
+    def list_newest(
+        self, session_id: SessionId, first: int, limit: int, /
+    ) -> Read[list[StoredMessage]]:
+        """Return messages from number `first` on, newest first: the newest if there are more."""
+        rows = yield Statement("messages_from", (session_id, first, limit))
+        return [_stored(*row) for row in rows]
+
     def list_words(
         self, session_id: SessionId, before: int | None, limit: int, /
     ) -> Read[list[StoredMessage]]:
@@ -156,4 +164,5 @@ def _top(before: int | None) -> int:
 
 
 def _stored(number: int, run_id: RunId, message: str, created: str) -> StoredMessage:
-    return StoredMessage(number, run_id, _message.decode(message), created)
+    decoded = _message.decode(message)
+    return StoredMessage(number, run_id, decoded, created, message_tokens(decoded))

@@ -55,6 +55,10 @@ select $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5 from messages where sess
 select number, run_id, message, created from messages
 where session_id = $1 and number < $2 order by number desc limit $3;
 
+-- name: messages_from
+select number, run_id, message, created from messages
+where session_id = $1 and number >= $2 order by number desc limit $3;
+
 -- name: words_before
 select number, run_id, message, created from messages
 where session_id = $1 and kind <> 'exchange' and number < $2 order by number desc limit $3;

@@ -47,7 +47,7 @@ async def test_a_cut_text_is_continued_as_one_answer(home: Path) -> None:
         assert asked[2]["messages"][1]["content"][0]["text"] == "One, two, three, "
         assert asked[2]["messages"][2]["content"][0]["text"] == CONTINUE_PROMPT
         stored = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
-        assert [message.text for _, _, message, _ in stored] == ["One, two, three, four.", "count"]
+        assert [row.message.text for row in stored] == ["One, two, three, four.", "count"]
         assert final["usage"]["input_tokens"] == sum(
             each["payload"]["usage"]["input_tokens"]
             for each in events

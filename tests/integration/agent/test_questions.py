@@ -580,7 +580,7 @@ async def test_recalling_a_message_undoes_what_it_started(home: Path) -> None:
         (promised,) = await here.services.database.read(due)
         assert promised.outgoing.body == "next", "nobody is answered who took the message back"
         rows = await gateway.queries.messages(running.session_id, LOCAL_OWNER)
-        assert [each.text for _, _, each, _ in reversed(rows)] == ["for the next one", "next"]
+        assert [row.message.text for row in reversed(rows)] == ["for the next one", "next"]
 
 
 async def test_a_stopped_task_can_be_resumed_and_a_completed_one_cannot(home: Path) -> None:

@@ -164,7 +164,7 @@ async def test_a_failed_run_is_resumed_from_its_checkpoint(home: Path) -> None:
         places = [request.index(word) for word in order]
         assert places == sorted(places)
         history = await gateway.queries.messages(made.session_id, LOCAL_OWNER, limit=100)
-        texts = [message.text for _, _, message, _ in reversed(history)]
+        texts = [row.message.text for row in reversed(history)]
         assert texts.count("work") == 1
         # each run is charged for its own calls
         usage = await gateway.queries.usage(LOCAL_OWNER, "session")

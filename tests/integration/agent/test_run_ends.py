@@ -39,7 +39,7 @@ def asks_after_work() -> Rules:
 
 async def history(here: Core, made: Submitted) -> list[Message]:
     rows = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
-    return [message for _, _, message, _ in reversed(rows)]
+    return [row.message for row in reversed(rows)]
 
 
 async def spent(here: Core, made: Submitted) -> list[UsageSum]:

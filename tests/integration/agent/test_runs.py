@@ -30,7 +30,7 @@ async def test_a_greeting_is_answered_without_a_plan(home: Path) -> None:
         run = await here.run(made)
         assert (run.status, run.answer) == ("completed", "Hello there")
         messages = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
-        assert [message.role for _, _, message, _ in messages] == ["assistant", "user"]
+        assert [row.message.role for row in messages] == ["assistant", "user"]
         session = await here.services.gateway.queries.session(made.session_id, LOCAL_OWNER)
         assert session.title == "hi"
 

@@ -108,7 +108,7 @@ async def check_stopped(here: Core, made: Submitted, history: list[str]) -> None
     queries = here.services.gateway.queries
     assert await queries.questions(LOCAL_OWNER, status="open") == []
     rows = await queries.messages(made.session_id, LOCAL_OWNER)
-    assert [message.text for _, _, message, _ in reversed(rows)] == history
+    assert [row.message.text for row in reversed(rows)] == history
 
 
 async def tasks(here: Core, made: Submitted) -> list[Task]:

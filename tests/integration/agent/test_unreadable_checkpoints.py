@@ -70,7 +70,7 @@ async def until_planned(here: Core, made: Submitted) -> None:
 async def history(here: Core, made: Submitted) -> list[Message]:
     """Return the messages of a session, oldest first."""
     listed = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
-    return [message for _, _, message, _ in reversed(listed)]
+    return [row.message for row in reversed(listed)]
 
 
 async def check_failed(here: Core, made: Submitted, damage: str) -> None:

@@ -28,7 +28,7 @@ from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.tools import ToolSource
-from internal.agent.store.history import read_history
+from internal.agent.store.history import MessageCache, read_history
 
 RULES = """\
 - Use the tools. Report what you actually did and saw; never invent a result.
@@ -94,6 +94,7 @@ class RunPreparer:
         self._tools = tools
         self._input_files = input_files
         self._book = book
+        self._messages = MessageCache()
 
     async def prepare(self, context: RunContext, workspace: str) -> tuple[Turn, list[Event]]:
         """Return a new Turn and what to report of it; `workspace` is an absolute path.
@@ -141,8 +142,16 @@ class RunPreparer:
             context_window=limits.context_window,
             max_output_tokens=limits.max_output_tokens,
         )
-        sessions, budget = self._stores.sessions, int(budget * HISTORY_SHARE)
-        return await self._database.read(partial(read_history, sessions, task.session_id, budget))
+        read = partial(
+            read_history,
+            self._stores.sessions,
+            task.session_id,
+            int(budget * HISTORY_SHARE),
+            cached=self._messages.get(task.session_id),
+        )
+        history, newest_first = await self._database.read(read)
+        self._messages.put(task.session_id, newest_first)
+        return history
 
     async def _task_message(self, task: Task, workspace: str) -> tuple[Message, list[str]]:
         """Return the message that the run starts with, and why files of it cannot be used."""

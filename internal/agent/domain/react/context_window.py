@@ -113,6 +113,8 @@ def select_messages(
     messages: Sequence[Message], task_index: int, window: ContextWindow
 ) -> tuple[Message, ...]:
     """Return the messages to send: roles alternate, every call has its result."""
+    if window == ContextWindow(essential=window.essential):  # nothing is left out or shortened
+        return tuple(merge_messages(messages))
     first = min(window.history_from, task_index)
     return tuple(
         merge_messages(

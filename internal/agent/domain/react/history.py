@@ -39,12 +39,16 @@ STEP_SHARE = 0.5
 
 
 class StoredMessage(NamedTuple):
-    """A message of a session. Numbers count the messages of a session from 1."""
+    """A message of a session. Numbers count the messages of a session from 1.
+
+    `tokens` are its estimated tokens.
+    """
 
     number: int
     run_id: RunId
     message: Message
     created: str
+    tokens: int
 
 
 class HistoryRef(msgspec.Struct, frozen=True):
@@ -76,14 +80,14 @@ class History(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a history: its budget in tokens, and how its messages are shortened."""
+    """A part of a history: its budget in tokens, and how it shortens messages, if it does."""
 
     budget: int
-    shorten: Callable[[Message], Message]
+    shorten: Callable[[Message], Message] | None = None
 
-    def tokens(self, message: Message) -> int:
+    def tokens(self, row: StoredMessage) -> int:
         """Return the estimated tokens of a message in this part."""
-        return message_tokens(self.shorten(message))
+        return row.tokens if self.shorten is None else message_tokens(self.shorten(row.message))
 
     def start(self, newest_first: Sequence[StoredMessage]) -> int:
         """Return the number of the first message of the part, 0 if everything fits.
@@ -95,7 +99,7 @@ class Part(NamedTuple):
         total, lowest = 0, newest_first[0].number + 1 if newest_first else 0
         highest = lowest
         for row in newest_first:
-            total += self.tokens(row.message)
+            total += self.tokens(row)
             if total > self.budget:
                 return _roundest(lowest, highest)
             lowest = row.number
@@ -117,8 +121,8 @@ class HistoryParts(NamedTuple):
         """Divide a budget."""
         max_chars = max(int(budget * ESSENTIAL_SHARE), MIN_TEXT_CHARS)
         return cls(
-            Part(budget, lambda message: message),
-            Part(int(budget * WHOLE_SHARE), lambda message: message),
+            Part(budget),
+            Part(int(budget * WHOLE_SHARE)),
             Part(
                 int(budget * SHORT_SHARE), lambda message: shorten_results(message, MIN_TEXT_CHARS)
             ),

@@ -74,7 +74,7 @@ async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> Mes
         _id(request), request.principal, before=before, limit=query.limit + 1
     )
     oldest_first = sorted(rows, key=itemgetter(0))
-    page = [message_view(*row) for row in oldest_first[-query.limit :]]
+    page = [message_view(*row[:4]) for row in oldest_first[-query.limit :]]
     return MessagesPage(page, str(page[0].number) if len(rows) > query.limit else None)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import Message, Text, ToolResult, user_message
 from internal.agent.domain.react.context_window import (
     IMAGE_NOTE,
@@ -19,9 +20,9 @@ from internal.agent.domain.react.context_window import (
     select_messages,
 )
 from internal.agent.domain.react.history import History, HistoryRef
-from internal.agent.store.history import PAGE_SIZE
+from internal.agent.store.history import MESSAGE_BYTES, PAGE_SIZE, TOKEN_BYTES, MessageCache
 from tests.support.images import an_image
-from tests.support.session_history import RunShape, StoredSession, run_messages
+from tests.support.session_history import SESSION, RunShape, StoredSession, run_messages
 from tests.support.strict_provider import check_messages
 
 NEXT = "The next question."
@@ -185,6 +186,48 @@ def test_a_long_session_is_read_by_budget_and_in_pages(session: StoredSession) -
     assert session.statements <= 16
 
 
+def test_messages_in_the_cache_are_not_read_again(session: StoredSession) -> None:
+    cache, shape = MessageCache(), RunShape()
+    for number in range(200):
+        session.add_run(number, run_messages(number, shape))
+    session.read(100_000, cache=cache)
+    assert session.rows_read >= 400
+    session.add_run(200, run_messages(200, shape))
+    history = session.read(100_000, cache=cache)
+    assert len(history.messages) == 402
+    assert session.rows_read <= 6, "two new ones, the newest known one, the last answer and tasks"
+    assert history == session.read(100_000)
+
+
+def test_messages_of_a_session_that_was_replaced_are_read_again(session: StoredSession) -> None:
+    cache = MessageCache()
+    for number in range(60):
+        session.add_run(number, run_messages(number, RunShape()))
+    session.read(100_000, cache=cache)
+    session.clear()
+    assert session.read(100_000, cache=cache) == History([])
+    for name, runs in (("second", 60), ("third", 61), ("fourth", 10)):
+        session.clear()
+        for number in range(runs):
+            session.add_run(f"{name}-{number}", run_messages(number, RunShape(answer=50)))
+        assert session.read(100_000, cache=cache) == session.read(100_000)
+
+
+def test_a_cache_keeps_the_sessions_that_were_used_last(session: StoredSession) -> None:
+    session.add_run(0, run_messages(0, RunShape(question=3000, answer=3000)))
+    size = 2 * MESSAGE_BYTES + 2000 * TOKEN_BYTES
+    cache, full = MessageCache(), MessageCache(max_bytes=size * 3)
+    session.read(100_000, cache=cache)
+    rows = cache.get(SESSION)
+    assert size < cache.size < 1.1 * size
+    for name in "abca":
+        full.put(SessionId(name), rows)
+        assert full.size <= 3 * size
+    assert [name for name in "abc" if full.get(SessionId(name))] == ["a", "c"]
+    full.put(SessionId("d"), [*rows, *rows, *rows, *rows])
+    assert full.size == 0, "one that is too large is not kept"
+
+
 shapes = st.builds(
     RunShape,
     question=st.sampled_from([10, 200, 30_000]),
@@ -193,6 +236,24 @@ shapes = st.builds(
     answer=st.sampled_from([None, 10, 1000, 100_000]),
     steering=st.booleans(),
 )
+
+
+@given(
+    st.lists(
+        st.tuples(shapes, st.booleans(), st.sampled_from([300, 9000, 100_000])),
+        min_size=1,
+        max_size=30,
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_two_processes_with_caches_read_the_same_history(
+    runs: list[tuple[RunShape, bool, int]],
+) -> None:
+    caches = {True: MessageCache(), False: MessageCache()}
+    with closing(StoredSession()) as session:
+        for number, (shape, process, budget) in enumerate(runs):
+            session.add_run(number, run_messages(number, shape))
+            assert session.read(budget, cache=caches[process]) == session.read(budget)
 
 
 @given(

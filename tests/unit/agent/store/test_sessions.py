@@ -19,6 +19,7 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question, QuestionRecord
+from internal.agent.domain.react.context_window import message_tokens
 from internal.agent.domain.tasks import SessionSummary
 from internal.agent.domain.usage import Usage
 from internal.agent.store.checkpoints import CheckpointDelta
@@ -136,9 +137,16 @@ async def test_stored_messages_are_returned_unchanged(database: Database, stores
     await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], now=T0))
 
     newest = await database.read(lambda: stores.sessions.list_messages(SESSION, None, 9))
-    assert newest == [(3, "run-2", result, T2), (2, RUN, calls, T1), (1, RUN, asked, T1)]
+    assert [row[:4] for row in newest] == [
+        (3, "run-2", result, T2),
+        (2, RUN, calls, T1),
+        (1, RUN, asked, T1),
+    ]
     assert await database.read(lambda: stores.sessions.list_messages(SESSION, 3, 1)) == [newest[1]]
     assert await database.read(lambda: stores.sessions.list_messages(SESSION, 1, 9)) == []
+    assert await database.read(lambda: stores.sessions.list_newest(SESSION, 2, 9)) == newest[:2]
+    assert await database.read(lambda: stores.sessions.list_newest(SESSION, 1, 1)) == newest[:1]
+    assert [row.tokens for row in newest] == [*map(message_tokens, (result, calls, asked))]
     session = await database.read(lambda: stores.sessions.get(SESSION))
     assert session is not None
     assert session.updated == T2, "never back in time"
@@ -156,8 +164,8 @@ async def test_messages_are_found_by_their_kind(database: Database, stores: Stor
         )
 
     words = await database.read(lambda: stores.sessions.list_words(SESSION, None, 9))
-    assert words == [(6, "run-1", other, T1), (5, "run-0", done, T1), (4, "run-0", more, T1),
-                     (1, "run-0", task, T1)]  # fmt: skip
+    assert [row.number for row in words] == [6, 5, 4, 1]
+    assert [row.message for row in words] == [other, done, more, task]
     assert await database.read(lambda: stores.sessions.list_words(SESSION, 5, 1)) == [words[2]]
     find = stores.sessions.get_last_message
     assert await database.read(lambda: find(SESSION, "answer", None)) == words[1]
@@ -175,10 +183,8 @@ async def test_lone_surrogates_of_a_message_are_replaced(
         lambda: stores.sessions.add_messages(SESSION, RUN, [Message("assistant", (call,))], now=T1)
     )
 
-    ((_, _, message, _),) = await database.read(
-        lambda: stores.sessions.list_messages(SESSION, None, 1)
-    )
-    assert message.calls[0].arguments == {"k\ufffd": ["\ufffd", {"x": "😀"}], "n": 1}
+    (row,) = await database.read(lambda: stores.sessions.list_messages(SESSION, None, 1))
+    assert row.message.calls[0].arguments == {"k\ufffd": ["\ufffd", {"x": "😀"}], "n": 1}
 
 
 TABLES = (

@@ -22,15 +22,12 @@ DONE = Message("assistant", (Text("Done."),))
 
 
 def newest_first(sizes: list[int]) -> list[StoredMessage]:
-    rows = [
-        StoredMessage(number, RunId("run-1"), user_message("x" * 3 * size), "")
-        for number, size in enumerate(sizes, 1)
-    ]
-    return rows[::-1]
+    texts = (user_message("x" * 3 * size) for size in sizes)
+    return [stored(text, number) for number, text in enumerate(texts, 1)][::-1]
 
 
-def part_of(budget: int) -> Part:
-    return Part(budget, lambda message: message)
+def stored(message: Message, number: int = 1) -> StoredMessage:
+    return StoredMessage(number, RunId("run-1"), message, "", message_tokens(message))
 
 
 def test_the_kinds_of_messages() -> None:
@@ -49,11 +46,11 @@ def test_the_kinds_of_messages() -> None:
 
 def test_the_parts_of_a_budget_shorten_more_and_more() -> None:
     parts = HistoryParts.of(100_000)
-    results = Message("user", (ToolResult("a", "x" * 90_000),))
-    text = user_message("y" * 90_000)
+    results = stored(Message("user", (ToolResult("a", "x" * 90_000),)))
+    text = stored(user_message("y" * 90_000))
     assert parts.everything.tokens(results) == parts.whole.tokens(results) > 30_000
     assert parts.short.tokens(results) < MIN_TEXT_CHARS
-    assert parts.short.tokens(text) == message_tokens(text)
+    assert parts.short.tokens(text) == text.tokens
     assert parts.words.tokens(text) < 2000
     assert HistoryParts.of(1).words.tokens(text) < MIN_TEXT_CHARS
     assert sum(part.budget for part in parts[1:]) < parts.everything.budget
@@ -61,35 +58,35 @@ def test_the_parts_of_a_budget_shorten_more_and_more() -> None:
 
 def test_everything_that_fits_belongs_to_a_part() -> None:
     rows = newest_first([10] * 20)
-    total = sum(message_tokens(row.message) for row in rows)
-    assert part_of(total).start(rows) == 0
-    assert part_of(total - 1).start(rows) > 1
-    assert part_of(5).start(rows) == 21, "not even the newest message fits"
-    assert part_of(5).start([]) == 0
+    total = sum(row.tokens for row in rows)
+    assert Part(total).start(rows) == 0
+    assert Part(total - 1).start(rows) > 1
+    assert Part(5).start(rows) == 21, "not even the newest message fits"
+    assert Part(5).start([]) == 0
 
 
 @pytest.mark.parametrize(
     ("count", "start"), [(100, 80), (107, 80), (108, 88), (109, 96), (123, 96)]
 )
 def test_a_part_starts_at_the_roundest_number(count: int, start: int) -> None:
-    tokens = message_tokens(newest_first([10])[0].message)
-    assert part_of(28 * tokens).start(newest_first([10] * count)) == start
+    tokens = newest_first([10])[0].tokens
+    assert Part(28 * tokens).start(newest_first([10] * count)) == start
 
 
 @given(st.lists(st.integers(0, 300), min_size=2, max_size=80), st.integers(1, 4000))
 def test_a_boundary_moves_forward_and_only_when_the_part_is_full(
     sizes: list[int], budget: int
 ) -> None:
-    part = part_of(budget)
+    part = Part(budget)
     starts = []
     for count in range(1, len(sizes) + 1):
         rows = newest_first(sizes[:count])
         start = part.start(rows)
-        kept = sum(part.tokens(row.message) for row in rows if row.number >= start)
+        kept = sum(part.tokens(row) for row in rows if row.number >= start)
         dropped = [row for row in rows if row.number < start]
         assert kept <= budget
         if dropped:  # with the message before it, a step is never larger than needed
-            assert kept + part.tokens(dropped[0].message) > budget * STEP_SHARE
+            assert kept + part.tokens(dropped[0]) > budget * STEP_SHARE
         starts.append(start)
     for before, after in pairwise(starts):
         assert after >= before
