@@ -25,7 +25,7 @@ from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest, ModelResponse, ModelStreamEvent
 from internal.llm.errors import ProviderInfo, error_from_status, retry_after
-from internal.llm.lenient_json import encode_json
+from internal.llm.lenient_json import encode_json, encode_nested
 from internal.llm.stream_reader import (
     ResponseReader,
     decode_event,
@@ -83,25 +83,34 @@ def has_thinking(request: ModelRequest) -> bool:
     return any(isinstance(part, Thinking) for m in request.messages for part in m.parts)
 
 
-def _messages(request: ModelRequest, *, thinking: bool) -> list[dict[str, Any]]:
-    encoded: list[dict[str, Any]] = []
-    for message in request.messages:
-        parts = (part for part in message.parts if thinking or not isinstance(part, Thinking))
-        blocks = (_block(part, request.images) for part in parts)
-        content = [block for block in blocks if block is not None]
-        encoded.append({"role": message.role, "content": content or [dict(_EMPTY)]})
-    if encoded:
-        last = encoded[-1]["content"][-1]
-        if "thinking" not in last["type"]:  # thinking blocks cannot carry a breakpoint
-            last["cache_control"] = _BREAKPOINT
+def _messages(request: ModelRequest, *, thinking: bool) -> list[msgspec.Raw]:
+    """Return the encoded messages.
+
+    Each is encoded by itself: the dictionaries of a long history, all at once, would make the
+    garbage collector run in every request.
+    """
+    encoded: list[msgspec.Raw] = []
+    for number, message in enumerate(request.messages, 1):
+        content: list[dict[str, Any]] = []
+        for part in message.parts:
+            if isinstance(part, Text):  # at once: most parts of a long history are texts
+                if part.text.strip():
+                    content.append({"type": "text", "text": part.text})
+            elif thinking or not isinstance(part, Thinking):
+                content += filter(None, [_block(part, request.images)])
+        content = content or [dict(_EMPTY)]
+        # thinking blocks cannot carry a breakpoint
+        if number == len(request.messages) and "thinking" not in content[-1]["type"]:
+            content[-1]["cache_control"] = _BREAKPOINT
+        encoded.append(encode_nested({"role": message.role, "content": content}))
     return encoded
 
 
-def _block(part: Part, images: Mapping[str, str]) -> dict[str, Any] | None:
+def _block(
+    part: Image | Thinking | ToolCall | ToolResult, images: Mapping[str, str]
+) -> dict[str, Any] | None:
     """Return the content block of a part, or None for a part that the API would reject."""
     match part:
-        case Text(text):
-            return {"type": "text", "text": text} if text.strip() else None
         case Image():
             return _image(part, images)
         case Thinking(redacted=redacted) if redacted:

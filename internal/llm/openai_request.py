@@ -20,7 +20,7 @@ from internal.agent.domain.messages import (
     images_in,
 )
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
-from internal.llm.lenient_json import encode_json
+from internal.llm.lenient_json import encode_json, encode_nested
 
 MAX_DIALECT_CHANGES = 4
 
@@ -81,7 +81,11 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
     """Return the JSON body of a streaming request."""
     body: _Json = {
         "model": request.model,
-        "messages": [*_system(request), *_messages(request, dialect)],
+        # each by itself: fewer objects at once for the garbage collector
+        "messages": [
+            *map(encode_nested, _system(request)),
+            *map(encode_nested, _messages(request, dialect)),
+        ],
         "stream": True,
         dialect.limit_field: request.max_output_tokens,
     }
