@@ -15,9 +15,8 @@ from tests.bench.table import Row, Table, most
 
 pytestmark = pytest.mark.bench
 
-ROUNDS, TURNS = 4, 10
-"""Turns are measured in rounds of ten: 2 to 41, and 200 to 239."""
-BETWEEN = 158
+ROUNDS, TURNS = 5, 10
+"""Rounds of ten turns alternate: turns 2 to 11 of a new session, and turns 200 to 249 of one."""
 PICTURE_BYTES = 1_000_000
 
 
@@ -55,27 +54,27 @@ def _written(server: Server) -> int:
     return int(found[1])
 
 
-def _measure(server: Server, session: str) -> tuple[list[float], list[float]]:
-    """Return the kilobytes written and the milliseconds of CPU of one turn, for each round."""
-    written, cpu = [], []
-    for _ in range(ROUNDS):
-        bytes_before, cpu_before = _written(server), server.cpu
-        _take_turns(server, session, TURNS)
-        time.sleep(0.2)  # what follows the last turn, such as a WAL checkpoint, belongs to it
-        written.append((_written(server) - bytes_before) / TURNS / 1000)
-        cpu.append((server.cpu - cpu_before) / TURNS * 1000)
-    return written, cpu
+def _measure(server: Server, session: str) -> tuple[float, float]:
+    """Return the kilobytes written and the milliseconds of CPU of a turn, from ten of them."""
+    bytes_before, cpu_before = _written(server), server.cpu
+    _take_turns(server, session, TURNS)
+    time.sleep(0.2)  # what follows the last turn, such as a WAL checkpoint, belongs to it
+    written, cpu = _written(server) - bytes_before, server.cpu - cpu_before
+    return written / TURNS / 1000, cpu / TURNS * 1000
 
 
 def test_a_run_costs_the_same_late_in_a_session(tmp_path: Path, model: str, table: Table) -> None:
+    early, late = [], []
     with gateway(tmp_path / "home", **with_model(model)) as server:
-        warm = _open_session(server)
-        _take_turns(server, warm, 20)
-        session = _open_session(server)
-        _take_turns(server, session, 1)
-        early_written, early_cpu = _measure(server, session)
-        _take_turns(server, session, BETWEEN)
-        late_written, late_cpu = _measure(server, session)
+        long = _open_session(server)
+        _take_turns(server, long, 198)
+        for _ in range(ROUNDS):
+            new = _open_session(server)
+            _take_turns(server, new, 1)
+            early.append(_measure(server, new))
+            late.append(_measure(server, long))
+    early_written, early_cpu = zip(*early, strict=True)
+    late_written, late_cpu = zip(*late, strict=True)
     table.add(
         Row("written per run, turn 200", "KB", late_written, early_written, "turn 2", most(1.3)),
         Row("CPU per run, turn 200", "ms", late_cpu, early_cpu, "turn 2", most(1.3)),
