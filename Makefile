@@ -85,7 +85,7 @@ clean:
 	find cmd internal tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/larkspur: pyproject.toml uv.lock $(filter .uv/bin/uv,$(UV))
-	$(UV) sync --frozen $(GROUPS)
+	$(UV) sync --frozen --all-extras $(GROUPS)
 	touch $@
 
 $(PARTS): web/package-lock.json $(BIN)/larkspur

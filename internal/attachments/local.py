@@ -6,36 +6,35 @@ import errno
 import fcntl
 import hashlib
 import os
-import re
-import secrets
 import stat
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
-from internal.agent.domain.errors import FileTooLarge, NotFound, StoreCorrupt, StoreUnavailable
+from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
 from internal.agent.domain.tasks import Attachment
-from internal.agent.domain.text import format_size
-from internal.agent.ports.attachments import RegisterUse
+from internal.agent.ports.attachments import RegisterUse, RemoveFile, StoredFile
+from internal.attachments.content import (
+    SHA256,
+    attachment,
+    in_thread,
+    pieces,
+    store_errors,
+    verified,
+)
+from internal.attachments.spool import READ_FLAGS, Spool, SpoolFile
 
-CHUNK_BYTES = 1024 * 1024
-"""How much of a file is held in memory."""
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_UNFINISHED = "unfinished"
 _FICLONE = 0x40049409
 """The ioctl of Linux that lets two files share their blocks until one is written."""
 _NO_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.ENOSYS}
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-T = TypeVar("T")
+_LISTED_AT_ONCE = 1000
 
 
 class LocalAttachments:
     """Implements `Attachments`. Files have mode 600, in folders of their first two characters.
 
-    A file is written to the folder `unfinished` and renamed. Its writer holds a lock on it, so
-    that the files of killed writers are recognized.
+    A file is written to a spool and renamed.
 
     Args:
         folder: created with mode 700 when the first file is stored.
@@ -43,6 +42,7 @@ class LocalAttachments:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._spool = Spool(folder)
 
     async def put(
         self, name: str, media_type: str, content: bytes, /, register: RegisterUse | None = None
@@ -55,9 +55,9 @@ class LocalAttachments:
         sha256 = await asyncio.to_thread(lambda: hashlib.sha256(content).hexdigest())
         if register is not None:
             await register(sha256, len(content))
-        with _store_errors("written"):
-            await _in_thread(lambda: self._put(sha256, content))
-        return _attachment(name, media_type, sha256, len(content))
+        with store_errors("written"):
+            await in_thread(lambda: self._put(sha256, content))
+        return attachment(name, media_type, sha256, len(content))
 
     async def put_stream(
         self,
@@ -75,17 +75,9 @@ class LocalAttachments:
             FileTooLarge: there are more than `max_bytes`.
             StoreUnavailable: the folder is not writable; nothing was stored.
         """
-        with _store_errors("written"):
-            unfinished = await _in_thread(self._create)
-        try:
-            async for piece in _joined(chunks):
-                if unfinished.size + len(piece) > max_bytes:
-                    raise too_large(max_bytes)
-                with _store_errors("written"):
-                    await _in_thread(partial(unfinished.write, piece))
-            return await self._finish(unfinished, name, media_type, register)
-        finally:
-            unfinished.close()
+        async with self._spool.receive(chunks, max_bytes=max_bytes) as file:
+            await self._publish(file, register)
+            return attachment(name, media_type, file.sha256, file.size)
 
     async def put_file(
         self,
@@ -104,21 +96,9 @@ class LocalAttachments:
             OSError: it cannot be read.
             StoreUnavailable: the folder is not writable; nothing was stored.
         """
-        with _store_errors("written"):
-            unfinished = await _in_thread(self._create)
-
-        def copy() -> None:
-            for piece in _pieces(descriptor, 0, max_bytes + 1):
-                if unfinished.size + len(piece) > max_bytes:
-                    raise too_large(max_bytes)
-                with _store_errors("written"):
-                    unfinished.write(piece)
-
-        try:
-            await _in_thread(copy)
-            return await self._finish(unfinished, name, media_type, register)
-        finally:
-            unfinished.close()
+        async with self._spool.copy(descriptor, max_bytes=max_bytes) as file:
+            await self._publish(file, register)
+            return attachment(name, media_type, file.sha256, file.size)
 
     async def get(self, sha256: str, /) -> bytes:
         """Return the content, verified by its hash.
@@ -140,15 +120,15 @@ class LocalAttachments:
             StoreCorrupt: the file is damaged.
             StoreUnavailable: it cannot be read.
         """
-        file, size = await _in_thread(lambda: self._open(sha256))
+        file, size = await in_thread(lambda: self._open(sha256))
         try:
             stop = size if end is None else min(end, size)
-            pieces = _pieces(file.fileno(), start, stop)
+            parts = pieces(file.fileno(), start, stop)
             if start == 0 and stop == size:
-                pieces = _verified(pieces, sha256)
+                parts = verified(parts, sha256)
             while True:
-                with _store_errors("read"):
-                    piece = await _in_thread(lambda: next(pieces, b""))
+                with store_errors("read"):
+                    piece = await in_thread(lambda: next(parts, b""))
                 if not piece:
                     return
                 yield piece
@@ -163,7 +143,7 @@ class LocalAttachments:
             StoreCorrupt: the stored file is damaged.
             OSError: the file cannot be written.
         """
-        return await _in_thread(lambda: self._copy_to(sha256, descriptor))
+        return await in_thread(lambda: self._copy_to(sha256, descriptor))
 
     async def size(self, sha256: str, /) -> int:
         """Return the number of bytes.
@@ -183,118 +163,82 @@ class LocalAttachments:
     async def url(self, _sha256: str, _name: str, _media_type: str, /) -> None:
         """Return None: a folder has no URLs."""
 
+    async def stored(self) -> AsyncGenerator[StoredFile]:
+        """Yield every file that is stored.
+
+        Raises:
+            StoreUnavailable: the folder cannot be read.
+        """
+        found = self._find_files()
+        while True:
+            with store_errors("listed"):
+                batch = await in_thread(lambda: list(islice(found, _LISTED_AT_ONCE)))
+            if not batch:
+                return
+            for each in batch:
+                yield each
+
     async def remove_unfinished(self) -> None:
         """Remove what killed processes left of files that they were storing.
 
         Raises:
             StoreUnavailable: the folder cannot be read or written.
         """
-
-        def remove() -> None:
-            folder = self._folder / _UNFINISHED
-            if not folder.is_dir() or not any(folder.iterdir()):
-                return
-            lock = self._lock(fcntl.LOCK_EX)  # no file is created meanwhile
-            try:
-                for path in folder.iterdir():
-                    _unlink_unlocked(path)
-            finally:
-                os.close(lock)
-
-        with _store_errors("removed"):
-            await _in_thread(remove)
+        await self._spool.remove_unfinished()
 
     @contextlib.asynccontextmanager
-    async def removal(self) -> AsyncGenerator[Callable[[str], None]]:
+    async def removal(self) -> AsyncGenerator[RemoveFile]:
         """Let no file become available while the block runs; yield a function that removes one.
 
         Raises:
             StoreUnavailable: the folder cannot be locked.
         """
-        locking = asyncio.create_task(asyncio.to_thread(self._lock, fcntl.LOCK_EX))
-        try:
-            lock = await asyncio.shield(locking)
-        except asyncio.CancelledError:
-            locking.add_done_callback(_unlock)  # the thread goes on and takes the lock
-            raise
-        except OSError as error:
-            raise StoreUnavailable(f"attachments cannot be locked: {error.strerror}") from error
-        try:
+        async with self._spool.exclusive():
             yield self._remove
-        finally:
-            os.close(lock)
 
-    def _remove(self, sha256: str) -> None:
-        with _store_errors("removed"):
+    async def _remove(self, sha256: str) -> None:
+        with store_errors("removed"):  # not in a thread: all may wait for the lock
             self._path(sha256).unlink(missing_ok=True)
 
-    def _lock(self, mode: int) -> int:
-        """Lock the folder against other processes, and return what to close for the release."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, mode)
-        except BaseException:
-            os.close(lock)
-            raise
-        return lock
-
-    def _create(self) -> "_Unfinished":
-        lock = self._lock(fcntl.LOCK_SH)
-        try:
-            return _Unfinished(self._folder / _UNFINISHED)
-        finally:
-            os.close(lock)
-
     def _put(self, sha256: str, content: bytes) -> None:
-        with contextlib.suppress(NotFound, StoreCorrupt):  # a damaged file is replaced
-            lock = self._lock(fcntl.LOCK_SH)
-            try:
-                self._get(sha256)
-                return
-            finally:
-                os.close(lock)
-        unfinished = self._create()
+        with contextlib.suppress(NotFound, StoreCorrupt), self._spool.shared():
+            self._get(sha256)
+            return
+        file = self._spool.create()  # also in place of a damaged one
         try:
-            unfinished.write(content)
-            self._rename(unfinished, sha256)
+            file.write(content)
+            self._rename(file, sha256)
         finally:
-            unfinished.close()
+            file.close()
 
-    async def _finish(
-        self, unfinished: "_Unfinished", name: str, media_type: str, register: RegisterUse | None
-    ) -> Attachment:
-        sha256, size = unfinished.sha256, unfinished.size
+    async def _publish(self, file: SpoolFile, register: RegisterUse | None) -> None:
+        sha256 = file.sha256
         if register is not None:
-            await register(sha256, size)
-        with _store_errors("written"):
-            await _in_thread(lambda: self._rename(unfinished, sha256))
-        return _attachment(name, media_type, sha256, size)
+            await register(sha256, file.size)
+        with store_errors("written"):
+            await in_thread(lambda: self._rename(file, sha256))
 
-    def _rename(self, unfinished: "_Unfinished", sha256: str) -> None:
+    def _rename(self, file: SpoolFile, sha256: str) -> None:
         """Give a complete file its final name: fsync, rename, fsync of the folders."""
-        unfinished.sync()
+        file.sync()
         path = self._path(sha256)
-        lock = self._lock(fcntl.LOCK_SH)
-        try:
+        with self._spool.shared():
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            unfinished.path.replace(path)
-        finally:
-            os.close(lock)
+            file.path.replace(path)
         for folder in (path.parent, self._folder):
             _sync(folder)
 
     def _get(self, sha256: str) -> bytes:
         file, size = self._open(sha256)
-        with file, _store_errors("read"):
-            return b"".join(_verified(_pieces(file.fileno(), 0, size), sha256))
+        with file, store_errors("read"):
+            return b"".join(verified(pieces(file.fileno(), 0, size), sha256))
 
     def _copy_to(self, sha256: str, descriptor: int) -> int:
         source, size = self._open(sha256)
         with source:
             try:
                 _copy(source.fileno(), descriptor, size)
-                for _ in _verified(_pieces(descriptor, 0, size), sha256):
+                for _ in verified(pieces(descriptor, 0, size), sha256):
                     pass
             except BaseException:
                 os.ftruncate(descriptor, 0)
@@ -302,10 +246,10 @@ class LocalAttachments:
         return size
 
     def _open(self, sha256: str) -> tuple[BinaryIO, int]:
-        if not _SHA256.fullmatch(sha256):
+        if not SHA256.fullmatch(sha256):
             raise NotFound("there is no such attachment")
         try:
-            file = os.fdopen(os.open(self._path(sha256), _READ), "rb", buffering=0)
+            file = os.fdopen(os.open(self._path(sha256), READ_FLAGS), "rb", buffering=0)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound("there is no such attachment") from error
         except OSError as error:
@@ -316,112 +260,14 @@ class LocalAttachments:
             raise StoreUnavailable("an attachment cannot be read: it is not a file")
         return file, status.st_size
 
+    def _find_files(self) -> Iterator[StoredFile]:
+        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            if SHA256.fullmatch(path.name):
+                with contextlib.suppress(FileNotFoundError):  # removed just now
+                    yield StoredFile(path.name, path.lstat().st_size)
+
     def _path(self, sha256: str) -> Path:
         return self._folder / sha256[:2] / sha256
-
-
-class _Unfinished:
-    """A file that is being written, under a random name. `close` removes it under that name."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        self.path = folder / secrets.token_hex(16)
-        self.size = 0
-        self._hash = hashlib.sha256()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._file = os.fdopen(os.open(self.path, flags, 0o600), "wb")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def sha256(self) -> str:
-        """The hash of what was written."""
-        return self._hash.hexdigest()
-
-    def write(self, piece: bytes) -> None:
-        self._file.write(piece)
-        self._hash.update(piece)
-        self.size += len(piece)
-
-    def sync(self) -> None:
-        """Return after the bytes would survive a power failure."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self.path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # of bytes that are not needed any more
-            self._file.close()
-
-
-def too_large(max_bytes: int) -> FileTooLarge:
-    """Return the error of a file with too many bytes."""
-    return FileTooLarge(f"The file is larger than {format_size(max_bytes)}.")
-
-
-def _attachment(name: str, media_type: str, sha256: str, size: int) -> Attachment:
-    return Attachment(name, media_type, f"attachment:{sha256}", sha256, size)
-
-
-@contextlib.contextmanager
-def _store_errors(done: str) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreUnavailable(f"attachments cannot be {done}: {error.strerror}") from error
-
-
-async def _in_thread(function: Callable[[], T]) -> T:
-    """Run a function in a thread. A caller that is cancelled waits until it returns."""
-    running = asyncio.create_task(asyncio.to_thread(function))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])  # else its file is closed while it is written
-        raise
-
-
-async def _joined(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
-    """Join small chunks, so that a thread writes about `CHUNK_BYTES` at once."""
-    pieces, size = list[bytes](), 0
-    async for chunk in chunks:
-        pieces.append(chunk)
-        size += len(chunk)
-        if size >= CHUNK_BYTES:
-            yield b"".join(pieces)
-            pieces, size = [], 0
-    if pieces:
-        yield b"".join(pieces)
-
-
-def _pieces(descriptor: int, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an open file, up to its end or to byte `end`."""
-    while start < end:
-        piece = os.pread(descriptor, min(CHUNK_BYTES, end - start), start)
-        if not piece:
-            return
-        yield piece
-        start += len(piece)
-
-
-def _verified(pieces: Iterator[bytes], sha256: str) -> Iterator[bytes]:
-    """Yield pieces, the last one only if all of them have the hash.
-
-    Raises:
-        StoreCorrupt: they do not have it.
-    """
-    digest, last = hashlib.sha256(), b""
-    for piece in pieces:
-        if last:
-            yield last
-        digest.update(piece)
-        last = piece
-    if digest.hexdigest() != sha256:
-        raise StoreCorrupt(f"the attachment {sha256[:12]}… is damaged on disk")
-    yield last
 
 
 def _copy(source: int, target: int, size: int) -> None:
@@ -439,27 +285,6 @@ def _copy(source: int, target: int, size: int) -> None:
         if sent == 0:
             return  # shorter than it was: the hash differs
         copied += sent
-
-
-def _unlink_unlocked(path: Path) -> None:
-    """Remove a file unless its writer, which holds a lock on it, is alive."""
-    try:
-        descriptor = os.open(path, _READ)
-    except FileNotFoundError:  # renamed just now
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    else:
-        path.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
-
-
-def _unlock(locking: asyncio.Task[int]) -> None:
-    if not locking.cancelled() and locking.exception() is None:
-        os.close(locking.result())
 
 
 def _sync(folder: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from pathlib import Path
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
-from internal.attachments.local import too_large
+from internal.attachments.content import too_large
 
 MAX_AGE_SECONDS = 24 * 3600
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -15,6 +15,17 @@ known to the database, and a removal does not cross with a `put` of the same con
 """
 
 
+RemoveFile = Callable[[str], Awaitable[None]]
+"""Removes the bytes with a hash, if there are any. Raises StoreUnavailable if it cannot."""
+
+
+class StoredFile(NamedTuple):
+    """A file of a store."""
+
+    sha256: str
+    size: int
+
+
 class Attachments(Protocol):
     """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`.
 
@@ -116,11 +127,14 @@ class Attachments(Protocol):
         """Remove what killed processes left of files that they were storing."""
         ...
 
-    def removal(self) -> AbstractAsyncContextManager[Callable[[str], None]]:
+    def stored(self) -> AsyncGenerator[StoredFile]:
+        """Yield every file that is stored, in any order."""
+        ...
+
+    def removal(self) -> AbstractAsyncContextManager[RemoveFile]:
         """Hold off every file that is about to become available, of all processes, in a block.
 
-        The block gets a function that removes the bytes with a hash, if there are any; it raises
-        StoreUnavailable when they cannot be removed.
+        The block gets a function that removes a file.
         """
         ...
 

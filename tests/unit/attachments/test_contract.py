@@ -1,22 +1,34 @@
 """What every store of attachments does."""
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.errors import FileTooLarge, InvalidRequest, NotFound
 from internal.agent.ports.attachments import Attachments
-from internal.attachments.local import CHUNK_BYTES, LocalAttachments
+from internal.attachments.content import CHUNK_BYTES
+from internal.attachments.local import LocalAttachments
+from internal.attachments.s3 import S3Attachments
+from internal.attachments.s3_client import S3Client
+from tests.support.s3_server import s3_server
 
 LARGE = os.urandom(CHUNK_BYTES) * 2 + b"end"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Attachments:
-    return LocalAttachments(tmp_path / "attachments")
+@pytest.fixture(params=["local", "s3"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Attachments]:
+    if request.param == "local":
+        yield LocalAttachments(tmp_path / "attachments")
+        return
+    async with s3_server(tmp_path / "server") as server:
+        client = S3Client(server.bucket())
+        yield S3Attachments(client, "larkspur", tmp_path / "spool")
+        client.close()
 
 
 async def in_chunks(content: bytes, size: int = 70_000) -> AsyncGenerator[bytes]:
@@ -94,3 +106,78 @@ async def test_a_file_is_copied(store: Attachments, tmp_path: Path, content: byt
     with (tmp_path / "copy").open("w+b") as file:
         assert await store.copy_to(kept.sha256, file.fileno()) == len(content)
     assert (tmp_path / "copy").read_bytes() == content
+
+
+async def test_a_removed_file_is_not_found_and_can_be_stored_again(store: Attachments) -> None:
+    kept = await store.put("a", "", b"content")
+    for _ in range(2):
+        async with store.removal() as remove:
+            await remove(kept.sha256)
+        with pytest.raises(NotFound):
+            await store.get(kept.sha256)
+    assert await store.put("a", "", b"content") == kept
+    assert await store.get(kept.sha256) == b"content"
+
+
+async def test_stored_files_are_listed(store: Attachments) -> None:
+    assert [each async for each in store.stored()] == []
+    kept = [await store.put("a", "", content) for content in (b"", b"content", LARGE)]
+    assert {each async for each in store.stored()} == {(one.sha256, one.size) for one in kept}
+
+
+@pytest.mark.parametrize("name", ["", "../secret", "a" * 64, "A" * 64, "a" * 63 + "\n"])
+async def test_what_is_not_stored_is_not_found(store: Attachments, name: str) -> None:
+    for reading in (store.get(name), store.size(name), anext(store.stream(name, start=1))):
+        with pytest.raises(NotFound):
+            await reading
+    with pytest.raises(NotFound):
+        await store.copy_to(name, 0)
+
+
+async def test_nothing_becomes_available_during_a_removal(store: Attachments) -> None:
+    kept = await store.put("a", "", b"content")
+    registered = asyncio.Event()
+
+    async def register(_sha256: str, _size: int) -> None:
+        registered.set()
+
+    async with store.removal() as remove:
+        putting = asyncio.create_task(store.put("a", "", b"content", register))
+        await registered.wait()
+        await remove(kept.sha256)
+        with pytest.raises(NotFound):
+            await store.size(kept.sha256)
+    await putting
+    assert await store.get(kept.sha256) == b"content"
+
+
+async def test_concurrent_puts_of_equal_content_leave_one_file(store: Attachments) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(16):
+            tasks.create_task(store.put(str(number), "", LARGE))
+    assert len([each async for each in store.stored()]) == 1
+    assert await store.get(hashlib.sha256(LARGE).hexdigest()) == LARGE
+
+
+async def test_a_cancelled_stream_stores_nothing(store: Attachments) -> None:
+    received = asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield LARGE
+        received.set()
+        await asyncio.Event().wait()
+
+    putting = asyncio.create_task(store.put_stream("a", "", chunks(), max_bytes=2 * len(LARGE)))
+    await received.wait()
+    putting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await putting
+    assert [each async for each in store.stored()] == []
+
+
+async def test_a_reader_that_stops_early_leaves_the_store_usable(store: Attachments) -> None:
+    kept = await store.put("a", "", LARGE)
+    for _ in range(12):
+        async with aclosing(store.stream(kept.sha256)) as pieces:
+            assert LARGE.startswith(await anext(pieces))
+    assert await store.get(kept.sha256) == LARGE

@@ -16,7 +16,8 @@ import pytest
 from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import Attachments
-from internal.attachments.local import CHUNK_BYTES, LocalAttachments
+from internal.attachments.content import CHUNK_BYTES
+from internal.attachments.local import LocalAttachments
 from tests import ROOT
 from tests.support.file_size_limit import limited_file_size
 
@@ -146,7 +147,7 @@ async def test_a_removed_file_is_not_found_and_can_be_stored_again(
     kept = await store.put("x", "text/plain", b"content")
     for _ in range(2):
         async with store.removal() as remove:
-            remove(kept.sha256)
+            await remove(kept.sha256)
     assert stored(folder) == []
     with pytest.raises(NotFound):
         await store.get(kept.sha256)
@@ -261,7 +262,7 @@ async def test_nothing_is_stored_during_a_removal(folder: Path) -> None:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
         putting = asyncio.create_task(LocalAttachments(folder).put("x", "", b"content"))
         await asyncio.sleep(0)
-        remove(kept.sha256)
+        await remove(kept.sha256)
     assert (await putting).sha256 == kept.sha256
     assert await LocalAttachments(folder).get(kept.sha256) == b"content"
 

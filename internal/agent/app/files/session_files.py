@@ -271,7 +271,7 @@ class SessionFiles:
             if await self._database.write(partial(files.cancel_removal_of_used, sha256)):
                 return
             try:
-                remove(sha256)
+                await remove(sha256)
             except StoreError:
                 logger.exception("attachment cannot be removed", extra={"sha256": sha256})
                 return
