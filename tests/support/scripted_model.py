@@ -238,6 +238,7 @@ class ScriptedServer(ABC):
         self, script: Script = (), *, port: int = 0, api_key: str | None = None, record: bool = True
     ) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.count = 0
         self.connections = 0
@@ -353,6 +354,7 @@ class ScriptedServer(ABC):
             self.check(request.headers, body, self._api_key)
             if self._record:
                 self.requests.append(body)
+                self.bodies.append(request.body)
                 self.headers.append(request.headers)
             reply, struck = self._choose(body)
         except Refusal as error:

@@ -4,7 +4,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.support.agent_app import core
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.ids import SessionId
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.config.loader import load
+from larkspur.app import TerminalServices, open_terminal
+from tests.integration.agent.test_recovery import beside
+from tests.support.agent_app import core, plain_gateway
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When, seen_in
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -62,6 +69,32 @@ def texts(request: dict[str, Any], role: str) -> list[str]:
 def results(request: dict[str, Any]) -> int:
     """Return how many tool results a request has after its last task."""
     return seen_in(request).results
+
+
+async def run_in_terminal(terminal: TerminalServices, text: str, session: SessionId) -> None:
+    """Run a task of a session in the process of a terminal."""
+    spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
+    owner, lease = terminal.leases.owner, terminal.leases.expiry()
+    submission = Submission(text, spec, "cli", session, owner=owner, lease_until=lease)
+    made = await plain_gateway(terminal).submit(submission, LOCAL_OWNER)
+    await terminal.dispatcher.execute(made.run_id, terminal.coordinator)
+
+
+async def test_two_processes_remember_what_each_other_did_in_a_session(home: Path) -> None:
+    async with (
+        core(home, Rules([Reply(text="Noted.")])) as here,
+        open_terminal(load(environ=beside(here, home))) as terminal,
+    ):
+        session = (made := await here.submit("task 0")).session_id
+        await here.end_of(made)
+        for number in range(1, 9):
+            if number % 4 in {1, 2}:
+                await run_in_terminal(terminal, f"task {number}", session)
+            else:
+                await here.end_of(await here.submit(f"task {number}", session))
+            request = here.model.requests[-1]
+            assert texts(request, "user") == [f"task {each}" for each in range(number + 1)]
+            assert texts(request, "assistant") == ["Noted."] * number
 
 
 async def test_a_run_of_twelve_file_reads_is_remembered(home: Path) -> None:

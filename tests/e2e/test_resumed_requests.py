@@ -1,0 +1,91 @@
+"""After `kill -9` the model gets the same request again, byte for byte."""
+
+import asyncio
+import base64
+import signal
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
+from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
+from tests.support.documents import picture
+
+EARLIER, READS = 7, 9
+LINE, LINES = "a line of a long file", 800
+READ = Call("read_file", {"path": "long.txt"})
+RULES = Rules(
+    [
+        Reply(text="All of it.", when=When(last_user="last", results=2), hold="2"),
+        Reply(calls=[READ, READ], when=When(last_user="last"), hold="1"),
+        Reply(text="I have read it.", when=When(results=1)),
+        Reply(thinking="Let me look.", calls=[READ]),
+    ]
+)
+
+
+async def submit(
+    gateway: RestartingGateway, text: str, session: str | None = None, **more: Any
+) -> dict[str, str]:
+    options = {"permission_mode": "full", "workspace": str(gateway.workspace)}
+    body = {"task": text, "session_id": session, "options": options, **more}
+    made: dict[str, str] = (await gateway.request("POST", "/api/tasks", body)).json()
+    return made
+
+
+async def event(gateway: RestartingGateway, task: dict[str, str], name: str, **fields: Any) -> None:
+    """Return when such an event of a run is stored."""
+    async with aclosing(gateway.stream(f"session_id={task['session_id']}")) as frames:
+        async for frame in frames:
+            if frame.event != name:
+                continue
+            shown = frame.json()
+            if shown["run_id"] == task["run_id"] and fields.items() <= shown["payload"].items():
+                return
+
+
+async def have_a_long_session(gateway: RestartingGateway) -> str:
+    """Have some runs with a picture, a long file and thinking; return the session."""
+    (gateway.workspace / "long.txt").write_text(f"{LINE}\n" * LINES)
+    png = base64.b64encode(picture("PNG")).decode()
+    files = [{"name": "a.png", "media_type": "image/png", "data": png}]
+    session = None
+    for number in range(EARLIER):
+        task = await submit(gateway, f"task {number}", session, attachments=files)
+        await event(gateway, task, "workflow.result.final")
+        session = task["session_id"]
+    assert session is not None
+    return session
+
+
+@pytest.mark.parametrize("context_window", [200_000, 40_000], ids=["fits", "too long"])
+async def test_a_request_after_a_kill_is_the_one_before_it(
+    tmp_path: Path, environ: dict[str, str], context_window: int
+) -> None:
+    environ |= {
+        "LARKSPUR_AGENT__GATES": "off",
+        "LARKSPUR_LLM__CONTEXT_WINDOW": str(context_window),
+        "LARKSPUR_LLM__MAX_OUTPUT_TOKENS": "4000",
+    }
+    async with (
+        asyncio.timeout(150),
+        ScriptedAnthropic(RULES) as model,
+        restarting_gateway(tmp_path, model, environ, [NO_CRASH] * 3) as gateway,
+    ):
+        session = await have_a_long_session(gateway)
+        asked = model.count
+        task = await submit(gateway, "the last task", session)
+        for iteration in (1, 2):
+            await event(gateway, task, "workflow.node.started", iteration=iteration)
+            await model.until_asked(asked + 1)
+            client = await gateway.wait_until_up()
+            gateway.signal(signal.SIGKILL)
+            await gateway.wait_until_replaced(client)
+            await model.until_asked(asked := asked + 2)
+            assert model.bodies[-1] == model.bodies[-2]
+            model.release(str(iteration))
+        await event(gateway, task, "workflow.result.final", final_answer="All of it.")
+    is_whole = model.bodies[-1].count(LINE.encode()) == READS * LINES
+    assert is_whole == (context_window > 100_000)
