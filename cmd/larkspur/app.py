@@ -23,7 +23,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.request_images import RequestImages
-from internal.agent.app.files.session_files import MAX_SESSION_BYTES, SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
@@ -53,12 +53,11 @@ from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
+from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from internal.attachments.local import LocalAttachments
-from internal.attachments.upload_folder import UploadFolder
 from internal.channels.cli.application import (
     Check,
     ListedModel,
@@ -98,6 +97,7 @@ from internal.storage.sqlite.file_check import check_file
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
+from larkspur.file_storage import check_attachments, make_session_files, open_attachments
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
@@ -116,7 +116,7 @@ class Services:
     clock: SystemClock
     processes: SystemProcesses
     process: ProcessIdentity
-    attachments: LocalAttachments
+    attachments: Attachments
     workspaces: Workspaces
     protected: ProtectedPaths
     files: SessionFiles
@@ -183,7 +183,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
     Raises:
         LarkspurError: the database cannot be used.
     """
-    settings, stores, clock = loaded.settings, Stores(), SystemClock()
+    settings, clock = loaded.settings, SystemClock()
+    stores = Stores(max_session_bytes=settings.attachments.max_session_bytes)
     processes = SystemProcesses()
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
@@ -195,11 +196,16 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         stack.callback(broadcaster.close)
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book = make_model_book(settings.llm)
-        attachments = LocalAttachments(loaded.home / "attachments")
-        uploads = UploadFolder(loaded.home / "uploads", quota=MAX_SESSION_BYTES)
+        attachments = stack.enter_context(open_attachments(settings.attachments, loaded.home))
         workspaces = Workspaces(loaded.home)
-        files = SessionFiles(
-            database, stores, attachments, workspaces, uploads=uploads, clock=clock
+        files = make_session_files(
+            settings.attachments,
+            attachments,
+            workspaces,
+            database=database,
+            stores=stores,
+            home=loaded.home,
+            clock=clock,
         )
         yield Services(
             settings=settings,
@@ -559,6 +565,15 @@ class Application:
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
         return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+
+    def check_attachments(self, config: str | None) -> Check:
+        """Check the store of files.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        loaded = self._load(config=config)
+        return check_attachments(loaded.settings.attachments, loaded.home)
 
     def check_lark(self, config: str | None) -> list[Check]:
         """Check the app of the Lark channel at Lark.

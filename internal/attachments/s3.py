@@ -43,7 +43,7 @@ class S3Attachments:
         """Store the content; see the port.
 
         Raises:
-            StoreUnavailable: nothing was stored.
+            FilesUnavailable, StoreUnavailable: nothing was stored.
         """
         sha256 = await asyncio.to_thread(lambda: hashlib.sha256(content).hexdigest())
         if register is not None:
@@ -65,7 +65,7 @@ class S3Attachments:
 
         Raises:
             FileTooLarge: there are more than `max_bytes`.
-            StoreUnavailable: nothing was stored.
+            FilesUnavailable, StoreUnavailable: nothing was stored.
         """
         async with self._spool.receive(chunks, max_bytes=max_bytes) as file:
             await self._publish(file, register)
@@ -86,7 +86,7 @@ class S3Attachments:
         Raises:
             FileTooLarge: it has more than `max_bytes`.
             OSError: it cannot be read.
-            StoreUnavailable: nothing was stored.
+            FilesUnavailable, StoreUnavailable: nothing was stored.
         """
         async with self._spool.copy(descriptor, max_bytes=max_bytes) as file:
             await self._publish(file, register)
@@ -98,7 +98,7 @@ class S3Attachments:
         Raises:
             NotFound: nothing is stored with this hash.
             StoreCorrupt: the object is damaged.
-            StoreUnavailable: it cannot be read.
+            FilesUnavailable: it cannot be read.
         """
         return b"".join([piece async for piece in self.stream(sha256)])
 
@@ -110,7 +110,7 @@ class S3Attachments:
         Raises:
             NotFound: nothing is stored with this hash.
             StoreCorrupt: the object is damaged.
-            StoreUnavailable: it cannot be read.
+            FilesUnavailable: it cannot be read.
         """
         key, length = self._key(sha256), 0
         if start or end is not None:
@@ -129,7 +129,7 @@ class S3Attachments:
         Raises:
             NotFound: nothing is stored with this hash.
             StoreCorrupt: the object is damaged.
-            StoreUnavailable: it cannot be read.
+            FilesUnavailable: it cannot be read.
             OSError: the file cannot be written.
         """
         size = 0
@@ -149,7 +149,7 @@ class S3Attachments:
 
         Raises:
             NotFound: nothing is stored with this hash.
-            StoreUnavailable: it cannot be read.
+            FilesUnavailable: it cannot be read.
         """
         return await self._client.size(self._key(sha256))
 
@@ -167,7 +167,7 @@ class S3Attachments:
         """Yield every file that is stored.
 
         Raises:
-            StoreUnavailable: the bucket cannot be read.
+            FilesUnavailable: the bucket cannot be read.
         """
         async for key, size in self._client.list(self._prefix):
             sha256 = key.removeprefix(self._prefix)

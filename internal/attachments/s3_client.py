@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
-from internal.agent.domain.errors import NotFound, StoreUnavailable
+from internal.agent.domain.errors import FilesUnavailable, NotFound
 from internal.attachments.content import CHUNK_BYTES, in_thread
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class S3Client:
         """Store a file, unless there is an object of its size; it is available when complete.
 
         Raises:
-            StoreUnavailable: it is not stored.
+            FilesUnavailable: it is not stored.
         """
         source = _CancellableReader(file)
 
@@ -101,7 +101,7 @@ class S3Client:
 
         Raises:
             NotFound: it does not exist.
-            StoreUnavailable: the service does not answer.
+            FilesUnavailable: the service does not answer.
         """
         stat = partial(self._stat, key)
         return await self._request("read", stat)
@@ -111,7 +111,7 @@ class S3Client:
 
         Raises:
             NotFound: it does not exist.
-            StoreUnavailable: the service does not answer, or stops to.
+            FilesUnavailable: the service does not answer, or stops to.
         """
         get = partial(self._get, key, start, length)
         response = await self._request("read", get)
@@ -126,7 +126,7 @@ class S3Client:
         """Remove an object, if it exists.
 
         Raises:
-            StoreUnavailable: it may still exist.
+            FilesUnavailable: it may still exist.
         """
         await self._request("removed", lambda: self._minio.remove_object(self._bucket.name, key))
 
@@ -134,7 +134,7 @@ class S3Client:
         """Yield the objects whose keys start with a prefix.
 
         Raises:
-            StoreUnavailable: the service does not answer, or stops to.
+            FilesUnavailable: the service does not answer, or stops to.
         """
         found: Iterator[StoredObject] | None = None
 
@@ -202,7 +202,7 @@ class S3Client:
                 code = "".join(_CODE.findall(str(error))[:1])
             if code in _MISSING:
                 raise NotFound("there is no such attachment") from error
-            raise StoreUnavailable(
+            raise FilesUnavailable(
                 f"attachments cannot be {done}: {self._describe(error, code)}"
             ) from error
 

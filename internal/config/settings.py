@@ -13,10 +13,14 @@ from internal.config.lark import LarkSettings
 from internal.config.llm import LlmSettings
 from internal.config.server import ServerSettings
 from internal.config.types import (
+    BucketName,
     Count,
     DollarLimit,
     Folder,
+    KeyPrefix,
+    Origin,
     Seconds,
+    Secret,
     Section,
     Text,
     TokenLimit,
@@ -84,6 +88,48 @@ class DatabaseSettings(Section):
     def path(self) -> Path:
         """The database file, without symbolic links: SQLite puts its other files beside it."""
         return Path(self.url.removeprefix("sqlite:///")).resolve()
+
+
+class S3Settings(Section):
+    """A bucket of a storage service that speaks S3, such as AWS, Cloudflare R2 or MinIO."""
+
+    endpoint: Origin | None = key(
+        None, "Origin of the storage service, such as https://s3.eu-central-1.amazonaws.com."
+    )
+    bucket: BucketName | None = key(None, "Bucket, which must exist.")
+    region: Text = key("us-east-1", "Region of the bucket; auto for Cloudflare R2.")
+    prefix: KeyPrefix = key(
+        "larkspur", "Beginning of all keys. Nothing else may store objects under it."
+    )
+    access_key: Secret | None = key(None, "Access key, which may read, write, list and delete.")
+    secret_key: Secret | None = key(None, "Secret of the access key.")
+
+
+class AttachmentsSettings(Section):
+    """Where files that people send and runs make are stored, and how large they may be."""
+
+    store: Literal["local", "s3"] = key(
+        "local", "local: a folder in the home folder; s3: the bucket below, with larkspur[s3]."
+    )
+    max_file_bytes: Annotated[Count, Field(le=104_857_600)] = key(
+        104_857_600, "Maximum size of a file, in bytes; at most 104857600."
+    )
+    max_session_bytes: Count = key(
+        2_147_483_648,
+        "Maximum size of the files of a session together, in bytes; the same holds for a person's"
+        " uploads that no task uses yet.",
+    )
+    s3: S3Settings = S3Settings()
+
+    @model_validator(mode="after")
+    def _has_bucket(self) -> Self:
+        if self.store == "s3":
+            required = ("endpoint", "bucket", "access_key", "secret_key")
+            missing = [f"s3.{name}" for name in required if getattr(self.s3, name) is None]
+            if missing:
+                verb = "is" if len(missing) == 1 else "are"
+                raise ValueError(f"store is s3, but {' and '.join(missing)} {verb} not set")
+        return self
 
 
 class DispatchSettings(Section):
@@ -177,6 +223,7 @@ class Settings(Section):
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
     database: DatabaseSettings = DatabaseSettings()
+    attachments: AttachmentsSettings = AttachmentsSettings()
     dispatch: DispatchSettings = DispatchSettings()
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()

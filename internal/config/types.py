@@ -12,6 +12,8 @@ from internal.agent.domain.secrets import register_secret
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
+_BUCKET = re.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX = re.compile("([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
 
 
 class ConfigError(Exception):
@@ -64,6 +66,29 @@ def _web_address(text: str) -> str:
     return text.rstrip("/")
 
 
+def _origin(text: str) -> str:
+    if urlsplit(text).path:
+        raise ValueError("must be an origin without a path, such as https://example.org")
+    return text
+
+
+def _bucket_name(text: str) -> str:
+    if not _BUCKET.fullmatch(text):
+        raise ValueError(
+            "must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens"
+        )
+    return text
+
+
+def _key_prefix(text: str) -> str:
+    if not _PREFIX.fullmatch(text):
+        raise ValueError(
+            "must consist of letters, digits, dots, hyphens, underscores and slashes,"
+            " without a slash at an end"
+        )
+    return text
+
+
 def _absolute(path: Path) -> Path:
     try:
         path = path.expanduser()
@@ -89,6 +114,9 @@ Text = Annotated[str, AfterValidator(_one_line)]
 Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
+Origin = Annotated[WebAddress, AfterValidator(_origin)]
+BucketName = Annotated[str, AfterValidator(_bucket_name)]
+KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 File = Annotated[Path, AfterValidator(_absolute)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]

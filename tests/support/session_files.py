@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from internal.agent.app.files.session_files import MAX_SESSION_BYTES, SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.store.database import Database
+from internal.agent.store.files import MAX_SESSION_BYTES
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
 from internal.attachments.upload_folder import UploadFolder

@@ -11,6 +11,7 @@ LarkspurError
 ├── StoreError              the database cannot be used
 │   ├── StoreUnavailable    full, read-only, locked or missing: nothing was written
 │   └── StoreCorrupt        damaged, foreign or newer than this program: nothing was changed
+├── FilesUnavailable        the service that stores files does not answer: nothing was stored
 ├── ModelError              the model call failed
 │   ├── ModelKeyRejected    the key is missing or wrong (exit code 3)
 │   ├── ModelUnavailable    temporary: it may be retried, and the run can be resumed later
@@ -76,6 +77,13 @@ class StoreUnavailable(StoreError):
 
 class StoreCorrupt(StoreError):
     """The database is damaged, foreign or newer than this program. Nothing was changed."""
+
+
+class FilesUnavailable(LarkspurError):
+    """The service that stores files does not answer or refuses. Nothing was stored.
+
+    The database can be used, so runs continue without the file.
+    """
 
 
 class ModelError(LarkspurError):

@@ -16,7 +16,10 @@ known to the database, and a removal does not cross with a `put` of the same con
 
 
 RemoveFile = Callable[[str], Awaitable[None]]
-"""Removes the bytes with a hash, if there are any. Raises StoreUnavailable if it cannot."""
+"""Removes the bytes with a hash, if there are any.
+
+Raises StoreUnavailable or FilesUnavailable if it cannot.
+"""
 
 
 class StoredFile(NamedTuple):
@@ -29,8 +32,9 @@ class StoredFile(NamedTuple):
 class Attachments(Protocol):
     """A content-addressed store: equal bytes have the same URI, such as `attachment:<sha256>`.
 
-    Every method that stores raises StoreUnavailable if the store cannot be written, and what
-    `register` raises. Nothing was stored then.
+    Every method that stores raises StoreUnavailable if the disk cannot be written, and what
+    `register` raises. Nothing was stored then. Every method raises FilesUnavailable if another
+    service stores the files and does not answer.
     """
 
     async def put(

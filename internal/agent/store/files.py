@@ -8,6 +8,7 @@ from internal.agent.domain.text import format_size
 from internal.agent.store.database import Read, Statement, Write
 
 FileKind = Literal["attachment", "workspace"]
+MAX_SESSION_BYTES = 2 * 1024 * 1024 * 1024
 _MAX_REMOVALS = 1000
 
 
@@ -16,7 +17,14 @@ class FileStore:
 
     A file is written after its use is stored, and removed after its removal is stored. So every
     file is known here, whenever the process is killed.
+
+    Attributes:
+        max_session_bytes: the size of the files of a session together, and of the uploads of a
+            principal that no task uses yet.
     """
+
+    def __init__(self, max_session_bytes: int = MAX_SESSION_BYTES) -> None:
+        self.max_session_bytes = max_session_bytes
 
     def add_use(
         self, sha256: str, session_id: SessionId, /, *, size: int = 0, quota: int | None = None

@@ -4,7 +4,7 @@ from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleSto
 from internal.agent.store.artifacts import ArtifactStore
 from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
-from internal.agent.store.files import FileStore
+from internal.agent.store.files import MAX_SESSION_BYTES, FileStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.runs import GatewayStore, RunStore
 from internal.agent.store.sessions import SessionStore
@@ -17,9 +17,12 @@ class Stores:
 
     Stores have no state and know no database: each method returns a generator of statements for
     `Database.write` or `Database.read`.
+
+    Args:
+        max_session_bytes: the size of the files of a session together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_session_bytes: int = MAX_SESSION_BYTES) -> None:
         self.sessions = SessionStore()
         self.tasks = TaskStore()
         self.results = ResultStore()
@@ -33,7 +36,7 @@ class Stores:
         self.roles = RoleStore()
         self.audit = AuditStore()
         self.usage = UsageStore()
-        self.files = FileStore()
+        self.files = FileStore(max_session_bytes)
         self.artifacts = ArtifactStore()
         self.chats = ChatStore()
         self.run_displays = RunDisplayStore()

@@ -14,7 +14,7 @@ from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
-from internal.agent.domain.errors import NotFound, StoreError
+from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.react.closing_prompts import DAILY_LIMIT_CODE
 from internal.agent.domain.tasks import Attachment
@@ -191,6 +191,8 @@ class OutboxSender:
         if sum(each.size for each in outgoing.attachments) <= MAX_FILE_BYTES:
             try:
                 contents = [await self._files.get(each.sha256) for each in outgoing.attachments]
+            except FilesUnavailable as error:
+                raise TransportUnavailable(str(error)) from error
             except NotFound:
                 log.warning("file of a message is missing", extra={"key": outgoing.key})
         if others and contents:

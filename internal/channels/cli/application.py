@@ -100,6 +100,14 @@ class Application(Protocol):
         """Check the database file without changing it."""
         ...
 
+    def check_attachments(self, config: str | None) -> Check:
+        """Check the store of files. A small object is written to a bucket and removed.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
     def check_lark(self, config: str | None) -> list[Check]:
         """Check the app of the Lark channel at Lark, with some calls of its API.
 

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from internal.agent.domain.errors import (
     Conflict,
+    FilesUnavailable,
     FileTooLarge,
     Forbidden,
     InvalidRequest,
@@ -52,6 +53,7 @@ _STATUS_CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (NotFound, 404, "not_found"),
     (Conflict, 409, "conflict"),
     (StoreError, 503, "store_unavailable"),
+    (FilesUnavailable, 503, "store_unavailable"),
 )
 
 

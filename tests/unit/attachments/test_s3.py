@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from internal.agent.domain.errors import NotFound, StoreCorrupt, StoreUnavailable
+from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreCorrupt
 from internal.attachments.s3 import S3Attachments
 from internal.attachments.s3_client import PART_BYTES, S3Client
 from tests.support.s3_server import S3Server, s3_server
@@ -100,7 +100,7 @@ async def test_wrong_settings_are_named(
 ) -> None:
     client = S3Client(server.bucket(bucket, secret))
     store = S3Attachments(client, "", tmp_path / "spool")
-    with pytest.raises(StoreUnavailable) as raised:
+    with pytest.raises(FilesUnavailable) as raised:
         await store.put("a", "", b"content")
     assert str(raised.value) == (
         f"attachments cannot be written: 127.0.0.1:{server.port} {sentence}"
@@ -114,11 +114,11 @@ async def test_the_store_works_again_when_the_server_is_back(
     kept = await store.put("a", "", b"content")
     await server.stop()
     for use in (store.put("a", "", b"more"), store.get(kept.sha256), store.size(kept.sha256)):
-        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:\d+ cannot be reached"):
+        with pytest.raises(FilesUnavailable, match=r"127\.0\.0\.1:\d+ cannot be reached"):
             await use
-    with pytest.raises(StoreUnavailable, match="cannot be listed"):
+    with pytest.raises(FilesUnavailable, match="cannot be listed"):
         await anext(store.stored())
-    with pytest.raises(StoreUnavailable, match="cannot be removed"):
+    with pytest.raises(FilesUnavailable, match="cannot be removed"):
         async with store.removal() as remove:
             await remove(kept.sha256)
     await server.start()
@@ -140,7 +140,7 @@ async def test_another_server_is_named(tmp_path: Path) -> None:
         server.port = http.sockets[0].getsockname()[1]
         client = S3Client(server.bucket())
         store = S3Attachments(client, "", tmp_path / "spool")
-        with pytest.raises(StoreUnavailable, match="does not answer as a storage service does"):
+        with pytest.raises(FilesUnavailable, match="does not answer as a storage service does"):
             await anext(store.stored())
         client.close()
 

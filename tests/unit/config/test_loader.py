@@ -467,6 +467,24 @@ MISTAKES = {
         "HOME/config.yaml:1: database.url names PostgreSQL, which is not supported yet;"
         " use sqlite:///."
     ),
+    "attachments: {store: s3, s3: {endpoint: 'http://127.0.0.1:9000', bucket: files}}": (
+        "attachments: store is s3, but s3.access_key and s3.secret_key are not set."
+    ),
+    "attachments: {s3: {endpoint: 'https://s3.example.org/files'}}": (
+        "HOME/config.yaml:1: attachments.s3.endpoint must be an origin without a path, such as"
+        " https://example.org."
+    ),
+    "attachments: {s3: {bucket: My Files}}": (
+        "HOME/config.yaml:1: attachments.s3.bucket must be the name of a bucket: 3 to 63 lower-case"
+        " letters, digits, dots and hyphens."
+    ),
+    "attachments: {s3: {prefix: ../other}}": (
+        "HOME/config.yaml:1: attachments.s3.prefix must consist of letters, digits, dots, hyphens,"
+        " underscores and slashes, without a slash at an end."
+    ),
+    "attachments: {max_file_bytes: 104857601}": (
+        "HOME/config.yaml:1: attachments.max_file_bytes must be at most 104857600, not 104857601."
+    ),
     "server: {host: 0.0.0.0}": (
         "settings: server.host 0.0.0.0 is not a loopback address; while auth.mode is local only"
         " 127.0.0.1, ::1 and localhost are."

@@ -17,7 +17,7 @@ from internal.agent.app.files.output_folder import (
     output_exists,
     scan_output,
 )
-from internal.agent.app.files.session_files import MAX_FILE_BYTES, SessionFiles
+from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.artifacts import (
     Artifact,
@@ -27,7 +27,7 @@ from internal.agent.domain.artifacts import (
     manifest_entry,
     media_type_of,
 )
-from internal.agent.domain.errors import LarkspurError, StoreError, ToolError
+from internal.agent.domain.errors import FilesUnavailable, LarkspurError, StoreError, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import ArtifactManifest
 from internal.agent.domain.ids import SessionId, new_artifact_id
@@ -205,17 +205,16 @@ class ArtifactRecorder:
             os.close(descriptor)
 
     async def _store(self, session_id: SessionId, name: str, descriptor: int) -> Attachment:
-        if os.fstat(descriptor).st_size > MAX_FILE_BYTES:
-            raise _NotStored(f"it is larger than {format_size(MAX_FILE_BYTES)}")
+        limit = self._files.max_file_bytes
+        if os.fstat(descriptor).st_size > limit:
+            raise _NotStored(f"it is larger than {format_size(limit)}")
         try:
             head = await asyncio.to_thread(os.pread, descriptor, _HEAD_BYTES, 0)
             media_type = media_type_of(name, head)
-            return await self._files.put_file(
-                session_id, name, media_type, descriptor, max_bytes=MAX_FILE_BYTES
-            )
+            return await self._files.put_file(session_id, name, media_type, descriptor)
         except OSError as error:
             raise _NotStored(error.strerror or "it cannot be read") from error
-        except StoreError as error:
+        except (StoreError, FilesUnavailable) as error:
             raise _NotStored(str(error), for_now=True) from error
         except LarkspurError as error:  # such as too many files of the session
             raise _NotStored(str(error)) from error

@@ -11,7 +11,13 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from internal.agent.app.files.session_files import SessionFiles
-from internal.agent.domain.errors import DocumentUnreadable, InvalidRequest, NotFound, StoreCorrupt
+from internal.agent.domain.errors import (
+    DocumentUnreadable,
+    FilesUnavailable,
+    InvalidRequest,
+    NotFound,
+    StoreCorrupt,
+)
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import Image, Text
 from internal.agent.domain.system_errors import describe_system_error
@@ -84,13 +90,13 @@ class InputFiles:
     ) -> MessageFile:
         try:
             name, descriptor = await self._place(folder, attachment)
-        except (NotFound, StoreCorrupt) as error:
+        except (NotFound, StoreCorrupt, FilesUnavailable) as error:
             return _unusable(attachment, str(error))
         except OSError as error:
             return _unusable(attachment, f"it cannot be written. {describe_system_error(error)}")
         try:
             return await self._describe(session_id, attachment, name, descriptor, limit=limit)
-        except (DocumentUnreadable, InvalidRequest) as error:
+        except (DocumentUnreadable, InvalidRequest, FilesUnavailable) as error:
             return MessageFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
         finally:
             os.close(descriptor)

@@ -5,7 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from internal.agent.domain.errors import NotFound, StoreError
+from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.messages import Image, Message, images_in
 from internal.agent.ports.attachments import Attachments
 
@@ -53,7 +53,7 @@ class RequestImages:
         if data is None:
             try:
                 content = await self._attachments.get(image.sha256)
-            except (NotFound, StoreError) as error:
+            except (NotFound, StoreError, FilesUnavailable) as error:
                 fields = {"sha256": image.sha256, "error": str(error)}
                 logger.warning("image cannot be read", extra=fields)
                 return None

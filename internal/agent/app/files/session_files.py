@@ -6,10 +6,17 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from datetime import timedelta
 from functools import partial
 
-from internal.agent.domain.errors import NotFound, StoreError, WrongHash
+from internal.agent.domain.errors import (
+    FilesUnavailable,
+    FileTooLarge,
+    NotFound,
+    StoreError,
+    WrongHash,
+)
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.text import format_size
 from internal.agent.ports.attachments import (
     Attachments,
     PartialUploads,
@@ -20,8 +27,6 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
-MAX_SESSION_BYTES = 2 * 1024 * 1024 * 1024
-"""The files of a session together, and the uploads of a principal that no task uses yet."""
 UPLOAD_TTL = timedelta(days=1)
 """How long an uploaded file is kept that no task uses."""
 
@@ -29,7 +34,13 @@ logger = logging.getLogger(__name__)
 
 
 class SessionFiles:
-    """Stores files and removes those that nothing uses any more."""
+    """Stores files and removes those that nothing uses any more.
+
+    The quota of the files of a session is that of `stores`.
+
+    Attributes:
+        max_file_bytes: the size of a file that people or tools store.
+    """
 
     def __init__(
         self,
@@ -40,15 +51,16 @@ class SessionFiles:
         *,
         uploads: PartialUploads,
         clock: Clock,
-        session_quota: int = MAX_SESSION_BYTES,
+        max_file_bytes: int = MAX_FILE_BYTES,
     ) -> None:
         self._database = database
         self._stores = stores
+        self._quota = stores.files.max_session_bytes
         self._attachments = attachments
         self._workspaces = workspaces
         self._uploads = uploads
         self._clock = clock
-        self._session_quota = session_quota
+        self.max_file_bytes = max_file_bytes
 
     async def put(
         self, session_id: SessionId, name: str, media_type: str, content: bytes
@@ -70,18 +82,17 @@ class SessionFiles:
         name: str,
         media_type: str,
         chunks: AsyncIterable[bytes],
-        *,
-        max_bytes: int = MAX_FILE_BYTES,
     ) -> Attachment:
         """Store a file of a session that is received piece by piece.
 
         Raises:
-            FileTooLarge: it is larger than `max_bytes`, or the files of the session are together.
+            FileTooLarge: it is larger than `max_file_bytes`, or the files of the session exceed
+                their quota.
             StoreUnavailable: nothing was stored.
         """
-        register = partial(self._keep_in_session, session_id, self._session_quota)
+        register = partial(self._keep_in_session, session_id, self._quota)
         return await self._attachments.put_stream(
-            name, media_type, chunks, max_bytes=max_bytes, register=register
+            name, media_type, chunks, max_bytes=self.max_file_bytes, register=register
         )
 
     async def put_file(
@@ -90,19 +101,18 @@ class SessionFiles:
         name: str,
         media_type: str,
         descriptor: int,
-        *,
-        max_bytes: int = MAX_FILE_BYTES,
     ) -> Attachment:
         """Store an open regular file for a session; it may change meanwhile.
 
         Raises:
-            FileTooLarge: it is larger than `max_bytes`, or the files of the session are together.
+            FileTooLarge: it is larger than `max_file_bytes`, or the files of the session exceed
+                their quota.
             OSError: it cannot be read.
             StoreUnavailable: nothing was stored.
         """
-        register = partial(self._keep_in_session, session_id, self._session_quota)
+        register = partial(self._keep_in_session, session_id, self._quota)
         return await self._attachments.put_file(
-            name, media_type, descriptor, max_bytes=max_bytes, register=register
+            name, media_type, descriptor, max_bytes=self.max_file_bytes, register=register
         )
 
     async def upload(
@@ -111,9 +121,12 @@ class SessionFiles:
         """Store a file for a task that the principal submits within `UPLOAD_TTL`.
 
         Raises:
-            FileTooLarge: the uploads of the principal exceed their quota.
+            FileTooLarge: it is larger than `max_file_bytes`, or the uploads of the principal exceed
+                their quota.
             StoreUnavailable: nothing was stored.
         """
+        if len(content) > self.max_file_bytes:
+            raise FileTooLarge(f"The file is larger than {format_size(self.max_file_bytes)}.")
         register = partial(self._keep_upload, principal)
         return await self._attachments.put(name, media_type, content, register)
 
@@ -123,19 +136,17 @@ class SessionFiles:
         name: str,
         media_type: str,
         chunks: AsyncIterable[bytes],
-        *,
-        max_bytes: int = MAX_FILE_BYTES,
     ) -> Attachment:
         """Store a file like `upload`, received piece by piece.
 
         Raises:
-            FileTooLarge: it is larger than `max_bytes`, or the uploads of the principal exceed
+            FileTooLarge: it is larger than `max_file_bytes`, or the uploads of the principal exceed
                 their quota.
             StoreUnavailable: nothing was stored.
         """
         register = partial(self._keep_upload, principal)
         return await self._attachments.put_stream(
-            name, media_type, chunks, max_bytes=max_bytes, register=register
+            name, media_type, chunks, max_bytes=self.max_file_bytes, register=register
         )
 
     async def continue_upload(
@@ -147,14 +158,13 @@ class SessionFiles:
         *,
         sha256: str,
         offset: int,
-        max_bytes: int = MAX_FILE_BYTES,
     ) -> Attachment:
         """Store a file like `upload_stream`, and keep what was received if that fails.
 
         Raises:
             Conflict: `offset` is neither 0 nor what is stored of the upload, or another connection
                 sends the same file.
-            FileTooLarge: it is larger than `max_bytes`, or the uploads of the principal exceed
+            FileTooLarge: it is larger than `max_file_bytes`, or the uploads of the principal exceed
                 their quota.
             WrongHash: the bytes do not have the given hash; the upload is discarded.
             StoreUnavailable: nothing was stored.
@@ -169,11 +179,11 @@ class SessionFiles:
                 raise WrongHash("The received bytes do not have the given SHA-256.")
             await self._keep_upload(principal, found, size)
 
-        opened = self._uploads.open(principal, sha256, offset=offset, max_bytes=max_bytes)
-        async with opened as upload:
+        limit = self.max_file_bytes
+        async with self._uploads.open(principal, sha256, offset=offset, max_bytes=limit) as upload:
             await upload.append(chunks)
             stored = await self._attachments.put_file(
-                name, media_type, upload.descriptor, max_bytes=max_bytes, register=register
+                name, media_type, upload.descriptor, max_bytes=limit, register=register
             )
             upload.discard()
         return stored
@@ -224,8 +234,10 @@ class SessionFiles:
         Raises:
             NotFound: there is no such file.
         """
-        async for piece in self._attachments.stream(sha256, start=start, end=end):
-            yield piece
+        stream = self._attachments.stream(sha256, start=start, end=end)
+        async with contextlib.aclosing(stream) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def size(self, sha256: str) -> int:
         """Return the size of a stored file.
@@ -251,7 +263,7 @@ class SessionFiles:
         """
         try:
             await self._remove_unused()
-        except StoreError:
+        except (StoreError, FilesUnavailable):
             logger.exception("files cannot be removed")
 
     async def _remove_unused(self) -> None:
@@ -272,7 +284,7 @@ class SessionFiles:
                 return
             try:
                 await remove(sha256)
-            except StoreError:
+            except (StoreError, FilesUnavailable):
                 logger.exception("attachment cannot be removed", extra={"sha256": sha256})
                 return
             await self._database.write(partial(files.end_removal, "attachment", sha256))
@@ -298,7 +310,7 @@ class SessionFiles:
             self._stores.files.add_upload,
             *(sha256, principal, expires),
             size=size,
-            quota=self._session_quota,
+            quota=self._quota,
         )
         await self._database.write(add)
 
@@ -309,10 +321,11 @@ def use_attachments(
     """Keep the attachments of a task as long as its session exists.
 
     Raises:
-        FileTooLarge: the files of the session are larger than `MAX_SESSION_BYTES`.
+        FileTooLarge: the files of the session are larger than its quota.
     """
+    quota = stores.files.max_session_bytes
     for attachment in attachments:
         yield from stores.files.add_use(
-            attachment.sha256, session_id, size=attachment.size, quota=MAX_SESSION_BYTES
+            attachment.sha256, session_id, size=attachment.size, quota=quota
         )
         yield from stores.files.end_upload(attachment.sha256, principal)

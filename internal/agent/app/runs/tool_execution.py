@@ -12,7 +12,7 @@ from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext
-from internal.agent.domain.errors import ToolError
+from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
@@ -123,7 +123,7 @@ class ToolExecutor:
         started. Files that the calls left for people are noted in the result that comes last.
 
         Raises:
-            LeaseLost, StoreError: events or attachments cannot be stored any more.
+            LeaseLost, StoreError: events cannot be stored any more.
         """
         batch = _Batch(len(calls), self._concurrency)
         try:
@@ -157,7 +157,8 @@ class ToolExecutor:
         shown, long_text = await asyncio.to_thread(_preview_texts, diff, call, spec, share=share)
         if long_text is None:
             return Preview(shown)
-        return Preview(shown, await self._files.put(ids.session_id, "call.txt", _TEXT, long_text))
+        kept = await self._keep(ids.session_id, "call.txt", _TEXT, long_text)
+        return Preview(shown, *kept)
 
     async def _started(self, session_id: SessionId, turn: Turn, call: ToolCall) -> ToolStarted:
         """Return the start event; arguments too long for an event are attached in full."""
@@ -165,8 +166,7 @@ class ToolExecutor:
         arguments, whole = shorten() if are_short([call]) else await asyncio.to_thread(shorten)
         attachments: tuple[Attachment, ...] = ()
         if whole is not None:
-            full = await self._files.put(session_id, "arguments.json", "application/json", whole)
-            attachments = (full,)
+            attachments = await self._keep(session_id, "arguments.json", "application/json", whole)
         return ToolStarted(
             call_id=call.call_id,
             tool_name=call.name,
@@ -266,8 +266,19 @@ class ToolExecutor:
         if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
         whole = outcome.text.encode("utf-8", "replace")
-        kept = await self._files.put(session_id, "result.txt", _TEXT, whole)
-        return msgspec.structs.replace(outcome, attachments=(*outcome.attachments, kept))
+        kept = await self._keep(session_id, "result.txt", _TEXT, whole)
+        return msgspec.structs.replace(outcome, attachments=(*outcome.attachments, *kept))
+
+    async def _keep(
+        self, session_id: SessionId, name: str, media_type: str, content: bytes
+    ) -> tuple[Attachment, ...]:
+        """Store a text that is too long for an event; without the store only a part is kept."""
+        try:
+            return (await self._files.put(session_id, name, media_type, content),)
+        except FilesUnavailable as error:
+            details = {"session_id": session_id, "file": name, "error": str(error)}
+            logger.warning("long text is not stored", extra=details)
+            return ()
 
 
 def _preview_texts(

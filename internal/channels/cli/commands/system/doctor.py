@@ -25,7 +25,9 @@ _MIN_FREE_BYTES = 500 * 1024 * 1024
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "doctor", description="Check the installation without changing it."
+        "doctor",
+        description="Check the installation without changing it. To a bucket that stores files, a"
+        " small object is written.",
     )
     add_json(parser)
     add_config(parser)
@@ -37,6 +39,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     application, output = context.application(), CommandOutput(Output())
     checks = list(run_checks(application, args.config))
     if not any(check.name == "settings" and check.state == "fail" for check in checks):
+        checks.append(application.check_attachments(args.config))
         checks += application.check_lark(args.config)
     if args.json:
         output.json([check._asdict() for check in checks])

@@ -122,17 +122,16 @@ async def test_a_file_that_cannot_be_removed_is_tried_again(
 
 
 async def test_the_files_of_a_session_have_a_quota(
-    database: Database, stores: Stores, tmp_path: Path, clock: MovableClock
+    database: Database, tmp_path: Path, clock: MovableClock
 ) -> None:
     folder = LocalAttachments(tmp_path / "attachments")
     files = SessionFiles(
         database,
-        stores,
+        Stores(max_session_bytes=10),
         folder,
         Workspaces(tmp_path),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
-        session_quota=10,
     )
     await files.put_stream(A, "x", "", chunks(b"sixsix"))
     await files.put_stream(A, "again", "", chunks(b"sixsix"))
@@ -144,6 +143,31 @@ async def test_the_files_of_a_session_have_a_quota(
     with pytest.raises(FileTooLarge, match=r"Your uploads that no message uses yet"):
         await files.upload("local", "x", "", b"eleven byte")
     assert not await is_stored(files, b"eleven byte")
+
+
+async def test_a_file_has_a_size_limit(
+    database: Database, stores: Stores, tmp_path: Path, clock: MovableClock
+) -> None:
+    files = SessionFiles(
+        database,
+        stores,
+        LocalAttachments(tmp_path / "attachments"),
+        Workspaces(tmp_path),
+        uploads=UploadFolder(tmp_path / "uploads", quota=10),
+        clock=clock,
+        max_file_bytes=3,
+    )
+    (tmp_path / "four").write_bytes(b"four")
+    with (tmp_path / "four").open("rb") as file:
+        for storing in (
+            files.put_stream(A, "x", "", chunks(b"four")),
+            files.put_file(A, "x", "", file.fileno()),
+            files.upload("local", "x", "", b"four"),
+            files.upload_stream("local", "x", "", chunks(b"four")),
+        ):
+            with pytest.raises(FileTooLarge, match=r"The file is larger than 3 bytes\."):
+                await storing
+    assert (await files.upload("local", "x", "", b"two")).size == 3
 
 
 async def test_an_upload_with_a_wrong_hash_is_not_stored(files: SessionFiles) -> None:
