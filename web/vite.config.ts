@@ -39,10 +39,16 @@ const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_pa
 const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
 
+const FILES =
+  /src[\\/](components[\\/](files|layout[\\/]side_panel)|api[\\/](files|upload)|i18n[\\/]files|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
+/** Icons that only these modules use; otherwise each set of them is a chunk. */
+const FILE_ICONS =
+  /icons[\\/](archive|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
+
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
-  return isLibrary || /src[\\/](api[\\/]client|state[\\/]preferences)/.test(id);
+  return isLibrary || /src[\\/](api[\\/]client|stream|state)[\\/.]/.test(id);
 }
 
 export default defineConfig({
@@ -62,9 +68,10 @@ export default defineConfig({
         codeSplitting: {
           includeDependenciesRecursively: false,
           groups: [
-            { name: 'shared', test: isShared },
             { name: 'dialogs', test: DIALOGS },
             { name: 'decision', test: DECISION },
+            { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
+            { name: 'shared', test: isShared },
           ],
         },
       },

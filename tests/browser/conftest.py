@@ -97,7 +97,8 @@ def context(browser: Browser, stack: ExitStack) -> Callable[..., BrowserContext]
     faults: list[str] = []
 
     def note(asked: Request) -> None:
-        if not asked.url.startswith(("http://127.0.0.1:", "blob:")):
+        # the extension is Chromium's own viewer of PDF files
+        if not asked.url.startswith(("http://127.0.0.1:", "blob:", "chrome-extension:")):
             faults.append(asked.url)
 
     def opened(**options: Any) -> BrowserContext:

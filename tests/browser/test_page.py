@@ -212,6 +212,7 @@ def test_files_are_attached_to_a_message(serve: Serve, enter: Open, tmp_path: Pa
     page = enter(gateway := serve())
     (tmp_path / "numbers.csv").write_text("a,b\n1,2\n")
     page.locator("input[type=file]").set_input_files(tmp_path / "numbers.csv")
+    expect(page.get_by_role("button", name="Remove numbers.csv")).to_be_visible()
     page.evaluate(
         """() => {
           const given = new DataTransfer();
@@ -228,7 +229,7 @@ def test_files_are_attached_to_a_message(serve: Serve, enter: Open, tmp_path: Pa
         thread.get_by_role("button", name="Download numbers.csv").click()
     assert Path(download.value.path()).read_text() == "a,b\n1,2\n"
     page.get_by_role("tab", name="Files").click()
-    expect(page.get_by_role("tabpanel").get_by_role("button")).to_have_count(2)
+    expect(page.get_by_role("tabpanel").get_by_role("listitem")).to_have_count(2)
     accessible(page)
     rows = gateway.events(session_of(page))
     given = rows[0]["event"]["payload"]["attachments"]

@@ -29,8 +29,8 @@ COMPARE = """(rows) => {
     value !== null && typeof value === 'object' && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort().map(([k, v]) => [k, sorted(v)]))
       : Array.isArray(value) ? value.map(sorted) : value;
-  const shape = ({ thread, runs, files, questions }) =>
-    JSON.stringify(sorted({ thread, runs, files, questions }));
+  const shape = ({ thread, runs, files, artifacts, questions }) =>
+    JSON.stringify(sorted({ thread, runs, files, artifacts, questions }));
   const place = (id) => Number(id.split('-').at(-1));
   const wrong = window.states.filter((state) => {
     const known = rows.filter((row) => place(row.id) <= place(state.cursor));

@@ -7,7 +7,6 @@ import { Composer } from './components/composer/composer';
 import { DecisionBar } from './components/decision/decision_bar';
 import { ConnectionStatus } from './components/layout/connection_status';
 import { Header } from './components/layout/header';
-import { SidePanel } from './components/layout/side_panel';
 import { Sidebar } from './components/layout/sidebar';
 import { Conversation } from './components/thread/conversation';
 import { useMessages } from './i18n/catalog';
@@ -20,6 +19,10 @@ import { useTitle } from './state/sessions';
 const WaitingPage = lazyComponent(() =>
   import('./components/decision/waiting_page').then((module) => module.WaitingPage),
 );
+const LibraryPage = lazyComponent(() =>
+  import('./components/files/library_page').then((module) => module.LibraryPage),
+);
+const SidePanel = lazyComponent(() => import('./components/layout/side_panel').then((module) => module.SidePanel));
 const Login = lazyComponent(() => import('./components/layout/login').then((module) => module.Login));
 const CommandPalette = lazyComponent(() =>
   import('./components/layout/command_palette').then((module) => module.CommandPalette),
@@ -39,6 +42,8 @@ export function App() {
   const queries = useQueryClient();
   const [, params] = useRoute('/sessions/:id');
   const [isWaitingPage] = useRoute('/waiting');
+  const [isLibrary] = useRoute('/library');
+  const Page = isWaitingPage ? WaitingPage : isLibrary ? LibraryPage : null;
   const [, navigate] = useLocation();
   const [overlay, setOverlay] = useState<Overlay>('none');
   const [hasPanel, setHasPanel] = useState(true);
@@ -51,7 +56,7 @@ export function App() {
   useEffect(() => onLogin(() => void queries.invalidateQueries()), [queries]);
   useListRefresh();
   useQuestionEvents();
-  useWindowTitle(session, isWaitingPage);
+  useWindowTitle(session, isWaitingPage ? 'waiting' : isLibrary ? 'library' : null);
   useEffect(() => {
     if (me.data !== undefined) startStream(me.data.roles.includes('owner'));
   }, [me.data]);
@@ -79,7 +84,7 @@ export function App() {
   const sidebar = (
     <Sidebar
       session={session}
-      isWaitingPage={isWaitingPage}
+      page={isWaitingPage ? 'waiting' : isLibrary ? 'library' : null}
       onSearch={() => setOverlay('palette')}
       onShortcuts={() => setOverlay('shortcuts')}
       onNavigate={closeOverlay}
@@ -92,10 +97,10 @@ export function App() {
         {sidebar}
       </aside>
       <main className="flex min-w-0 flex-1 flex-col">
-        {isWaitingPage ? (
+        {Page !== null ? (
           <>
             <Suspense fallback={<div className="flex-1" />}>
-              <WaitingPage onMenu={() => setOverlay('menu')} />
+              <Page onMenu={() => setOverlay('menu')} />
             </Suspense>
             {login !== null && <div className="mx-auto w-full max-w-[808px] px-6 pb-4">{login}</div>}
           </>
@@ -120,7 +125,9 @@ export function App() {
       </main>
       {session !== null && hasPanel && wide && (
         <aside className="w-[300px] flex-none border-l border-line" aria-label={t.panel}>
-          <SidePanel />
+          <Suspense fallback={null}>
+            <SidePanel />
+          </Suspense>
         </aside>
       )}
       <Suspense fallback={null}>
@@ -166,15 +173,15 @@ function useGlobalShortcuts(setOverlay: (change: (shown: Overlay) => Overlay) =>
 }
 
 /** Show the number of open questions and the name of the page in the window title. */
-function useWindowTitle(session: string | null, isWaitingPage: boolean): void {
+function useWindowTitle(session: string | null, page: 'waiting' | 'library' | null): void {
   const t = useMessages();
   const count = useWaitingCount();
   const title = useTitle(session);
   useEffect(() => {
-    const name = isWaitingPage ? t.waiting : title;
+    const name = page === null ? title : t[page];
     const text = name === '' ? t.product : `${name} · ${t.product}`;
     document.title = count > 0 ? `(${count}) ${text}` : text;
-  }, [count, title, isWaitingPage, t]);
+  }, [count, title, page, t]);
 }
 
 /** Reload the list of sessions when a run starts, is named, waits or ends. */

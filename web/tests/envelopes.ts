@@ -92,6 +92,7 @@ export function wholeRun(log: Log, run: string): Row[] {
       attachments: [],
       metadata: {},
     }),
+    manifest(log, run, 'chart.png'),
     log.durable(run, 'workflow.plan.updated', {
       version: 1,
       goal: 'a goal',
@@ -107,6 +108,17 @@ export function wholeRun(log: Log, run: string): Row[] {
       attachments: [],
     }),
   ];
+}
+
+/** The event of one file that a run made, and of two that are not kept. */
+export function manifest(log: Log, run: string, name: string, version = 1): Row {
+  const file = { name, version, type: 'image', media_type: 'image/png', sha256: 'ab', size: 9 } as const;
+  return log.durable(run, 'workflow.artifact.manifest', {
+    artifacts: [{ artifact_id: `artifact-${run}-${name}-${version}`, uri: 'attachment:ab', ...file }],
+    call_id: 'call-1',
+    source_tool: 'shell',
+    omitted: 2,
+  });
 }
 
 export function question(id: string, more: object = {}): Payloads['workflow.question.asked'] {

@@ -10,9 +10,12 @@ from pathlib import Path
 DIST = Path(__file__).with_name("dist")
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "object-src 'none'"
+    "object-src 'none'; img-src 'self' blob:"
 )
-"""No inline scripts or styles, nothing from other origins, no embedding in frames."""
+"""No inline scripts or styles, nothing from other origins, no embedding in frames.
+
+Pictures also come from `blob:` addresses: links and images cannot send the login key.
+"""
 NOT_BUILT_MESSAGE = (
     "The page has not been built. Run `make page` and restart. The API and the terminal work"
     " without it."

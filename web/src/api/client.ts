@@ -45,10 +45,17 @@ export function setLoginKey(key: string | null): void {
   storage.write(LOGIN_KEY, key);
 }
 
+export function loginHeaders(): Record<string, string> {
+  return { 'x-larkspur-login-key': storage.read(LOGIN_KEY) ?? loginKey ?? '' };
+}
+
 /** Send a request with the login. Failures are ApiErrors. */
-export async function send(path: string, options: RequestInit = {}): Promise<Response> {
-  const key = storage.read(LOGIN_KEY) ?? loginKey ?? '';
-  const headers = { 'content-type': 'application/json', 'x-larkspur-login-key': key };
+export async function send(
+  path: string,
+  options: RequestInit = {},
+  more: Record<string, string> = {},
+): Promise<Response> {
+  const headers = { 'content-type': 'application/json', ...loginHeaders(), ...more };
   const response = await fetch(path, { headers, ...options }).catch(() => {
     throw new ApiError(0, '');
   });
@@ -113,6 +120,4 @@ export const api = {
   questions: () => request<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
   answer: (id: string, input: AnswerInput) =>
     request<QuestionView>('POST', `/api/questions/${encodeURIComponent(id)}/answer`, input),
-  upload: (name: string, media_type: string, data: string) =>
-    request<Attachment>('POST', '/api/attachments', { name, media_type, data }),
 };

@@ -10,9 +10,11 @@ import {
   isAfterCursor,
   isOver,
   keyOf,
+  type ArtifactFile,
   type LiveNode,
   type Row,
   type RunState,
+  type SessionFile,
   type State,
 } from './session_state';
 import { ThreadBuilder } from './thread_builder';
@@ -63,7 +65,9 @@ class StateBuilder {
   private cursor: string;
   private readonly thread: ThreadBuilder;
   private readonly runs: RunState[];
-  private readonly files: Attachment[];
+  private readonly files: SessionFile[];
+  private artifacts: readonly ArtifactFile[];
+  private omitted: number;
   private questions: readonly SessionQuestion[];
   private readonly live: Record<string, LiveNode>;
 
@@ -72,6 +76,8 @@ class StateBuilder {
     this.thread = new ThreadBuilder(state.thread);
     this.runs = [...state.runs];
     this.files = [...state.files];
+    this.artifacts = state.artifacts;
+    this.omitted = state.omitted;
     this.questions = state.questions;
     this.live = { ...state.live };
   }
@@ -82,6 +88,8 @@ class StateBuilder {
       thread: this.thread.thread(),
       runs: this.runs,
       files: this.files,
+      artifacts: this.artifacts,
+      omitted: this.omitted,
       questions: this.questions,
       live: this.live,
     };
@@ -165,10 +173,17 @@ class StateBuilder {
   }
 
   private collectFiles(event: Envelope): void {
+    if (event.event === 'workflow.artifact.manifest') {
+      const { artifacts, omitted = 0 } = event.payload;
+      const made = artifacts.map((one) => ({ ...one, run: event.run_id, time: event.timestamp }));
+      this.artifacts = [...this.artifacts, ...made];
+      this.omitted += omitted;
+    }
+    const sent = event.event === 'workflow.input.received';
     const { attachments = [] } = event.payload as { attachments?: readonly Attachment[] };
     for (const file of attachments) {
       const known = (one: Attachment) => one.sha256 === file.sha256 && one.name === file.name;
-      if (!this.files.some(known)) this.files.push(file);
+      if (!this.files.some(known)) this.files.push({ ...file, sent });
     }
   }
 }

@@ -4,6 +4,7 @@ import type {
   Attachment,
   Complexity,
   Envelope,
+  ManifestEntry,
   Payloads,
   PlanStep,
   QuestionAnswered,
@@ -150,11 +151,25 @@ export interface LiveNode {
   retry?: Payloads['workflow.node.retry'];
 }
 
+/** A stored file of the session; `sent` by a person, not the whole output of a call. */
+export interface SessionFile extends Attachment {
+  sent: boolean;
+}
+
+/** A version of a file that a run made. */
+export interface ArtifactFile extends ManifestEntry {
+  run: string;
+  time: string;
+}
+
 export interface State {
   cursor: string;
   thread: Thread;
   runs: readonly RunState[];
-  files: readonly Attachment[];
+  files: readonly SessionFile[];
+  artifacts: readonly ArtifactFile[];
+  /** Number of files that runs made and that are not kept. */
+  omitted: number;
   questions: readonly SessionQuestion[];
   live: Readonly<Record<string, LiveNode>>;
 }
@@ -166,6 +181,8 @@ export const EMPTY: State = {
   thread: { lines: [], open: {} },
   runs: [],
   files: [],
+  artifacts: [],
+  omitted: 0,
   questions: [],
   live: {},
 };

@@ -7,6 +7,7 @@ export type {
   ControlFrames,
   Envelope,
   EventName,
+  ManifestEntry,
   Payloads,
   Plan,
   PlanStep,

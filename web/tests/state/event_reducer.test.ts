@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { EventName } from '../../src/stream/events.gen';
 import { activeRun, markGaps, reduceEvents, reduceEvent, withoutLive } from '../../src/state/event_reducer';
 import { EMPTY, isAfterCursor, type State } from '../../src/state/session_state';
-import { anyRows, deltas, Log, wholeRun } from '../envelopes';
+import { anyRows, deltas, Log, manifest, wholeRun } from '../envelopes';
 
 const lines = (state: State) => state.thread.lines.map((line) => line.kind);
 const live = (state: State) => Object.values(state.live).map((node) => node.text);
@@ -62,6 +62,31 @@ describe('reducing events', () => {
     expect(plan).toMatchObject({ steps: [{ status: 'completed' }] });
     expect(tool).toMatchObject({ status: 'done', result: 'ab', arguments: { command: 'ls' } });
     expect(end).toMatchObject({ answer: 'done', cost: null });
+  });
+
+  test('files that runs made are collected with their run, and sent ones apart from outputs', () => {
+    const log = new Log();
+    const file = { name: 'a.csv', media_type: 'text/csv', uri: 'attachment:1', sha256: '1', size: 3 };
+    const output = { ...file, name: 'output.txt', sha256: '2' };
+    const state = reduceEvents(EMPTY, [
+      log.durable('A', 'workflow.input.received', { task: 'x', channel: 'web', sender: 'o', attachments: [file] }),
+      log.durable('A', 'workflow.tool.completed', {
+        call_id: 'c',
+        tool_name: 't',
+        duration_ms: 1,
+        result: '',
+        attachments: [output],
+        metadata: {},
+      }),
+      manifest(log, 'A', 'chart.png'),
+      manifest(log, 'B', 'chart.png', 2),
+    ]);
+    expect(state.files.map((one) => [one.name, one.sent])).toEqual([['a.csv', true], ['output.txt', false]]);
+    expect(state.artifacts.map((one) => [one.name, one.version, one.run])).toEqual([
+      ['chart.png', 1, 'A'],
+      ['chart.png', 2, 'B'],
+    ]);
+    expect(state.omitted).toBe(4);
   });
 
   test('unknown events only move the cursor', () => {

@@ -1,11 +1,10 @@
-import { ArrowUp, ListChecks, Paperclip, Square, X } from 'lucide-react';
+import { ArrowUp, ListChecks, Paperclip, Square } from 'lucide-react';
 import {
   useCallback,
   useEffect,
   useRef,
   useState,
-  type ClipboardEvent,
-  type DragEvent,
+  Suspense,
   type KeyboardEvent,
   type ReactNode,
 } from 'react';
@@ -15,12 +14,13 @@ import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
 import { COMMAND, isTyping } from '../../lib/keyboard';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
-import { formatSize } from '../../lib/format';
-import { useMessages, type Messages } from '../../i18n/catalog';
+import { lazyComponent } from '../../lib/lazy';
+import { draftFiles, isPending, setDraftFiles, useDraftFiles } from '../../state/uploads';
+import { useMessages } from '../../i18n/catalog';
+
+const Uploads = lazyComponent(() => import('../files/uploads').then((module) => module.Uploads));
 
 const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
-/** The server accepts bodies of 20 MiB, and base64 turns three bytes into four. */
-const MAX_FILE_BYTES = 14_000_000;
 const STOP_AGAIN_MS = 3_000;
 
 export function Composer(props: {
@@ -30,10 +30,14 @@ export function Composer(props: {
 }) {
   const { session, onStarted } = props;
   const t = useMessages();
-  const draft = useDraft(session ?? 'new');
+  const name = session ?? 'new';
+  const draft = useDraft(name);
   const { mode, review } = usePreferences();
   const active = useSessionStore((one) => (session === null ? undefined : activeRun(one.state)));
-  const [files, setFiles] = useState<File[]>([]);
+  const files = useDraftFiles(name);
+  const isUploading = files.some(isPending);
+  /** The message waits for its files; true if it is queued then. */
+  const [held, setHeld] = useState<boolean | null>(null);
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
   const field = useRef<HTMLTextAreaElement>(null);
@@ -42,35 +46,50 @@ export function Composer(props: {
   const isWaiting = active?.status === 'waiting';
   const canSteer = active !== undefined && active.status === 'running' && files.length === 0;
 
-  const add = (added: Iterable<File>) => {
-    const all = [...added];
-    const large = all.find((file) => file.size > MAX_FILE_BYTES);
-    setFailure(large === undefined ? '' : t.tooLarge(large.name));
-    setFiles((now) => [...now, ...all.filter((file) => file.size <= MAX_FILE_BYTES)]);
-  };
+  const add = useCallback(
+    (added: readonly File[]) => {
+      import('../../state/upload_queue').then(
+        ({ addFiles }) => setFailure(addFiles(name, added)),
+        () => setFailure(t.unreachable),
+      );
+    },
+    [name, t],
+  );
 
   const send = useCallback(
     async (text: string, queue: boolean) => {
       if (busy || (text.trim() === '' && files.length === 0)) return;
+      if (files.some(isPending)) {
+        setHeld(queue);
+        return;
+      }
+      const failed = files.find((file) => file.status === 'failed');
+      if (failed !== undefined) {
+        setHeld(null);
+        setFailure(t.notUploaded(failed.name));
+        return;
+      }
+      setHeld(null);
       setBusy(true);
       setFailure('');
       try {
         if (canSteer && !queue) {
           await api.steer(active.task, text);
         } else {
-          const attachments = files.length === 0 ? [] : await uploadAll(files, t);
+          const attachments = files.map(({ name: file, media_type, uri }) => ({ name: file, media_type, uri }));
           const submitted = await api.submit({
             task: text.trim() === '' ? files.map((file) => file.name).join(', ') : text,
             ...(session === null ? {} : { session_id: session }),
             attachments,
-            idempotency_key: draft.key(text),
+            idempotency_key: draft.key([text, ...files.map((file) => file.uri)].join('\n')),
             ...(usePreferences.getState().review && { plan_review: 'always' as const }),
             options: { permission_mode: usePreferences.getState().mode },
           });
           if (session === null) onStarted(submitted.session_id);
         }
         draft.clear();
-        setFiles([]);
+        // files that were added in the meantime belong to the next message
+        setDraftFiles(name, draftFiles(name).filter((file) => !files.includes(file)));
       } catch (error) {
         // the draft is kept; sent again with the same key, it creates no second task
         if (hasStatus(error, 401)) useSessionStore.setState({ loggedOut: true });
@@ -79,7 +98,7 @@ export function Composer(props: {
         setBusy(false);
       }
     },
-    [active, busy, draft, files, onStarted, session, canSteer, t],
+    [active, busy, draft, files, name, onStarted, session, canSteer, t],
   );
 
   useEffect(() => {
@@ -92,22 +111,18 @@ export function Composer(props: {
     return () => removeEventListener(EXAMPLE_EVENT, submitExample);
   }, [draft, send]);
 
+  useEffect(() => {
+    if (held === null || isUploading) return undefined;
+    const timer = setTimeout(() => void send(draft.text, held));
+    return () => clearTimeout(timer);
+  }, [draft, held, isUploading, send]);
+
   const press = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.key !== 'Enter' || event.shiftKey || event.altKey) return;
     // 229: Safari ends a composition before the key event that ended it
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     void send(draft.text, event.ctrlKey || event.metaKey);
-  };
-  const paste = (event: ClipboardEvent) => {
-    const pasted = [...event.clipboardData.files];
-    if (pasted.length === 0) return;
-    event.preventDefault();
-    add(pasted);
-  };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    add(event.dataTransfer.files);
   };
   const hint = canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
   const [stopping, stop] = useStop(active?.task, onUnreachable);
@@ -125,30 +140,11 @@ export function Composer(props: {
           {t.stopAgain}
         </p>
       )}
-      <div
-        onDrop={drop}
-        onDragOver={(event) => event.preventDefault()}
-        className="rounded-xl border border-line bg-raised focus-within:border-accent"
+      <div className="rounded-xl border border-line bg-raised focus-within:border-accent"
       >
-        {files.length > 0 && (
-          <ul className="flex flex-wrap gap-2 px-3 pt-3">
-            {files.map((file, index) => (
-              // oxlint-disable-next-line react/no-array-index-key
-              <li key={index} className="flex max-w-64 items-center gap-2 rounded-lg border border-line px-2 py-1">
-                <span className="truncate">{file.name}</span>
-                <span className="flex-none text-xs text-dim">{formatSize(file.size)}</span>
-                <button
-                  type="button"
-                  aria-label={t.remove(file.name)}
-                  onClick={() => setFiles(files.filter((_, at) => at !== index))}
-                  className="flex-none text-dim hover:text-ink"
-                >
-                  <X size={14} aria-hidden="true" />
-                </button>
-              </li>
-            ))}
-          </ul>
-        )}
+        <Suspense fallback={null}>
+          <Uploads draft={name} held={held !== null} onRelease={() => setHeld(null)} onFiles={add} onRefused={setFailure} />
+        </Suspense>
         <textarea
           id="message"
           ref={field}
@@ -159,7 +155,6 @@ export function Composer(props: {
           value={draft.text}
           onChange={(event) => draft.write(event.target.value)}
           onKeyDown={press}
-          onPaste={paste}
           className="field-sizing-content block max-h-[40vh] min-h-11 w-full resize-none bg-transparent px-3.5 pt-2.5 pb-1 text-[15px] outline-none! placeholder:text-dim"
         />
         <div className="flex items-center gap-1 px-2 pb-2">
@@ -169,7 +164,7 @@ export function Composer(props: {
             multiple
             hidden
             onChange={(event) => {
-              add(event.target.files ?? []);
+              add([...(event.target.files ?? [])]);
               event.target.value = '';
             }}
           />
@@ -223,11 +218,6 @@ export function Composer(props: {
       </div>
     </div>
   );
-}
-
-async function uploadAll(files: readonly File[], t: Messages) {
-  const { upload } = await import('../../api/files');
-  return Promise.all(files.map((file) => upload(file, t)));
 }
 
 /** The button stops the run at once; Esc must be pressed twice. */

@@ -1,6 +1,6 @@
 import { useDecisionMessages } from '../../i18n/decision';
 import type { ApprovalItem } from '../../stream/events';
-import { FileDownload } from '../thread/file_download';
+import { FileChips } from '../files/file_chips';
 import { Key } from './choices';
 import { CodeText, Diff } from './code_text';
 
@@ -56,7 +56,7 @@ function CallText({ call }: { call: ApprovalItem }) {
       {call.whole && (
         <div className="mt-1 text-[13px] text-warn">
           {d.tooLong}
-          <FileDownload file={call.whole} />
+          <FileChips files={[call.whole]} />
         </div>
       )}
     </>

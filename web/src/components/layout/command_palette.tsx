@@ -28,6 +28,7 @@ export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; 
   const commands: Command[] = [
     { id: 'new', text: t.newSession, run: closeAnd(() => navigate('/')) },
     { id: 'waiting', text: t.waiting, run: closeAnd(() => navigate('/waiting')) },
+    { id: 'library', text: t.library, run: closeAnd(() => navigate('/library')) },
     ...(data?.sessions ?? []).map((row) => ({
       id: row.session_id,
       text: row.title || t.untitled,

@@ -4,7 +4,8 @@ import { useSessionStore } from '../../state/session_store';
 import { isOver, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { FileDownload } from '../thread/file_download';
+import { SessionFiles } from '../files/session_files';
+import { newestVersions } from '../../state/versions';
 import { StatusIcon } from '../thread/status_icon';
 import { stepProgress, Steps } from '../thread/plan_steps';
 
@@ -17,7 +18,7 @@ export function SidePanel() {
   const [tab, setTab] = useState<Tab>('overview');
   const tabs: Array<[Tab, string, number]> = [
     ['overview', t.overview, 0],
-    ['files', t.files, state.files.length],
+    ['files', t.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length],
   ];
   return (
     <div className="flex h-full flex-col">
@@ -39,7 +40,7 @@ export function SidePanel() {
         ))}
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0} className="min-h-0 flex-1 overflow-y-auto p-4">
-        {tab === 'overview' ? <Overview state={state} /> : <Files state={state} />}
+        {tab === 'overview' ? <Overview state={state} /> : <SessionFiles state={state} />}
       </div>
     </div>
   );
@@ -109,19 +110,5 @@ function Fact({ name, value }: { name: string; value: string }) {
       <dt className="text-dim">{name}</dt>
       <dd className="text-right">{value}</dd>
     </>
-  );
-}
-
-function Files({ state }: { state: State }) {
-  const t = useMessages();
-  if (state.files.length === 0) return <p className="text-dim">{t.noFiles}</p>;
-  return (
-    <ul className="-mx-2">
-      {state.files.map((file) => (
-        <li key={file.sha256 + file.name}>
-          <FileDownload file={file} wide />
-        </li>
-      ))}
-    </ul>
   );
 }

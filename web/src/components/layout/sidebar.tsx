@@ -1,4 +1,4 @@
-import { Inbox, Keyboard, Languages, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
+import { Inbox, Keyboard, Languages, Library, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
 import { Link } from 'wouter';
 import { api, setLoginKey, type SessionListItem } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
@@ -15,7 +15,7 @@ const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark:
 /** All sessions, active ones first, and the controls of the whole page. */
 export function Sidebar(props: {
   session: string | null;
-  isWaitingPage: boolean;
+  page: 'waiting' | 'library' | null;
   onSearch: () => void;
   onShortcuts: () => void;
   onNavigate: () => void;
@@ -53,16 +53,19 @@ export function Sidebar(props: {
           <Plus size={15} aria-hidden="true" />
           {t.newSession}
         </Link>
-        <Link
-          href="/waiting"
-          onClick={props.onNavigate}
-          aria-current={props.isWaitingPage ? 'page' : undefined}
-          className={`flex h-8 items-center gap-2 rounded-lg px-2 hover:bg-hover ${props.isWaitingPage ? 'bg-hover font-medium' : ''}`}
-        >
-          <Inbox size={15} aria-hidden="true" />
-          {t.waiting}
-          {waiting > 0 && <span className="ml-auto font-semibold text-warn tabular-nums">{waiting}</span>}
-        </Link>
+        {([['waiting', Inbox], ['library', Library]] as const).map(([page, Icon]) => (
+          <Link
+            key={page}
+            href={`/${page}`}
+            onClick={props.onNavigate}
+            aria-current={props.page === page ? 'page' : undefined}
+            className={`flex h-8 items-center gap-2 rounded-lg px-2 hover:bg-hover ${props.page === page ? 'bg-hover font-medium' : ''}`}
+          >
+            <Icon size={15} aria-hidden="true" />
+            {t[page]}
+            {page === 'waiting' && waiting > 0 && <span className="ml-auto font-semibold text-warn tabular-nums">{waiting}</span>}
+          </Link>
+        ))}
       </div>
       <nav aria-label={t.sessions} className="min-h-0 flex-1 overflow-y-auto px-2 pb-2">
         {data && rows.length === 0 && <p className="px-2 py-1 text-dim">{t.noSessions}</p>}

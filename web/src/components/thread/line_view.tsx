@@ -13,13 +13,14 @@ import type {
 import { usePreferences } from '../../state/preferences';
 import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { FileDownload } from './file_download';
 import { lazyComponent } from '../../lib/lazy';
 import { MarkdownView } from './markdown_view';
 import { NoteRow, ExpandableRow, StaticRow, Text, useFocus, type RowProps } from './row';
 import { PlanView, stepProgress, Steps } from './plan_steps';
 import { Tool } from './tool_call';
 
+const FileChips = lazyComponent(() => import('../files/file_chips').then((module) => module.FileChips));
+const RunFiles = lazyComponent(() => import('../files/file_chips').then((module) => module.RunFiles));
 const PermissionCalls = lazyComponent(() =>
   import('../decision/permission_calls').then((module) => module.PermissionCalls),
 );
@@ -100,10 +101,10 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
             </button>
           )}
           {line.attachments.length > 0 && (
-            <div className="mt-2 flex flex-wrap gap-2">
-              {line.attachments.map((file) => (
-                <FileDownload key={file.sha256 + file.name} file={file} />
-              ))}
+            <div className="mt-2">
+              <Suspense fallback={null}>
+                <FileChips files={line.attachments} />
+              </Suspense>
             </div>
           )}
         </div>
@@ -200,6 +201,9 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
           <p className="break-words text-bad">{line.error}</p>
         </StaticRow>
       )}
+      <Suspense fallback={null}>
+        <RunFiles run={line.run} />
+      </Suspense>
       <NoteRow glyph={glyph} here={row.here}>
         {facts.filter((fact) => fact !== '').join(' · ') || t.status[line.status]}
       </NoteRow>

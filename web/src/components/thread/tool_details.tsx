@@ -2,7 +2,7 @@ import { useState } from 'react';
 import type { ToolLine } from '../../state/session_state';
 import { formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
-import { FileDownload } from './file_download';
+import { FileChips } from '../files/file_chips';
 
 /** The arguments, the output so far, and the result of a tool call. */
 export function ToolDetails({ line, output }: { line: ToolLine; output: string }) {
@@ -14,11 +14,7 @@ export function ToolDetails({ line, output }: { line: ToolLine; output: string }
       {line.error !== '' && <TextBlock label={t.error} text={line.error} tone="text-bad" />}
       {line.status === 'done' && <TextBlock label={t.result} text={line.result} />}
       {line.attachments.length > 0 && (
-        <div className="flex flex-wrap gap-2">
-          {line.attachments.map((file) => (
-            <FileDownload key={file.sha256 + file.name} file={file} />
-          ))}
-        </div>
+        <FileChips files={line.attachments} />
       )}
     </>
   );

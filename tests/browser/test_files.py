@@ -1,0 +1,530 @@
+"""Files on the page: uploads, the panel with its previews, and the Library."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image, ImageDraw
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+
+from tests.browser.conftest import Open, Serve
+from tests.browser.gateway import Gateway
+from tests.browser.test_page import PHONE, accessible
+from tests.browser.test_runs import compare, follow, send, session_of, status
+from tests.support.anthropic_server import Call, Reply, When
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+MEGABYTE = 1024 * 1024
+REPORT = """\
+# Prices
+
+Two of three rivals **cut their prices**.
+
+| company | change |
+|---|---|
+| Alpha | -8 % |
+"""
+TABLE = "company,change,note\n" + "".join(
+    f'Company {number},-{number % 9} %,"says, it is for good"\n' for number in range(300)
+)
+CODE = "def average(numbers):\n    return sum(numbers) / len(numbers)\n"
+PAGE = "<h1>Weekly report</h1><p>Alpha follows the spring sale.</p>"
+DRAWING = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20" width="400" height="200">'
+    '<rect width="40" height="20" style="fill:#4b4bc8"/><text x="4" y="13" font-size="8" '
+    'style="fill:#ffffff">drawn</text></svg>'
+)
+
+
+def chart(path: Path) -> None:
+    """Draw three bars."""
+    picture = Image.new("RGB", (640, 360), "#f7f7f9")
+    draw = ImageDraw.Draw(picture)
+    for at, height in enumerate((220, 130, 60, 180, 95)):
+        left = 60 + at * 110
+        draw.rectangle((left, 310 - height, left + 70, 310), fill=("#4b4bc8", "#8e8ee6")[at % 2])
+    draw.line((40, 310, 600, 310), fill="#55555f", width=2)
+    picture.save(path)
+
+
+def make_files(folder: Path) -> Path:
+    """Write a file of each kind."""
+    folder.mkdir()
+    texts = {
+        "report.md": REPORT,
+        "prices.csv": TABLE,
+        "average.py": CODE,
+        "page.html": PAGE,
+        "drawing.svg": DRAWING,
+        "notes.txt": "First line\nSecond line\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    chart(folder / "chart.png")
+    Image.new("RGB", (200, 280), "#ffffff").save(folder / "letter.pdf")
+    (folder / "data.bin").write_bytes(bytes(range(256)))
+    return folder
+
+
+def making(command: str, word: str = "make", answer: str = "The files are ready.") -> list[Reply]:
+    """A plan, a command, and an answer."""
+
+    def when(results: int) -> When:
+        return When(last_user=word, results=results)
+
+    return [
+        Reply(calls=[Call("plan", {"goal": "Make files", "steps": ["Make"]})], when=when(0)),
+        Reply(calls=[Call("shell", {"command": command})], when=when(1)),
+        Reply(text=answer, when=when(2)),
+    ]
+
+
+def title() -> Reply:
+    """What answers everything else."""
+    return Reply(text="Weekly prices")
+
+
+def panel(page: Page) -> Locator:
+    """Show the files of the session."""
+    page.get_by_role("tab", name="Files").click()
+    return page.get_by_role("tabpanel")
+
+
+def opened(page: Page, within: Locator, name: str) -> Locator:
+    """Open the preview of a file."""
+    within.get_by_role("button", name=f"Open {name}").first.click()
+    return page.get_by_role("dialog", name=name)
+
+
+def choose(page: Page, *files: Path) -> None:
+    page.locator("input[type=file]").set_input_files(list(files))
+
+
+def sent_files(gateway: Gateway, session: str) -> list[dict[str, Any]]:
+    payload = gateway.events(session)[0]["event"]["payload"]
+    files: list[dict[str, Any]] = payload["attachments"]
+    return files
+
+
+@pytest.fixture
+def made(serve: Serve, script: Any, enter: Open, tmp_path: Path) -> tuple[Gateway, Page]:
+    """A session in which a run made a file of each kind."""
+    folder = make_files(tmp_path / "made")
+    comment = "# Collect the prices of our rivals, then draw the chart and write the weekly report"
+    gateway = serve(script([*making(f"{comment}\ncp {folder}/* output/"), title()]))
+    page = enter(gateway)
+    follow(page)
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "make the weekly report")
+    status(page, "completed")
+    return gateway, page
+
+
+def test_files_that_a_run_made_are_shown_below_its_answer_and_in_the_panel(
+    made: tuple[Gateway, Page], shots: Path
+) -> None:
+    gateway, page = made
+    chips = page.get_by_test_id("run-files")
+    expect(chips.get_by_role("listitem")).to_have_count(9)
+    rows = panel(page).get_by_role("listitem")
+    expect(rows).to_have_count(9)
+    expect(page.get_by_role("tab", name="Files")).to_contain_text("9")
+    assert compare(page, gateway) > 3
+    expect(rows.locator("img")).to_have_count(1)
+    accessible(page)
+    page.screenshot(path=shots / "files-panel.png")
+    page.emulate_media(color_scheme="dark")
+    accessible(page)
+    page.screenshot(path=shots / "files-panel-dark.png")
+    page.reload()
+    expect(chips.get_by_role("listitem")).to_have_count(9)
+    with page.expect_download() as download:
+        chips.get_by_role("button", name="Download average.py").click()
+    assert Path(download.value.path()).read_text() == CODE
+    assert download.value.suggested_filename == "average.py"
+    panel(page)
+    with page.expect_download() as archive:
+        page.get_by_role("button", name="Download all").click()
+    assert Path(archive.value.path()).read_bytes()[:2] == b"PK"
+
+
+def test_every_kind_of_file_has_a_preview(made: tuple[Gateway, Page], shots: Path) -> None:
+    _, page = made
+    files = panel(page)
+
+    def preview(name: str) -> Locator:
+        return opened(page, files, name)
+
+    def close(name: str) -> None:
+        accessible(page)
+        page.screenshot(path=shots / f"preview-{name}.png")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+    dialog = preview("chart.png")
+    picture = dialog.get_by_role("img", name="chart.png")
+    expect(picture).to_be_visible()
+    expect(picture).to_have_js_property("naturalWidth", 640)
+    close("picture")
+    dialog = preview("report.md")
+    expect(dialog.get_by_role("heading", name="Prices")).to_be_visible()
+    expect(dialog.get_by_role("cell", name="Alpha")).to_be_visible()
+    close("markdown")
+    dialog = preview("prices.csv")
+    expect(dialog.get_by_role("columnheader")).to_have_text(["company", "change", "note"])
+    expect(dialog.get_by_role("row")).to_have_count(201)
+    expect(dialog.get_by_role("cell", name="says, it is for good").first).to_be_visible()
+    expect(dialog.get_by_text("The first 200 rows are shown.")).to_be_visible()
+    close("table")
+    dialog = preview("average.py")
+    expect(dialog.locator("pre")).to_have_text(CODE)
+    close("code")
+    dialog = preview("page.html")
+    frame = dialog.frame_locator("iframe")
+    expect(frame.get_by_role("heading", name="Weekly report")).to_be_visible()
+    assert dialog.locator("iframe").get_attribute("sandbox") == ""
+    close("html")
+    dialog = preview("drawing.svg")
+    expect(dialog.frame_locator("iframe").get_by_text("drawn")).to_be_visible()
+    close("svg")
+    dialog = preview("letter.pdf")
+    link = dialog.get_by_role("link", name="Open in a new tab")
+    with page.context.expect_page() as tab:
+        link.click()
+    assert tab.value.url.startswith("blob:http://127.0.0.1:")
+    tab.value.close()
+    close("pdf")
+    dialog = preview("data.bin")
+    expect(dialog.get_by_text("no preview for this kind")).to_be_visible()
+    close("unknown")
+
+
+def test_versions_of_a_file_are_collapsed(serve: Serve, script: Any, enter: Open) -> None:
+    first = making("echo one > output/a.txt", "first")
+    second = making("echo two > output/a.txt", "second")
+    page = enter(serve(script([*first, *second, title()])))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "first")
+    status(page, "completed")
+    send(page, "second")
+    expect(page.get_by_test_id("run-files")).to_have_count(2)
+    files = panel(page)
+    expect(files.get_by_role("listitem")).to_have_count(1)
+    expect(files.get_by_role("listitem")).to_contain_text("version 2")
+    files.get_by_role("button", name="1 earlier version").click()
+    expect(files.get_by_role("listitem")).to_have_count(2)
+    files.get_by_role("button", name="Open a.txt").last.click()
+    expect(page.get_by_role("dialog").locator("pre")).to_have_text("one\n")
+
+
+@pytest.fixture
+def archive(serve: Serve, script: Any, tmp_path: Path) -> Gateway:
+    """Thirty files of two sessions."""
+    folder = make_files(tmp_path / "made")
+    many = "for n in $(seq 10 31); do echo $n > output/log-$n.txt; done"
+    replies = [*making(f"cp {folder}/* output/", "weekly"), *making(many, "logs"), title()]
+    # the test asks faster than a person may
+    gateway = serve(script(replies), SERVER__RATE_LIMIT_BURST="100000")
+    for text in ("make the logs", "make the weekly report"):
+        task = gateway.task(text, options={"permission_mode": "full"})
+        while gateway.ask("GET", f"/api/tasks/{task['task_id']}")["status"] != "completed":
+            pass  # each turn is a request
+    return gateway
+
+
+def test_the_library_finds_files_of_all_sessions(
+    archive: Gateway, enter: Open, shots: Path
+) -> None:
+    page = enter(archive)
+    page.get_by_role("link", name="Library").click()
+    cards = page.get_by_role("button", name=re.compile("^Open "))
+    expect(cards).to_have_count(24)
+    expect(page).to_have_title(re.compile("^Library"))
+    expect(page.locator("main img")).to_have_count(1)
+    accessible(page)
+    page.screenshot(path=shots / "library.png")
+    page.emulate_media(color_scheme="dark")
+    accessible(page)
+    page.screenshot(path=shots / "library-dark.png")
+    page.get_by_role("button", name="Show more").click()
+    expect(cards).to_have_count(31)
+    expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+    page.get_by_role("searchbox").fill("log-1")
+    expect(cards).to_have_count(10)
+    page.get_by_role("searchbox").fill("nothing like it")
+    expect(page.get_by_text("No files match.")).to_be_visible()
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Type").select_option("image")
+    expect(cards).to_have_count(2)
+
+
+def test_favourites_and_captions_are_kept(archive: Gateway, enter: Open) -> None:
+    page = enter(archive)
+    page.goto(f"{archive.url}/library")
+    page.get_by_label("Type").select_option("image")
+    cards = page.get_by_role("main").get_by_role("listitem")
+    expect(cards).to_have_count(2)
+    card = cards.filter(has_text="chart.png")
+    card.get_by_role("button", name="Add to favourites").click()
+    expect(card.get_by_role("button", name="Add to favourites")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    dialog = opened(page, card, "chart.png")
+    dialog.get_by_label("Caption").fill("Prices of this week")
+    page.keyboard.press("Enter")
+    expect(card).to_contain_text("Prices of this week")
+    accessible(page)
+    dialog.get_by_role("link").click()
+    expect(page.get_by_test_id("run-files").get_by_text("chart.png")).to_be_visible()
+    page.goto(f"{archive.url}/library")
+    expect(cards).to_have_count(24 + 1)
+    page.get_by_role("button", name="Favourites", exact=True).click()
+    expect(cards).to_have_count(1)
+    page.get_by_role("searchbox").fill("prices of THIS")
+    expect(cards).to_contain_text(["chart.png"])
+
+
+def test_the_library_by_keyboard_and_when_it_is_empty(serve: Serve, enter: Open) -> None:
+    page = enter(serve())
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Go to a session")).to_be_focused()
+    page.keyboard.type("library")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("from every session and channel")).to_be_visible()
+    accessible(page)
+    page.keyboard.press("Tab")
+    page.get_by_role("searchbox").focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Type")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(page.get_by_text("No files match.")).to_be_visible()
+
+
+def test_files_and_the_library_on_a_phone(archive: Gateway, enter: Open, shots: Path) -> None:
+    page = enter(archive, locale="zh-CN", **PHONE)
+    page.goto(f"{archive.url}/library")
+    expect(page.locator("main img")).to_have_count(1)
+    accessible(page)
+    page.screenshot(path=shots / "library-phone.png")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.get_by_role("button", name="打开 chart.png").click()
+    expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "preview-phone.png")
+    page.get_by_role("dialog").get_by_role("link").click()
+    expect(page.get_by_test_id("run-files")).to_be_visible()
+    page.get_by_role("button", name="计划、用量与文件").click()
+    page.get_by_role("tab", name="文件").click()
+    expect(page.get_by_role("tabpanel").locator("img")).to_have_count(1)
+    accessible(page)
+    page.screenshot(path=shots / "files-phone.png")
+
+
+def test_a_large_upload_shows_progress_is_cancelled_and_continued(
+    serve: Serve, enter: Open, tmp_path: Path, shots: Path
+) -> None:
+    big = tmp_path / "video.bin"
+    content = os.urandom(30 * MEGABYTE)
+    big.write_bytes(content)
+    page = enter(gateway := serve())
+    client = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1}
+    client.send("Network.enable")
+    client.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": 8 * MEGABYTE})
+    choose(page, big)
+    bar = page.get_by_role("progressbar", name="Upload of video.bin")
+    expect(bar).to_have_js_property("max", len(content))
+    expect(bar).not_to_have_js_property("value", 0)
+    accessible(page)
+    page.screenshot(path=shots / "upload.png")
+    page.get_by_role("button", name="Remove video.bin").click()
+    expect(bar).to_have_count(0)
+    # chosen again, it continues after what the server has
+    offsets: list[int] = []
+    page.on(
+        "request",
+        lambda asked: (
+            offsets.append(int(re.findall(r"offset=(\d+)", asked.url)[0]))
+            if asked.method == "PUT"
+            else None
+        ),
+    )
+    client.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
+    choose(page, big)
+    expect(page.get_by_text("30 MB")).to_be_visible()
+    assert offsets[0] > 0
+    send(page, "hello")
+    status(page, "completed")
+    [file] = sent_files(gateway, session_of(page))
+    assert (file["name"], file["size"]) == ("video.bin", len(content))
+    with page.expect_download() as download:
+        page.get_by_test_id("thread").get_by_role("button", name="Download video.bin").click()
+    assert Path(download.value.path()).read_bytes() == content
+
+
+def test_an_upload_continues_after_the_server_was_killed(
+    serve: Serve, enter: Open, tmp_path: Path
+) -> None:
+    big = tmp_path / "data.bin"
+    big.write_bytes(os.urandom(20 * MEGABYTE))
+    page = enter(gateway := serve())
+    client = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1}
+    client.send("Network.enable")
+    client.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": 4 * MEGABYTE})
+    choose(page, big)
+    expect(page.get_by_role("progressbar")).not_to_have_js_property("value", 0)
+    send(page, "take this")
+    expect(page.get_by_text("The message is sent when its files are uploaded.")).to_be_visible()
+    gateway.kill()
+    expect(page.get_by_text("waiting for the connection")).to_be_visible()
+    client.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
+    gateway.start()
+    status(page, "completed")
+    [file] = sent_files(gateway, session_of(page))
+    assert file["size"] == 20 * MEGABYTE
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+
+
+def test_files_are_dropped_anywhere_and_pasted(
+    serve: Serve, enter: Open, tmp_path: Path, shots: Path
+) -> None:
+    page = enter(gateway := serve())
+    give = """(name) => {
+      const given = new DataTransfer();
+      given.items.add(new File([name], name, { type: 'text/plain' }));
+      return given;
+    }"""
+    (tmp_path / "chosen.txt").write_text("chosen")
+    choose(page, tmp_path / "chosen.txt")
+    # the list and the area for drops are one chunk, which is loaded on demand
+    expect(page.get_by_role("button", name="Remove chosen.txt")).to_be_visible()
+    dropped = page.evaluate_handle(give, "dropped.txt")
+    page.dispatch_event("main", "dragover", {"dataTransfer": dropped})
+    expect(page.get_by_text("Drop the files to attach them")).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "drop.png")
+    page.dispatch_event("main", "drop", {"dataTransfer": dropped})
+    expect(page.get_by_text("Drop the files to attach them")).to_have_count(0)
+    expect(page.get_by_role("button", name="Remove dropped.txt")).to_be_visible()
+    pasted = page.evaluate_handle(give, "pasted.txt")
+    page.evaluate(
+        """(given) => document.body.dispatchEvent(
+             new ClipboardEvent('paste', { clipboardData: given, bubbles: true }))""",
+        pasted,
+    )
+    expect(page.get_by_role("button", name="Remove pasted.txt")).to_be_visible()
+    # the draft keeps uploaded files
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("button", name="Remove pasted.txt")).to_be_visible()
+    page.get_by_role("button", name="Send").click()
+    status(page, "completed")
+    names = [file["name"] for file in sent_files(gateway, session_of(page))]
+    assert names == ["chosen.txt", "dropped.txt", "pasted.txt"]
+
+
+def test_files_that_cannot_be_attached_are_named(serve: Serve, enter: Open, tmp_path: Path) -> None:
+    page = enter(serve())
+    large, empty = tmp_path / "large.bin", tmp_path / "empty.txt"
+    with large.open("wb") as file:
+        file.truncate(100 * MEGABYTE + 1)
+    empty.touch()
+    choose(page, large)
+    expect(page.get_by_role("alert")).to_have_text("large.bin is larger than 100 MB.")
+    choose(page, empty)
+    expect(page.get_by_role("alert")).to_have_text("empty.txt is empty.")
+    many = [tmp_path / f"{number}.txt" for number in range(52)]
+    for path in many:
+        path.write_text(path.name)
+    choose(page, *many)
+    expect(page.get_by_role("alert")).to_contain_text("at most 50 files")
+    expect(page.get_by_role("list", name="Attached files").get_by_role("listitem")).to_have_count(
+        50
+    )
+
+
+def test_a_refused_upload_can_be_repeated(serve: Serve, enter: Open, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("a")
+    page = enter(serve())
+    refused = '{"error": {"code": "too_large", "message": "The store is full.", "request_id": ""}}'
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=413, body=refused, content_type="application/json")
+
+    page.route("**/api/attachments?*", refuse)
+    choose(page, file)
+    expect(page.get_by_text("The store is full.")).to_be_visible()
+    send(page, "hello")
+    expect(page.get_by_role("alert")).to_contain_text("a.txt was not uploaded")
+    page.unroute("**/api/attachments?*")
+    page.get_by_role("button", name="Upload a.txt again").click()
+    expect(page.get_by_text("The store is full.")).to_have_count(0)
+    page.get_by_role("button", name="Send").click()
+    status(page, "completed")
+
+
+HOSTILE = {
+    "page.html": "<body onload='top.ran=1'><script>top.ran=1</script><meta http-equiv=refresh "
+    "content='0;url=http://foreign.example/hostile'><img src=/hostile><form action=/hostile>"
+    "<button>shown</button></form><style>@import url(/hostile)</style><iframe src=/hostile>",
+    "frame.svg": '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    ' onload="top.ran=1"><script>top.ran=1</script><image xlink:href="/hostile"/><image '
+    'href="http://foreign.example/hostile"/><foreignObject><iframe xmlns='
+    '"http://www.w3.org/1999/xhtml" src="/hostile"/></foreignObject><text y="20">shown</text>'
+    "</svg>",
+    "broken.svg": "<svg onload='top.ran=1'><script>top.ran=1</script>shown",
+    "text.md": "<script>top.ran=1</script><img src=/hostile onerror='top.ran=1'> ![x](/hostile) "
+    "shown",
+    "cells.csv": "<img src=/hostile onerror=top.ran=1>,shown\n=HYPERLINK(1),\u202ereversed\n",
+    "script.js": "top.ran=1; // shown",
+    "picture.png": "<script>top.ran=1</script>",
+    "a<img src=hostile onerror=top.ran=1>.txt": "shown",
+    "gnp\u202e\u2066fdp.txt": "shown",
+}
+
+
+def test_hostile_files_run_nothing_and_load_nothing(
+    serve: Serve, script: Any, context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    folder = tmp_path / "made"
+    folder.mkdir()
+    for name, text in HOSTILE.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    gateway = serve(script([*making(f"cp {folder}/* output/"), title()]))
+    opened_context = context()
+    requests: list[str] = []
+    opened_context.on("request", lambda asked: requests.append(asked.url))
+    page = opened_context.new_page()
+    page.goto(gateway.link())
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "make files")
+    status(page, "completed")
+    files = panel(page)
+    expect(files.get_by_role("listitem")).to_have_count(len(HOSTILE))
+    accessible(page)
+    for button in files.get_by_role("button", name=re.compile("^Open ")).all():
+        name = button.locator(".isolate-text").inner_text()
+        assert not re.search("[\u202e\u2066]", name)
+        button.click()
+        dialog = page.get_by_role("dialog")
+        frame = dialog.locator("iframe")
+        if name.endswith((".svg", ".html")):
+            expect(frame).to_be_visible()
+            assert frame.get_attribute("sandbox") == ""
+            expect(frame.content_frame.locator("body")).to_be_attached()
+        else:
+            expect(dialog.get_by_text(re.compile("shown|no preview")).first).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+    page.goto(f"{gateway.url}/library")
+    expect(page.get_by_role("button", name=re.compile("^Open "))).to_have_count(len(HOSTILE))
+    assert page.evaluate("window.ran") is None
+    assert [url for url in requests if url.endswith("hostile")] == []
+    assert page.locator(".hostile, img[src=hostile]").count() == 0
