@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+from playwright.sync_api import (
+    BrowserContext,
+    JSHandle,
+    Locator,
+    Page,
+    Request,
+    Route,
+    expect,
+)
 
-from tests.browser.conftest import Open, Serve
+from tests.browser.conftest import Open, Serve, is_blocked
 from tests.browser.gateway import Gateway
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import compare, follow, send, session_of, status
@@ -391,20 +399,29 @@ def test_an_upload_continues_after_the_server_was_killed(
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
 
 
-def test_files_are_dropped_anywhere_and_pasted(
-    serve: Serve, enter: Open, tmp_path: Path, shots: Path
-) -> None:
+def carrying(page: Page, name: str) -> JSHandle:
+    """What a person drags or pastes: a file."""
+    return page.evaluate_handle(
+        """(name) => {
+          const given = new DataTransfer();
+          given.items.add(new File([name], name, { type: 'text/plain' }));
+          return given;
+        }""",
+        name,
+    )
+
+
+def paste(page: Page, given: JSHandle) -> None:
+    page.evaluate(
+        """(given) => document.body.dispatchEvent(
+             new ClipboardEvent('paste', { clipboardData: given, bubbles: true }))""",
+        given,
+    )
+
+
+def test_files_are_dropped_anywhere_and_pasted(serve: Serve, enter: Open, shots: Path) -> None:
     page = enter(gateway := serve())
-    give = """(name) => {
-      const given = new DataTransfer();
-      given.items.add(new File([name], name, { type: 'text/plain' }));
-      return given;
-    }"""
-    (tmp_path / "chosen.txt").write_text("chosen")
-    choose(page, tmp_path / "chosen.txt")
-    # the list and the area for drops are one chunk, which is loaded on demand
-    expect(page.get_by_role("button", name="Remove chosen.txt")).to_be_visible()
-    dropped = page.evaluate_handle(give, "dropped.txt")
+    dropped = carrying(page, "dropped.txt")
     page.dispatch_event("main", "dragover", {"dataTransfer": dropped})
     expect(page.get_by_text("Drop the files to attach them")).to_be_visible()
     accessible(page)
@@ -412,12 +429,7 @@ def test_files_are_dropped_anywhere_and_pasted(
     page.dispatch_event("main", "drop", {"dataTransfer": dropped})
     expect(page.get_by_text("Drop the files to attach them")).to_have_count(0)
     expect(page.get_by_role("button", name="Remove dropped.txt")).to_be_visible()
-    pasted = page.evaluate_handle(give, "pasted.txt")
-    page.evaluate(
-        """(given) => document.body.dispatchEvent(
-             new ClipboardEvent('paste', { clipboardData: given, bubbles: true }))""",
-        pasted,
-    )
+    paste(page, carrying(page, "pasted.txt"))
     expect(page.get_by_role("button", name="Remove pasted.txt")).to_be_visible()
     # the draft keeps uploaded files
     expect(page.get_by_role("progressbar")).to_have_count(0)
@@ -426,7 +438,52 @@ def test_files_are_dropped_anywhere_and_pasted(
     page.get_by_role("button", name="Send").click()
     status(page, "completed")
     names = [file["name"] for file in sent_files(gateway, session_of(page))]
-    assert names == ["chosen.txt", "dropped.txt", "pasted.txt"]
+    assert names == ["dropped.txt", "pasted.txt"]
+
+
+def test_a_file_is_dropped_before_the_page_is_loaded_completely(
+    serve: Serve, context: Callable[..., BrowserContext]
+) -> None:
+    page = context().new_page()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/assets/files-*.js", hold)
+    with page.expect_request("**/assets/files-*.js"):
+        page.goto(serve().link())
+    page.locator("#message").wait_for()
+    page.dispatch_event("main", "drop", {"dataTransfer": carrying(page, "early.txt")})
+    expect(page.get_by_role("button", name="Remove early.txt")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("button", name="Remove early.txt")).to_be_visible()
+
+
+DROPPED = """(given) => {
+  const drop = new DragEvent('drop', { dataTransfer: given, bubbles: true, cancelable: true });
+  return document.body.dispatchEvent(drop);
+}"""
+
+
+def test_a_dropped_file_never_replaces_the_page(serve: Serve, enter: Open) -> None:
+    page = enter(serve())
+    for link in ("Library", "Waiting"):
+        page.get_by_role("link", name=link).click()
+        expect(page.get_by_role("heading", name=link)).to_be_visible()
+        opens_file = page.evaluate(DROPPED, carrying(page, "a.txt"))
+        assert not opens_file
+
+
+def test_cells_of_a_spreadsheet_are_pasted_as_text(serve: Serve, enter: Open) -> None:
+    page = enter(serve())
+    cells = carrying(page, "image.png")
+    for kind, text in {"text/plain": "1\t2", "text/html": "<table></table>"}.items():
+        cells.evaluate("(given, [kind, text]) => given.setData(kind, text)", [kind, text])
+    paste(page, cells)
+    paste(page, carrying(page, "second.txt"))
+    expect(page.get_by_role("button", name=re.compile("^Remove "))).to_have_count(1)
 
 
 def test_files_that_cannot_be_attached_are_named(serve: Serve, enter: Open, tmp_path: Path) -> None:
@@ -499,8 +556,12 @@ def test_hostile_files_run_nothing_and_load_nothing(
         (folder / name).write_text(text, encoding="utf-8")
     gateway = serve(script([*making(f"cp {folder}/* output/"), title()]))
     opened_context = context()
-    requests: list[str] = []
-    opened_context.on("request", lambda asked: requests.append(asked.url))
+    requests: list[Request] = []
+
+    def note(asked: Request) -> None:
+        requests.append(asked)
+
+    opened_context.on("request", note)
     page = opened_context.new_page()
     page.goto(gateway.link())
     page.get_by_label("Permissions").select_option("full")
@@ -526,5 +587,6 @@ def test_hostile_files_run_nothing_and_load_nothing(
     page.goto(f"{gateway.url}/library")
     expect(page.get_by_role("button", name=re.compile("^Open "))).to_have_count(len(HOSTILE))
     assert page.evaluate("window.ran") is None
-    assert [url for url in requests if url.endswith("hostile")] == []
+    loaded = [asked.url for asked in requests if not is_blocked(asked)]
+    assert [url for url in loaded if url.endswith("hostile")] == []
     assert page.locator(".hostile, img[src=hostile]").count() == 0

@@ -5,6 +5,7 @@ import { App } from './app';
 import { useSessionStore } from './state/session_store';
 import { logInFromAddress } from './api/login';
 import { startCatalog } from './i18n/catalog';
+import { refuseDrops } from './lib/dropped_files';
 import { preloadComponents } from './lib/lazy';
 import { reduceEvents, withoutLive } from './state/event_reducer';
 import { EMPTY } from './state/session_state';
@@ -31,4 +32,5 @@ async function start(): Promise<void> {
 // for debugging, and for tests that compare the shown state with the stored events
 Object.assign(window, { larkspur: { sessionStore: useSessionStore, reduceEvents, withoutLive, EMPTY } });
 
+refuseDrops();
 void start();

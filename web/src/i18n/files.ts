@@ -1,7 +1,18 @@
-/** The texts about files, loaded with the panel and the Library. */
+/** The texts about files and those of the panel, loaded with the panel and the Library. */
 import { usePreferences, type Language } from '../state/preferences';
 
 const en = {
+  remove: (name: string) => `Remove ${name}`,
+  overview: 'Overview',
+  files: 'Files',
+  noPlan: 'No plan yet.',
+  usage: 'Usage',
+  tasks: 'Tasks',
+  tokensIn: 'Input tokens',
+  tokensOut: 'Output tokens',
+  tokensCached: 'Cached tokens',
+  cost: 'Cost',
+  costUnknown: 'price unknown',
   tooLarge: (name: string) => `${name} is larger than 100 MB.`,
   empty: (name: string) => `${name} is empty.`,
   folder: (name: string) => `${name} is a folder. Attach its files, or put them into an archive.`,
@@ -64,6 +75,17 @@ const en = {
 };
 
 const zh: typeof en = {
+  remove: (name) => `移除 ${name}`,
+  overview: '概览',
+  files: '文件',
+  noPlan: '暂无计划',
+  usage: '用量',
+  tasks: '任务',
+  tokensIn: '输入 token',
+  tokensOut: '输出 token',
+  tokensCached: '缓存 token',
+  cost: '费用',
+  costUnknown: '单价未知',
   tooLarge: (name) => `${name} 超过 100 MB。`,
   empty: (name) => `${name} 是空文件。`,
   folder: (name) => `${name} 是文件夹，请添加其中的文件或压缩包。`,

@@ -2,6 +2,7 @@
 import { ApiError } from '../api/client';
 import { mediaTypeOf, upload } from '../api/upload';
 import { fileMessages } from '../i18n/files';
+import type { DroppedFiles } from '../lib/dropped_files';
 import { displayName } from '../lib/file_name';
 import { randomId } from '../stream/shared_stream';
 import { useSessionStore } from './session_store';
@@ -22,7 +23,7 @@ const entries = new Map<string, Entry>();
 const running = new Set<string>();
 
 /** Add files to a draft. Return a sentence about those that cannot be added, or "". */
-export function addFiles(draft: string, files: readonly File[]): string {
+export function addFiles(draft: string, { files, folder }: DroppedFiles): string {
   const t = fileMessages();
   const large = files.find((file) => file.size > MAX_FILE_BYTES);
   const empty = files.find((file) => file.size === 0);
@@ -37,6 +38,7 @@ export function addFiles(draft: string, files: readonly File[]): string {
   });
   setDraftFiles(draft, [...present, ...uploads]);
   startNext();
+  if (folder !== '') return t.folder(displayName(folder));
   if (large !== undefined) return t.tooLarge(displayName(large.name));
   if (empty !== undefined) return t.empty(displayName(empty.name));
   return added.length < fitting.length ? t.tooMany(MAX_FILES) : '';

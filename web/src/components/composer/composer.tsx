@@ -12,6 +12,7 @@ import { api, hasStatus } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
+import { useFileDrop, type DroppedFiles } from '../../lib/dropped_files';
 import { COMMAND, isTyping } from '../../lib/keyboard';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
 import { lazyComponent } from '../../lib/lazy';
@@ -47,7 +48,7 @@ export function Composer(props: {
   const canSteer = active !== undefined && active.status === 'running' && files.length === 0;
 
   const add = useCallback(
-    (added: readonly File[]) => {
+    (added: DroppedFiles) => {
       import('../../state/upload_queue').then(
         ({ addFiles }) => setFailure(addFiles(name, added)),
         () => setFailure(t.unreachable),
@@ -55,6 +56,7 @@ export function Composer(props: {
     },
     [name, t],
   );
+  const isOver = useFileDrop(add);
 
   const send = useCallback(
     async (text: string, queue: boolean) => {
@@ -140,10 +142,9 @@ export function Composer(props: {
           {t.stopAgain}
         </p>
       )}
-      <div className="rounded-xl border border-line bg-raised focus-within:border-accent"
-      >
+      <div className="rounded-xl border border-line bg-raised focus-within:border-accent">
         <Suspense fallback={null}>
-          <Uploads draft={name} held={held !== null} onRelease={() => setHeld(null)} onFiles={add} onRefused={setFailure} />
+          <Uploads draft={name} isOver={isOver} held={held !== null} onRelease={() => setHeld(null)} />
         </Suspense>
         <textarea
           id="message"
@@ -164,7 +165,7 @@ export function Composer(props: {
             multiple
             hidden
             onChange={(event) => {
-              add([...(event.target.files ?? [])]);
+              add({ files: [...(event.target.files ?? [])], folder: '' });
               event.target.value = '';
             }}
           />

@@ -1,25 +1,26 @@
 import { RotateCcw, X } from 'lucide-react';
-import { useEffect, useState } from 'react';
 import { useFileMessages } from '../../i18n/files';
-import { useMessages } from '../../i18n/catalog';
 import { formatSize } from '../../lib/format';
 import { removeFile, retryFile } from '../../state/upload_queue';
 import { isPending, useDraftFiles, type Upload } from '../../state/uploads';
 import { FileIcon } from './file_icon';
 
-/** The files of a draft, and the areas that take further ones. */
+/** The files of a draft, and what is shown while further ones are dragged over the page. */
 export function Uploads(props: {
   draft: string;
+  isOver: boolean;
   held: boolean;
   onRelease: () => void;
-  onFiles: (files: readonly File[]) => void;
-  onRefused: (sentence: string) => void;
 }) {
   const f = useFileMessages();
   const files = useDraftFiles(props.draft);
   return (
     <>
-      <DropArea onFiles={props.onFiles} onRefused={props.onRefused} />
+      {props.isOver && (
+        <div className="pointer-events-none fixed inset-3 z-20 flex items-center justify-center rounded-2xl border-2 border-dashed border-accent bg-bg/95 text-[17px] font-medium">
+          {f.drop}
+        </div>
+      )}
       {props.held && (
         <p role="status" className="flex items-center gap-2 px-3.5 pt-2.5 text-[13px] text-dim">
           {f.held}
@@ -40,7 +41,6 @@ export function Uploads(props: {
 }
 
 function UploadView({ draft, file }: { draft: string; file: Upload }) {
-  const t = useMessages();
   const f = useFileMessages();
   const percent = file.size === 0 ? 0 : Math.floor((file.sent / file.size) * 100);
   const state = {
@@ -65,7 +65,7 @@ function UploadView({ draft, file }: { draft: string; file: Upload }) {
           <RotateCcw size={14} aria-hidden="true" />
         </button>
       )}
-      <button type="button" aria-label={t.remove(file.name)} title={t.remove(file.name)} onClick={() => removeFile(draft, file.id)} className="bar-button h-6! w-6!">
+      <button type="button" aria-label={f.remove(file.name)} title={f.remove(file.name)} onClick={() => removeFile(draft, file.id)} className="bar-button h-6! w-6!">
         <X size={14} aria-hidden="true" />
       </button>
       {isPending(file) && (
@@ -77,54 +77,5 @@ function UploadView({ draft, file }: { draft: string; file: Upload }) {
         />
       )}
     </li>
-  );
-}
-
-/** Takes files that are dropped anywhere on the page, or pasted outside of fields. */
-function DropArea(props: { onFiles: (files: readonly File[]) => void; onRefused: (sentence: string) => void }) {
-  const { onFiles, onRefused } = props;
-  const f = useFileMessages();
-  const [isOver, setIsOver] = useState(false);
-  useEffect(() => {
-    const carriesFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Files') === true;
-    const over = (event: DragEvent) => {
-      if (!carriesFiles(event)) return;
-      event.preventDefault();
-      setIsOver(true);
-    };
-    const leave = (event: DragEvent) => {
-      if (event.relatedTarget === null) setIsOver(false);
-    };
-    const drop = (event: DragEvent) => {
-      setIsOver(false);
-      if (!carriesFiles(event)) return;
-      event.preventDefault();
-      const items = [...(event.dataTransfer?.items ?? [])];
-      const folder = items.map((item) => item.webkitGetAsEntry()).find((entry) => entry?.isDirectory);
-      if (folder) onRefused(f.folder(folder.name));
-      else onFiles([...(event.dataTransfer?.files ?? [])]);
-    };
-    const paste = (event: ClipboardEvent) => {
-      const files = [...(event.clipboardData?.files ?? [])];
-      if (files.length === 0 || document.querySelector('dialog[open]')) return;
-      event.preventDefault();
-      onFiles(files);
-    };
-    addEventListener('dragover', over);
-    addEventListener('dragleave', leave);
-    addEventListener('drop', drop);
-    addEventListener('paste', paste);
-    return () => {
-      removeEventListener('dragover', over);
-      removeEventListener('dragleave', leave);
-      removeEventListener('drop', drop);
-      removeEventListener('paste', paste);
-    };
-  }, [f, onFiles, onRefused]);
-  if (!isOver) return null;
-  return (
-    <div className="pointer-events-none fixed inset-3 z-20 flex items-center justify-center rounded-2xl border-2 border-dashed border-accent bg-bg/95 text-[17px] font-medium">
-      {f.drop}
-    </div>
   );
 }

@@ -4,6 +4,7 @@ import { useSessionStore } from '../../state/session_store';
 import { isOver, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
+import { useFileMessages } from '../../i18n/files';
 import { SessionFiles } from '../files/session_files';
 import { newestVersions } from '../../state/versions';
 import { StatusIcon } from '../thread/status_icon';
@@ -14,11 +15,12 @@ type Tab = 'overview' | 'files';
 /** The plan, usage, tasks and files of the session. */
 export function SidePanel() {
   const t = useMessages();
+  const f = useFileMessages();
   const state = useSessionStore((store) => store.state);
   const [tab, setTab] = useState<Tab>('overview');
   const tabs: Array<[Tab, string, number]> = [
-    ['overview', t.overview, 0],
-    ['files', t.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length],
+    ['overview', f.overview, 0],
+    ['files', f.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length],
   ];
   return (
     <div className="flex h-full flex-col">
@@ -53,16 +55,17 @@ function planOf(state: State): PlanLine | undefined {
 
 function Overview({ state }: { state: State }) {
   const t = useMessages();
+  const f = useFileMessages();
   const plan = planOf(state);
   const usage = sumTokens(state.runs.map((run) => run.usage));
   const costs = state.runs.flatMap((run) => (run.cost === null ? [] : [run.cost]));
   const cost = costs.reduce((sum, one) => sum + one, 0);
-  const unpriced = state.runs.some((run) => isOver(run.status)) ? t.costUnknown : '–';
+  const unpriced = state.runs.some((run) => isOver(run.status)) ? f.costUnknown : '–';
   return (
     <>
       <Section title={t.plan} end={plan && plan.steps.length > 0 ? stepProgress(plan.steps) : ''}>
         {plan === undefined ? (
-          <p className="text-dim">{t.noPlan}</p>
+          <p className="text-dim">{f.noPlan}</p>
         ) : (
           <>
             <p className="mb-1.5 break-words">{plan.goal}</p>
@@ -70,15 +73,15 @@ function Overview({ state }: { state: State }) {
           </>
         )}
       </Section>
-      <Section title={t.usage}>
+      <Section title={f.usage}>
         <dl className="grid grid-cols-[1fr_auto] gap-y-0.5 tabular-nums">
-          <Fact name={t.tokensIn} value={formatCount(usage.in)} />
-          {usage.cached > 0 && <Fact name={t.tokensCached} value={formatCount(usage.cached)} />}
-          <Fact name={t.tokensOut} value={formatCount(usage.out)} />
-          <Fact name={t.cost} value={costs.length > 0 ? formatCost(cost) : unpriced} />
+          <Fact name={f.tokensIn} value={formatCount(usage.in)} />
+          {usage.cached > 0 && <Fact name={f.tokensCached} value={formatCount(usage.cached)} />}
+          <Fact name={f.tokensOut} value={formatCount(usage.out)} />
+          <Fact name={f.cost} value={costs.length > 0 ? formatCost(cost) : unpriced} />
         </dl>
       </Section>
-      <Section title={t.tasks}>
+      <Section title={f.tasks}>
         <ul>
           {state.runs.slice(-20).toReversed().map((run) => (
             <li key={run.run} className="flex gap-1 py-0.5">
