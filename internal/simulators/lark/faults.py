@@ -2,7 +2,9 @@
 
 import msgspec
 
-ANSWERS = ("rate_limit", "bad_gateway", "lost", "slow", "late", "code", "quote", "no_data")
+ANSWERS = frozenset(
+    {"rate_limit", "bad_gateway", "lost", "cut", "slow", "late", "code", "quote", "no_data"}
+)
 
 
 class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
@@ -12,7 +14,8 @@ class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
 
     `kind`: `rate_limit` (429, reset header `seconds`), `bad_gateway` (502 with HTML), `code`
     (HTTP `status` with that code), `quote` (as `code`; the message repeats the credentials), `lost`
-    (executed, then disconnected without a response), `slow` (executed, response after `seconds`),
+    (executed, then disconnected without a response), `cut` (executed, then disconnected in the
+    middle of the response), `slow` (executed, response after `seconds`),
     `late` (executed after `seconds`, even if the caller does not wait), `no_data` (executed,
     success without data).
     """
@@ -27,7 +30,7 @@ class AnswerFault(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.kind not in ANSWERS:
-            raise ValueError(f"kind must be one of {', '.join(ANSWERS)}")
+            raise ValueError(f"kind must be one of {', '.join(sorted(ANSWERS))}")
 
 
 class Faults(msgspec.Struct, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ Each emits Lark's events.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from internal.simulators.lark.model import (
     DIRECT_EVENTS,
@@ -24,6 +24,9 @@ from internal.simulators.lark.rest.im_media import store_file, store_image
 from internal.simulators.lark.rest.im_messages import link_reply
 from internal.simulators.lark.rest.message_content import make_mention
 from internal.simulators.lark.state import LarkState
+
+MediaKind = Literal["image", "file", "audio", "media"]
+"""A picture, a file, a voice message or a video."""
 
 
 class ActionError(ValueError):
@@ -73,15 +76,22 @@ def as_reply(
     return replace(draft, reply_to=to, in_thread=in_thread, age_seconds=age_seconds)
 
 
-def upload_draft(state: LarkState, name: str, data: bytes, *, image: bool) -> MessageDraft:
-    """Return an image or file as a message.
+def upload_draft(state: LarkState, name: str, data: bytes, kind: MediaKind) -> MessageDraft:
+    """Return a file as a message.
 
     Raises:
-        LarkError: It is empty, too large or not an image.
+        LarkError: It is empty or, as an image, too large or none.
     """
-    if image:
-        return MessageDraft("image", {"image_key": store_image(state, data).key})
-    return MessageDraft("file", {"file_key": store_file(state, name, data).key, "file_name": name})
+    if kind == "image":
+        return MessageDraft(kind, {"image_key": store_image(state, data).key})
+    content: Json = {"file_key": store_file(state, name, data).key}
+    if kind != "audio":
+        content["file_name"] = name
+    if kind == "media":
+        content["image_key"] = new_id("img_v3")
+    if kind != "file":
+        content["duration"] = 1_000
+    return MessageDraft(kind, content)
 
 
 def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> ChatMessage:

@@ -240,7 +240,7 @@ async def test_files_are_served_as_attachments_and_images_inline(sim: LarkSim) -
     html = base64.b64encode(b"<script>alert(1)</script>").decode()
     await act(sim, "upload", **where, name='ev"il\r\n.html', data=html)
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
-    await act(sim, "upload", **where, name="a.png", data=png, image=True)
+    await act(sim, "upload", **where, name="a.png", data=png, kind="image")
     file, image = sim.lark.state.media.values()
     answer = await fetch(sim, "GET", f"/_sim/media/{file.key}")
     assert answer.headers["content-type"] == "application/octet-stream"

@@ -191,7 +191,7 @@ async def test_resources_of_a_message_are_downloaded(
     bot: Bot, sdk: Sdk, sim: LarkSim, image: bool
 ) -> None:
     person = sim.people[0]
-    draft = user_actions.upload_draft(sim.lark.state, "a.png", PNG, image=image)
+    draft = user_actions.upload_draft(sim.lark.state, "a.png", PNG, "image" if image else "file")
     asked = await sim.send(person, sim.dm(person), draft)
     kind = "image" if image else "file"
     request = sdk.im.GetMessageResourceRequest.builder().message_id(asked).type(kind)

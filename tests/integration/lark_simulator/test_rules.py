@@ -9,6 +9,7 @@ import pytest
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.errors import LarkError
 from internal.simulators.lark.model import App
+from internal.simulators.lark.rest.im_media import store_file
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark_simulator.cards import card, markdown
 from tests.support.lark_sdk import Bot, Sdk
@@ -229,17 +230,23 @@ async def test_a_wrong_secret_gets_no_token(sdk: Sdk, sim: LarkSim) -> None:
 async def test_uploads_are_checked(bot: Bot, sim: LarkSim, chat: str) -> None:
     state = sim.lark.state
     large = b"\x89PNG\r\n\x1a\n" + bytes(10 * 1024 * 1024)
-    for image, data, code in (
-        (True, b"", 234010),
-        (True, b"<svg>", 234011),
-        (True, large, 234006),
-        (False, b"", 234010),
-        (False, bytes(30 * 1024 * 1024 + 1), 234006),
+    kind: user_actions.MediaKind
+    for kind, data, code in (
+        ("image", b"", 234010),
+        ("image", b"<svg>", 234011),
+        ("image", large, 234006),
+        ("file", b"", 234010),
     ):
         with pytest.raises(LarkError) as refused:
-            user_actions.upload_draft(state, "name", data, image=image)
+            user_actions.upload_draft(state, "name", data, kind)
         assert refused.value.code == code
-    theirs = user_actions.upload_draft(state, "n", b"x", image=False).content["file_key"]
+    with pytest.raises(LarkError, match="larger"):
+        store_file(state, "name", bytes(30 * 1024 * 1024 + 1), app_id=sim.app.app_id)
+    draft = user_actions.upload_draft(state, "huge", bytes(100 * 1024 * 1024 + 1), "file")
+    huge = await sim.send(sim.people[0], chat, draft)
+    path = f"/im/v1/messages/{huge}/resources/{draft.content['file_key']}"
+    assert (await bot.ask("GET", path, None, type="file"))[0] == 234037
+    theirs = user_actions.upload_draft(state, "n", b"x", "file").content["file_key"]
     asked = await sim.send_text(sim.people[0], chat, "hi")
     path = f"/im/v1/messages/{asked}/resources/{theirs}"
     assert (await bot.ask("GET", path, None, type="file"))[0] == 234003

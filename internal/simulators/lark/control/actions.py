@@ -35,13 +35,14 @@ class SendMessageRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class UploadRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """An image or file; `data` in base64."""
+    """A file; `data` in base64."""
 
     person: str
     chat: str
     name: str
     data: bytes
-    image: bool = False
+    kind: user_actions.MediaKind = "file"
+    reply_to: str = ""
 
 
 class ClickRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -127,7 +128,8 @@ async def _post(lark: LarkServices, given: SendMessageRequest) -> Json:
 
 
 async def _upload(lark: LarkServices, given: UploadRequest) -> Json:
-    draft = user_actions.upload_draft(lark.state, given.name, given.data, image=given.image)
+    draft = user_actions.upload_draft(lark.state, given.name, given.data, given.kind)
+    draft = user_actions.as_reply(draft, given.reply_to, in_thread=False)
     return _sent(user_actions.send(lark.state, given.person, given.chat, draft))
 
 

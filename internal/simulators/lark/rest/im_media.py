@@ -11,8 +11,10 @@ BAD, NOT_IN_MESSAGE, TOO_BIG, NOT_OWNER, EMPTY, NO_IMAGE = (
     *(234001, 234003, 234006),
     *(234008, 234010, 234011),
 )
-OF_A_CARD = 234043
+OVER_100_MB, OF_A_CARD = 234037, 234043
 MAX_IMAGE_BYTES, MAX_FILE_BYTES = 10 * 1024 * 1024, 30 * 1024 * 1024
+"""The largest uploads of an app."""
+MAX_DOWNLOAD_BYTES = 100 * 1024 * 1024
 _IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -44,12 +46,12 @@ def store_image(state: LarkState, data: bytes, *, app_id: str = "") -> Media:
 
 
 def store_file(state: LarkState, name: str, data: bytes, *, app_id: str = "") -> Media:
-    """Store a file.
+    """Store a file of a person or, with `app_id`, of an app.
 
     Raises:
-        LarkError: It is empty or too large.
+        LarkError: It is empty, or too large for an app.
     """
-    _check_size(data, MAX_FILE_BYTES)
+    _check_size(data, MAX_FILE_BYTES if app_id else len(data))
     return _keep(state, Media(new_id("file_v3"), "file", name, data, app_id))
 
 
@@ -122,6 +124,8 @@ def get_resource(state: LarkState, call: RestCall) -> BinaryResult:
     media = state.media.get(call.path["key"])
     if media is None or media.kind != kind or f'"{media.key}"' not in message.content:
         raise LarkError(NOT_IN_MESSAGE, "The file is not in the message.")
+    if len(media.data) > MAX_DOWNLOAD_BYTES:
+        raise LarkError(OVER_100_MB, "The file is larger than 100 MB.")
     return media_result(media)
 
 

@@ -1,14 +1,15 @@
 """Routes of the REST API: authentication, rate limits, faults and Lark's response envelope."""
 
+import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from internal.simulators.lark.auth import TOKEN_SECONDS
@@ -20,7 +21,7 @@ from internal.simulators.lark.rest import application, im_contacts, im_media, im
 from internal.simulators.lark.rest.call import BinaryResult, RestCall, RestEndpoint, TopLevelResult
 from internal.simulators.lark.rest.form_data import FormField, read_form
 from internal.simulators.lark.rest.scopes import check_scopes
-from internal.simulators.lark.server import CONNECTION_KEY
+from internal.simulators.lark.server import CONNECTION_KEY, AbortableHttpProtocol
 from internal.simulators.lark.services import LarkServices
 
 ENDPOINTS = (
@@ -143,9 +144,26 @@ async def _answer(lark: LarkServices, request: Request, work: Handler) -> Respon
         code=code,
         ms=round((time.monotonic() - started) * 1000, 1),
     )
+    connection = request.scope["state"][CONNECTION_KEY]
     if lost:
-        request.scope["state"][CONNECTION_KEY].abort()
+        connection.abort()
+    if fault is not None and fault.kind == "cut":
+        return _cut(response, connection)
     return response
+
+
+def _cut(response: Response, connection: AbortableHttpProtocol) -> Response:
+    """Return a response that ends in the middle."""
+
+    async def parts() -> AsyncGenerator[bytes]:
+        body = bytes(response.body)
+        yield body[: len(body) // 2]
+        await asyncio.sleep(0)  # it is written first
+        connection.abort()
+
+    headers = {name: value for name, value in response.headers.items() if name != "content-type"}
+    kind = response.headers["content-type"]
+    return StreamingResponse(parts(), response.status_code, headers, media_type=kind)
 
 
 def _raise_fault(fault: AnswerFault | None, sent: str) -> None:

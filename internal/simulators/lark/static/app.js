@@ -140,6 +140,12 @@ async function send(event) {
   reply(null);
 }
 
+function mediaKind(type) {
+  if (type.startsWith("image/") && !type.includes("svg")) return "image";
+  if (type === "audio/ogg") return "audio";
+  return type.startsWith("video/") ? "media" : "file";
+}
+
 async function upload(file) {
   if (!file) return;
   const url = await new Promise((done) => {
@@ -148,7 +154,8 @@ async function upload(file) {
     reader.readAsDataURL(file);
   });
   const data = url.slice(url.indexOf(",") + 1);
-  await attempt(act("upload", { person: me, chat, name: file.name || "image.png", data, image: file.type.startsWith("image/") && !file.type.includes("svg") }));
+  await attempt(act("upload", { person: me, chat, name: file.name || "image.png", data, kind: mediaKind(file.type), reply_to: replying?.reply_to ?? "" }));
+  reply(null);
 }
 
 function hasMention(text, name) {

@@ -15,7 +15,7 @@ const LABELS = {
   fragment_bytes: "Split events longer than (bytes, 0: never)",
   speed: "Redelivery speed factor",
 };
-const ANSWERS = ["rate_limit", "bad_gateway", "lost", "slow", "late", "code", "no_data"];
+const ANSWERS = ["rate_limit", "bad_gateway", "lost", "cut", "slow", "late", "code", "no_data"];
 const NOW = [
   ["Drop sockets", "drop", {}],
   ["Half-open sockets", "silence", {}],
