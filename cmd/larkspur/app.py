@@ -22,6 +22,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.files.input_files import InputFiles
+from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
@@ -120,6 +121,7 @@ class Services:
     workspaces: Workspaces
     protected: ProtectedPaths
     files: SessionFiles
+    remote_files: RemoteFiles
     model_book: ModelBook
     defaults: TaskDefaults
     recovery: Recovery
@@ -220,6 +222,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             workspaces=workspaces,
             protected=protected_paths(loaded, workspaces),
             files=files,
+            remote_files=RemoteFiles(files),
             model_book=book,
             defaults=task_defaults(settings, book),
             recovery=Recovery(
@@ -330,7 +333,9 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
     documents, folders = ChildDocumentReader(), services.workspaces.file_folders
-    input_files = InputFiles(services.files, documents, folders)
+    input_files = InputFiles(
+        services.files, services.remote_files, documents=documents, folders=folders
+    )
     tools = ToolBox(
         sandbox=NativeSandbox(services.workspaces.homes),
         documents=documents,
@@ -360,7 +365,12 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
         run_services,
         preparer=RunPreparer(run_services, tools, input_files, book=book),
         engine=ReactEngine(
-            run_services, model, book, tools=executor, images=RequestImages(attachments)
+            run_services,
+            model,
+            book,
+            tools=executor,
+            input_files=input_files,
+            images=RequestImages(attachments),
         ),
         resumer=RunResumer(run_services),
         completer=RunCompleter(run_services, artifacts),

@@ -248,7 +248,14 @@ async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncG
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
     titles = titles_by_tool((*(tool.spec for tool in TOOLS), *CONTROL_SPECS))
     texts = ChatTexts(loaded.settings.ui.language, titles)
-    app = ChatApp(services.gateway, services.defaults, services.clock, texts, services.supervisor)
+    app = ChatApp(
+        services.gateway,
+        services.defaults,
+        services.clock,
+        texts,
+        services.supervisor,
+        services.remote_files,
+    )
     channels = create_channels(app, loaded.settings.channels)
     token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))
     server = WebServer(_web_services(loaded, services, token, channels))

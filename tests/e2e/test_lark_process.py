@@ -16,8 +16,10 @@ import pytest
 from internal.config.home import prepare, read_token
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.user_actions import upload_draft
 from tests import ROOT
 from tests.support.database_files import MIGRATIONS
+from tests.support.documents import pdf
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP, shown_text
 from tests.support.openai_server import ScriptedOpenAI
@@ -222,6 +224,30 @@ async def test_a_reply_whose_response_was_lost_is_not_sent_twice_after_a_kill(
             await sim.until(lambda log: sum("/reply" in each.what for each in log) >= 2, 60)
             await idle(gateway, sim)
         assert replies(sim) == ["exactly once"]
+
+
+async def test_a_kill_while_a_file_is_fetched_leaves_one_reply_that_has_read_it(
+    tmp_path: Path,
+) -> None:
+    async with (
+        LarkSim([APP], speed=500.0) as sim,
+        ScriptedOpenAI(Rules([Reply("exactly once")])) as model,
+    ):
+        person, resources = sim.people[0], "/resources/"
+        draft = upload_draft(sim.lark.state, "report.pdf", pdf("Revenue 120"), "file")
+        sim.faults.answers.append(AnswerFault("cut", resources, times=1_000))
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            await sim.send(person, sim.dm(person), draft)
+            await sim.until(lambda log: any(resources in each.what for each in log), 60)
+            gateway.kill()
+            await gateway.over()
+        sim.faults.answers.clear()
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: replies(sim) == ["exactly once"], 60)
+            await idle(gateway, sim)
+        assert replies(sim) == ["exactly once"]
+        assert "Revenue 120" in str(model.requests[-1]["messages"])
 
 
 async def idle(gateway: Served, sim: LarkSim) -> None:

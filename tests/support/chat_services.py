@@ -244,7 +244,12 @@ async def open_channel(
     """Run a channel at a service, connected; leaving stops it in order."""
     services = core.services
     app = ChatApp(
-        services.gateway, services.defaults, services.clock, AUTO_TEXTS, services.supervisor
+        services.gateway,
+        services.defaults,
+        services.clock,
+        AUTO_TEXTS,
+        services.supervisor,
+        services.remote_files,
     )
     channel = ChatChannel(app, settings, service.transport(core, settings))
     running = asyncio.create_task(channel.run())

@@ -1,13 +1,15 @@
 """A chat service in memory and its transport: the smallest complete chat channel."""
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import AsyncGenerator, Callable, Container
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
 
-from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.errors import FileUnavailable, LarkspurError
+from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
@@ -63,6 +65,7 @@ class EchoService:
     is_lossy: bool = False
     is_reading_refused: bool = False
     attempts: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
     _count: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -180,6 +183,17 @@ class EchoTransport:
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
         self._service.reactions[message_id].remove(reaction_id)
         self._service.notify()
+
+    @asynccontextmanager
+    async def open_file(self, uri: str) -> AsyncGenerator[RemoteContent]:
+        content = self._service.files.get(uri)
+        if content is None:
+            raise FileUnavailable("the echo service has no such file")
+
+        async def chunks() -> AsyncGenerator[bytes]:
+            yield content
+
+        yield RemoteContent("", chunks())
 
     async def display_name(self, user_id: str) -> str:
         return user_id.title()

@@ -150,7 +150,12 @@ async def open_lark(
     """Run the Lark channel of a gateway, connected."""
     services = gateway.services
     app = ChatApp(
-        services.gateway, services.defaults, services.clock, AUTO_TEXTS, services.supervisor
+        services.gateway,
+        services.defaults,
+        services.clock,
+        AUTO_TEXTS,
+        services.supervisor,
+        services.remote_files,
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)
     channel = ChatChannel(app, settings, transport)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from internal.agent.app.files.input_files import FILE_PHASE
 from internal.agent.domain.chats import (
     ChatSettings,
     InboundMessage,
@@ -17,7 +18,7 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.errors import Conflict, NotFound
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.types import InputReceived
+from internal.agent.domain.events.types import DiagnosticError, InputReceived
 from internal.agent.domain.ids import QuestionId, RunId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
@@ -168,8 +169,6 @@ class Chats:
 MAX_WAITING = timedelta(minutes=1)
 """A message that waits longer to be sent is a backlog."""
 
-MAX_RUN_MESSAGES = 100
-
 OVERTAKEN_AFTER = timedelta(seconds=30)
 """A message that fails by itself for longer no longer delays replies to other messages."""
 
@@ -184,6 +183,18 @@ class _Payload(msgspec.Struct):
 
 class _Input(msgspec.Struct):
     sender: str = ""
+
+
+class _Diagnostic(msgspec.Struct):
+    phase: str = ""
+    error: str = ""
+
+
+class _DiagnosticEvent(msgspec.Struct):
+    payload: _Diagnostic
+
+
+_diagnostic_event = msgspec.json.Decoder(_DiagnosticEvent).decode
 
 
 class _InputEvent(msgspec.Struct):
@@ -204,12 +215,14 @@ class ReplyContext(NamedTuple):
     """What a reply is about: the `instruction` of its task, and how its run failed.
 
     `failure` is an error code or the reason of a stop. Both are "" if unknown. `others` are the
-    principals, besides the one of the task, whose messages the run received.
+    principals, besides the one of the task, whose messages the run received. `file_problems` say
+    which files of the messages could not be read, and why.
     """
 
     instruction: str
     failure: str
     others: tuple[str, ...] = ()
+    file_problems: tuple[str, ...] = ()
 
 
 class QuestionContext(NamedTuple):
@@ -351,7 +364,10 @@ class ChatDelivery:
             senders = dict.fromkeys(_input_event(each.json).payload.sender for each in inputs)
             senders.pop(task.origin.principal, None)
             failure = payload.error_code or payload.reason
-            return ReplyContext(task.instruction, failure, tuple(senders))
+            errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
+            diagnostics = (_diagnostic_event(each.json).payload for each in errors)
+            problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+            return ReplyContext(task.instruction, failure, tuple(senders), problems)
 
         return await self._database.read(work) if run_id else ReplyContext("", "")
 
@@ -376,11 +392,6 @@ class ChatDelivery:
     async def name_answerer(self, question_id: QuestionId, name: str) -> None:
         """Store the name of the person who answered, unless the answer has one."""
         await self._database.write(partial(self._stores.questions.name_answerer, question_id, name))
-
-    async def list_run_messages(self, run_id: str) -> list[str]:
-        """Return the messages that a run answers as their channel received them."""
-        work = partial(self._stores.inbox.list_raw, RunId(run_id), MAX_RUN_MESSAGES)
-        return await self._database.read(work)
 
     async def find_question(self, message_id: str) -> str:
         """Return the id of the question that a sent message asks, "" for other messages."""

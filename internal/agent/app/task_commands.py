@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import (
     Submission,
@@ -17,6 +18,7 @@ from internal.agent.app.runs.creation import (
 from internal.agent.app.runs.finalization import (
     RECALLED,
     end_idle_run,
+    joined_attachments,
     joined_prompt,
     load_task,
     queue_undelivered_messages,
@@ -125,6 +127,7 @@ def steer(
         and run.stop is None
         and (yield from _may_join(stores, run, message, principal))
     ):
+        yield from use_attachments(stores, submission.attachments, session_id, principal.id)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
         steered, events = Steered("steering", run.task_id, run.id, session_id), []
     else:
@@ -163,8 +166,12 @@ def interrupt_session(
     unread = yield from stores.inbox.list_undelivered(active.id)
     own = [each for each in unread if each.principal == principal.id]
     text = "\n\n".join([*(each.text for each in own), submission.instruction])
-    prompt = joined_prompt([*own, submission])
-    submission = msgspec.structs.replace(submission, instruction=text, prompt=prompt)
+    submission = msgspec.structs.replace(
+        submission,
+        instruction=text,
+        prompt=joined_prompt([*own, submission]),
+        attachments=joined_attachments([*own, submission]),
+    )
     events = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
     yield from stores.inbox.reassign([each.number for each in own], ids.run_id)
     task = yield from load_task(stores, active)

@@ -16,7 +16,8 @@ from internal.agent.domain.tasks import (
 class InboundMessage(msgspec.Struct, frozen=True):
     """A message as its channel received it: `raw` is JSON, `received` RFC 3339.
 
-    `thread_id` is known when the message is processed; it is not stored with it.
+    `thread_id` and `attachments` are known when the message is processed; they are not stored with
+    it.
     """
 
     channel: Channel
@@ -27,6 +28,7 @@ class InboundMessage(msgspec.Struct, frozen=True):
     raw: str
     received: str
     thread_id: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):

@@ -157,6 +157,14 @@ class ToolError(LarkspurError):
     """A tool call failed. The model reads the message as the result of the call."""
 
 
+class FileUnavailable(LarkspurError):
+    """A chat service does not return a file of a message. `is_temporary`: it may do so later."""
+
+    def __init__(self, sentence: str, *, is_temporary: bool = False) -> None:
+        super().__init__(sentence)
+        self.is_temporary = is_temporary
+
+
 class DocumentUnreadable(LarkspurError):
     """A file is encrypted, damaged, too large or of no known kind. Nothing of it was read."""
 

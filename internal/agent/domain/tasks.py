@@ -64,13 +64,21 @@ STATUS_BY_STOP_REASON: dict[StopReason, Status] = {
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """A stored file: content-addressed, `size` in bytes."""
+    """A stored file: content-addressed, `size` in bytes.
+
+    Without `sha256` and `size` it is a file that a chat service still has, at `uri`.
+    """
 
     name: str
     media_type: str
     uri: str
     sha256: str
     size: int
+
+    @property
+    def is_stored(self) -> bool:
+        """Return True unless the file is still to be fetched."""
+        return bool(self.sha256)
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Storage of attachments and of the workspaces of sessions."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -141,6 +141,17 @@ class Attachments(Protocol):
         The block gets a function that removes a file.
         """
         ...
+
+
+class RemoteContent(NamedTuple):
+    """The content of a file that a chat service sends, in pieces; `media_type` "" is unknown."""
+
+    media_type: str
+    chunks: AsyncIterator[bytes]
+
+
+OpenRemoteFile = Callable[[str], AbstractAsyncContextManager[RemoteContent]]
+"""Opens the file with a URI. Opening it and reading its chunks raise FileUnavailable."""
 
 
 INPUT_VARIABLE, OUTPUT_VARIABLE = "LARKSPUR_INPUT_DIR", "LARKSPUR_OUTPUT_DIR"

@@ -39,7 +39,8 @@ class ChatStore:
 class Steering(NamedTuple):
     """A message for a running run. `number` identifies its inbox row.
 
-    `prompt` is what the model reads of it, "" for its text alone.
+    `prompt` is what the model reads of it, "" for its text alone. `attachments` may still be with
+    the chat service.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Steering(NamedTuple):
     chat_id: str
     message_id: str
     prompt: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def model_text(self) -> str:
@@ -84,12 +86,13 @@ class SentMessage(NamedTuple):
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
 
 
-class _Text(msgspec.Struct):
+class _Content(msgspec.Struct):
     text: str = ""
     prompt: str = ""
+    attachments: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-_text = msgspec.json.Decoder(_Text)
+_content = msgspec.json.Decoder(_Content)
 
 
 class InboxStore:
@@ -132,14 +135,14 @@ class InboxStore:
     ) -> Write[None]:
         """Assign a new or accepted message to a run.
 
-        Its text and prompt are the members `text` and `prompt` of `message.raw`. An accepted row
-        keeps the raw message that it was inserted with.
+        Its content are the members `text`, `prompt` and `attachments` of `message.raw`. An accepted
+        row keeps the raw message that it was inserted with.
 
         Raises:
             Conflict: the message was assigned before.
         """
         raw = storable(message.raw)
-        words = _text.decode(raw)
+        content = _content.decode(raw)
         rows = yield Statement(
             "assign_message",
             (
@@ -149,12 +152,13 @@ class InboxStore:
                 message.chat_id,
                 message.principal,
                 message.received,
-                storable(words.text),
+                storable(content.text),
                 raw,
                 session_id,
                 run_id,
                 int(steer),
-                storable(words.prompt),
+                storable(content.prompt),
+                bytes(content.attachments).decode(),
             ),
         )
         if not rows:
@@ -163,7 +167,9 @@ class InboxStore:
     def list_undelivered(self, run_id: RunId, /) -> Read[list[Steering]]:
         """Return the steering of a run that was not delivered yet, in order of arrival."""
         rows = yield Statement("undelivered_messages", (run_id,))
-        return [Steering(*row) for row in rows]
+        return [
+            Steering(*row)._replace(attachments=_attachments.decode(str(row[-1]))) for row in rows
+        ]
 
     def mark_delivered(self, numbers: Sequence[int], /) -> Write[None]:
         """Mark steering as delivered to its run."""
@@ -194,11 +200,6 @@ class InboxStore:
         """Return the session that a message was taken into, "" for none."""
         rows = yield Statement("session_of_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
-
-    def list_raw(self, run_id: RunId, limit: int, /) -> Read[list[str]]:
-        """Return the messages of a run as their channel received them, oldest first."""
-        rows = yield Statement("raw_messages_of_run", (run_id, limit))
-        return [str(row[0]) for row in rows]
 
     def withdraw(self, number: int, /) -> Write[None]:
         """Mark steering that was not delivered as handled."""

@@ -94,6 +94,12 @@ class TaskStore:
             rows = yield Statement("tasks_page", values)
         return [_task(row) for row in rows]
 
+    def set_attachments(
+        self, task_id: TaskId, attachments: tuple[Attachment, ...], /
+    ) -> Write[None]:
+        """Replace the attachments of a task, after they were fetched."""
+        yield Statement("set_task_attachments", (task_id, to_json(attachments)))
+
     def set_status(
         self, task_id: TaskId, status: Status, stop_reason: StopReason | None, *, now: str
     ) -> Write[None]:

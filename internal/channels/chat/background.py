@@ -15,6 +15,7 @@ from cachetools import TTLCache
 from internal.agent.app.chats import KnownMessages
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_delimiters, truncate
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.policy import ChatUsers
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 READ_TIMEOUT_SECONDS, NAMES_TIMEOUT_SECONDS, SENDER_TIMEOUT_SECONDS = 2.0, 0.5, 0.5
 MAX_QUOTE_CHARACTERS, MAX_OWN_QUOTE_CHARACTERS = 4_000, 1_000
 MAX_LINE_CHARACTERS, MAX_RECENT_CHARACTERS = 1_000, 7_000
+FILES_NOT_SHOWN = " (its files are not shown to you; a reply to that message shows them)"
 OWN_NAME = "you (the assistant)"  # no name of a person contains parentheses
 _MAX_NAMES = 8
 _CACHE_SIZE, _MESSAGE_SECONDS, _SENDER_SECONDS, _REFUSED_SECONDS = 2_048, 30.0, 3_600.0, 600.0
@@ -48,24 +50,33 @@ class _Recent(NamedTuple):
     is_continued: bool = False
 
 
+class Prompt(NamedTuple):
+    """What the model reads, or a part of it; `text` is "" for the words of the message alone."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
 class PromptBuilder:
     """Builds what the model reads of the messages of one account."""
 
     def __init__(self, reader: "BackgroundReader", people: ChatUsers) -> None:
         self._reader, self._people = reader, people
 
-    async def build(self, message: MessageContext, text: str) -> str:
-        """Return what the model reads; "" if that is the text alone."""
+    async def build(self, message: MessageContext, text: str) -> "Prompt":
+        """Return what the model reads of a message whose text is `text`."""
         user_id, is_direct = message.incoming.user_id, message.chat.is_direct
         async with asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._reader.read(message))
             naming = None if is_direct else tasks.create_task(self._people.name(user_id))
         blocks = reading.result()
+        attachments = list(message.incoming.attachments)
+        attachments += (file for block in blocks for file in block.attachments)
         if naming is not None:
             text = format_message(speaker_name(naming.result(), user_id), text)
         elif not blocks:
-            return ""
-        return "\n\n".join([*blocks, text])
+            return Prompt("", tuple(attachments))
+        return Prompt("\n\n".join([*(block.text for block in blocks), text]), tuple(attachments))
 
 
 class BackgroundReader:
@@ -103,7 +114,7 @@ class BackgroundReader:
             self._foreign[quoted] = True
         return is_own
 
-    async def read(self, message: MessageContext) -> list[str]:
+    async def read(self, message: MessageContext) -> list[Prompt]:
         """Return the blocks for the prompt of a message, in the order in which they are read."""
         until = asyncio.get_running_loop().time() + READ_TIMEOUT_SECONDS
         async with asyncio.TaskGroup() as tasks:
@@ -111,36 +122,36 @@ class BackgroundReader:
             quote = tasks.create_task(self._quote(message.incoming.quoted_id, until))
         read = recent.result()
         root = await self._root(message, read, until)
-        return [each for each in (root, read.block, quote.result()) if each]
+        return [each for each in (root, Prompt(read.block), quote.result()) if each.text]
 
-    async def _quote(self, message_id: str, until: float, attributes: str = "") -> str:
-        """Return the block of a quoted message, "" for none; `until` is a time of the loop."""
+    async def _quote(self, message_id: str, until: float, attributes: str = "") -> Prompt:
+        """Return the block of a quoted message, and its files; `until` is a time of the loop."""
         if not message_id:
-            return ""
+            return Prompt("")
         try:
             async with asyncio.timeout_at(until):
                 quoted = await self._read_message(message_id)
         except TransportRejected as error:
             log.info("quoted message not readable", extra={"reason": str(error)})
-            return _note("quoted_message", "The quoted message cannot be read.")
+            return Prompt(_note("quoted_message", "The quoted message cannot be read."))
         except (LarkspurError, TimeoutError) as error:
             log.info("quoted message not read", extra={"reason": str(error)})
-            return _note("quoted_message", "The quoted message could not be read in time.")
+            return Prompt(_note("quoted_message", "The quoted message could not be read in time."))
         if quoted.is_recalled:
-            return _note("quoted_message", "The quoted message was recalled.")
+            return Prompt(_note("quoted_message", "The quoted message was recalled."))
         names = await self._names([quoted], until)
         most = MAX_OWN_QUOTE_CHARACTERS if quoted.is_own else MAX_QUOTE_CHARACTERS
         sent = "" if quoted.sent_at is None else f' sent="{quoted.sent_at.astimezone():%F %H:%M}"'
         text = escape_delimiters(truncate(quoted.text, most))
         start = f'<quoted_message from="{_author(quoted, names)}"{sent}{attributes}>'
-        return f"{start}\n{text}\n</quoted_message>"
+        return Prompt(f"{start}\n{text}\n</quoted_message>", quoted.attachments)
 
-    async def _root(self, message: MessageContext, read: "_Recent", until: float) -> str:
+    async def _root(self, message: MessageContext, read: "_Recent", until: float) -> Prompt:
         """Return the first message of a thread that its conversation does not know yet."""
         incoming, root = message.incoming, message.incoming.thread_root_id
         given = (message.chat.scope, root)
         if not root or root in read.ids or root in {incoming.message_id, incoming.quoted_id}:
-            return ""
+            return Prompt("")
         has_session, messages = await self._find_known(message.chat.scope, [root])
         known = messages[root]
         is_begun = has_session and (
@@ -148,7 +159,7 @@ class BackgroundReader:
         )
         self._roots[given] = True
         if is_begun or known.in_session or (known.is_own and not known.is_answer):
-            return ""
+            return Prompt("")
         return await self._quote(root, until, ' place="first message of this thread"')
 
     def _is_scope_a_thread(self, message: IncomingMessage) -> bool:
@@ -242,6 +253,8 @@ def _line(message: PastMessage, names: dict[str, str]) -> str:
     """Return `[HH:MM] name: text`; further lines are indented, so that none looks like another."""
     text = escape_delimiters(truncate(message.text.strip(), MAX_LINE_CHARACTERS))
     at = "" if message.sent_at is None else f"[{message.sent_at.astimezone():%H:%M}] "
+    if message.attachments:
+        text += FILES_NOT_SHOWN
     lines = text.splitlines()
     return "\n    ".join([f"{at}{_author(message, names)}: {lines[0]}", *lines[1:]])
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
@@ -40,6 +41,7 @@ class ChatApp:
     clock: Clock
     texts: ChatTexts
     supervisor: Supervisor
+    remote_files: RemoteFiles
 
 
 def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
@@ -78,6 +80,7 @@ class ChatChannel:
             texts=texts,
         )
         gateway.delivery.add_sender(self._sender.wake)
+        app.remote_files.add_account(f"{transport.name}:{transport.app}", transport.open_file)
         listener = InboxListener(
             on_run=self._displays.follow,
             on_received=self._confirm,

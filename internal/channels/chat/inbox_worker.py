@@ -280,14 +280,16 @@ class InboxWorker:
         chat = chat_name(row.channel, row.app, row.chat_id)
         context = MessageContext(
             Actor(accepted.principal, row.channel, chat),
-            msgspec.structs.replace(row, thread_id=message.thread_id),
+            msgspec.structs.replace(
+                row, thread_id=message.thread_id, attachments=message.attachments
+            ),
             self._conversation(message),
             accepted.phrases,
             message,
         )
         match await self._answer(context, accepted.text):
             case None:
-                await self._submit(context, accepted.text or accepted.phrases("only_quote"))
+                await self._submit(context, accepted.text or _without_words(context))
             case Ignored(reason):
                 await self._ignore(row, reason)
             case result:
@@ -295,7 +297,7 @@ class InboxWorker:
 
     async def _answer(self, context: MessageContext, text: str) -> CommandResult | Ignored | None:
         """Take a text as a command, as a word that stops, or as an answer; None if it is none."""
-        if not text:  # only a quote
+        if not text:  # only a quote or files
             return None
         if (command := parse_command(text)) is not None:
             return await self._commands.handle(command, context)
@@ -311,7 +313,9 @@ class InboxWorker:
 
     async def _submit(self, context: MessageContext, text: str) -> None:
         prompt = await self._prompts.build(context, text)
-        run_id, is_waiting = await self._router.submit(context, text, prompt)
+        run_id, is_waiting = await self._router.submit(
+            context, text, prompt=prompt.text, attachments=prompt.attachments
+        )
         if is_waiting:
             self._listener.on_received(context.row.message_id)
         self._listener.on_run(run_id)
@@ -340,3 +344,9 @@ class InboxWorker:
         )
         await self._gateway.mark_handled(row, [reply] if text else [])
         self._listener.on_outgoing()
+
+
+def _without_words(message: MessageContext) -> str:
+    """Return what stands for the text of a message that only quotes or has only files."""
+    names = ", ".join(each.name for each in message.incoming.attachments)
+    return message.phrases("only_files", names=names) if names else message.phrases("only_quote")

@@ -20,12 +20,12 @@ from internal.agent.domain.react.closing_prompts import DAILY_LIMIT_CODE
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
+from internal.channels.chat.answers import escape_markdown
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
     ChatPost,
     ChatTransport,
     FileContent,
-    IncomingMessage,
     QuestionContent,
     QuestionNotice,
     TextContent,
@@ -47,6 +47,8 @@ FORM_FAILURES = 3
 MAX_LOGGED_FAILURE = 300
 MAX_FILE_BYTES = 30 * 1024 * 1024
 """Files of a message, together; larger ones are only named."""
+MAX_NAMED_PROBLEMS = 10
+"""Files of a reply that are named because they could not be read."""
 _PAGE_SIZE = 500
 _CLOSED = ":closed"
 
@@ -171,8 +173,8 @@ class OutboxSender:
         context = await self._delivery.get_reply_context(outgoing)
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
-        if outgoing.run_id and await self._has_unseen_media(outgoing.run_id):
-            text = f"{text}\n\n---\n{phrases('media_not_seen')}"
+        if context.file_problems:
+            text = f"{text}\n\n---\n{_describe_problems(context.file_problems, phrases)}"
         account = f"{outgoing.channel}:{outgoing.app}:"
         mentions = tuple(
             each.removeprefix(account) for each in context.others if each.startswith(account)
@@ -198,14 +200,6 @@ class OutboxSender:
         if others and contents:
             contents = [await asyncio.to_thread(pack_files, outgoing.attachments, contents)]
         return FileContent(name, media_type, b"".join(contents), outgoing.body)
-
-    async def _has_unseen_media(self, run_id: str) -> bool:
-        """Return True if a message that a run answers has pictures or files."""
-        for raw in await self._delivery.list_run_messages(run_id):
-            message = await self._transport.parse(raw)
-            if isinstance(message, IncomingMessage) and message.has_media:
-                return True
-        return False
 
     async def _send_question(self, pending: PendingMessage) -> str:
         """Send a question, or update its message to show how it was settled."""
@@ -317,6 +311,14 @@ _EXPLANATIONS = {
     "permission": "refused_permission",
     "unresolved": "reply_unresolved",
 }
+
+
+def _describe_problems(problems: Sequence[str], phrases: ChatPhrases) -> str:
+    """Return which files were not read, and why."""
+    lines = [f"- {escape_markdown(each)}" for each in problems[:MAX_NAMED_PROBLEMS]]
+    if len(problems) > MAX_NAMED_PROBLEMS:
+        lines.append(f"- +{len(problems) - MAX_NAMED_PROBLEMS}")
+    return "\n".join([phrases("files_not_read"), *lines])
 
 
 def _simplicity(pending: PendingMessage) -> int:

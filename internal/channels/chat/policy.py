@@ -198,7 +198,8 @@ def _ignore_reason(
     """Return why a message is ignored, "" if it is not."""
     if reason := _not_for_bot(message, settings, in_our_thread=sender.in_our_thread):
         return reason
-    return "it is empty" if message.text == "" and not message.quoted_id else ""
+    is_empty = message.text == "" and not message.quoted_id and not message.attachments
+    return "it is empty" if is_empty else ""
 
 
 def _not_for_bot(

@@ -12,7 +12,7 @@ from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import Principal
-from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
 from internal.config.chat import ChatChannelSettings
 
@@ -26,11 +26,17 @@ class TaskRouter:
         self._gateway, self._settings, self._defaults = gateway, settings, defaults
 
     async def submit(
-        self, message: MessageContext, text: str, prompt: str = ""
+        self,
+        message: MessageContext,
+        text: str,
+        *,
+        prompt: str = "",
+        attachments: tuple[Attachment, ...] = (),
     ) -> tuple[RunId, bool]:
         """Store the text as a task or as steering; the message is settled with it.
 
-        `prompt` is what the model reads of it, "" for the text alone.
+        `prompt` is what the model reads of it, "" for the text alone. `attachments` are its files
+        and those that it refers to.
 
         Returns the run, and True if the text was added to an earlier run or waits for one.
         """
@@ -39,6 +45,7 @@ class TaskRouter:
             text,
             await self._build_spec(message),
             message.actor.via,
+            attachments=attachments,
             scope=message.chat.scope,
             message=message.row,
             direct=message.chat.is_direct,

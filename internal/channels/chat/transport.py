@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Container, Coroutine, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.questions import Question, QuestionRecord
+from internal.agent.domain.tasks import Attachment
+from internal.agent.ports.attachments import RemoteContent
 from internal.i18n.chat import ChatPhrases
 
 Reaction = Literal["working", "received"]
@@ -60,7 +63,7 @@ class ReceivedMessage(NamedTuple):
 
 
 class IncomingMessage(NamedTuple):
-    """A message in a chat. `text` is None for an unsupported kind and "" for no content.
+    """A message in a chat. `text` is None for an unsupported kind and "" for no words.
 
     `is_mention`: it mentions the bot or, as the chat application sees it, replies to the bot.
 
@@ -82,8 +85,8 @@ class IncomingMessage(NamedTuple):
     thread_root_id: str = ""
     is_external: bool = False
     """The sender belongs to another organization."""
-    has_media: bool = False
-    """It contains pictures or files besides its text; the model does not get them."""
+    attachments: tuple[Attachment, ...] = ()
+    """Its pictures and files, which the service still has; `ChatTransport.open_file` opens them."""
 
 
 class PastMessage(NamedTuple):
@@ -100,6 +103,7 @@ class PastMessage(NamedTuple):
     name: str = ""
     is_own: bool = False
     is_recalled: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 class RecalledMessage(NamedTuple):
@@ -270,6 +274,13 @@ class ChatTransport(Protocol):
 
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
         """Remove a reaction."""
+
+    def open_file(self, uri: str) -> AbstractAsyncContextManager[RemoteContent]:
+        """Open a file of a message by the URI of its attachment.
+
+        A URI starts with the names of the channel and of the account, `NAME:ACCOUNT/`. Opening and
+        reading raise FileUnavailable.
+        """
 
     async def display_name(self, user_id: str) -> str:
         """Return the name of a user."""

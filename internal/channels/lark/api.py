@@ -7,6 +7,7 @@ keeps rejected tokens for hours, blocks the loop while it fetches one, and loads
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
@@ -76,7 +77,7 @@ class LarkUnavailable(TransportUnavailable):
 
 
 CallKind = Literal[
-    "reply", "replace", "question", "upload", "read", "final", "progress", "reaction"
+    "reply", "replace", "question", "upload", "download", "read", "final", "progress", "reaction"
 ]
 """What a call is for, the most important first. `final` is the last state of a display."""
 
@@ -85,6 +86,7 @@ _SLOTS: dict[CallKind, int] = {
     "replace": 24,
     "question": 4,
     "upload": 4,
+    "download": 4,
     "read": 4,
     "final": 2,
     "progress": 4,
@@ -110,6 +112,8 @@ QUESTION_POLICY = SendPolicy(max_attempts=2, max_delay=5.0, kind="question")
 """Few attempts: the outbox repeats them, and other messages of the chat wait meanwhile."""
 _READ_POLICY = SendPolicy(kind="read")
 _UPLOAD_POLICY = SendPolicy(max_attempts=2, max_delay=5.0, timeout=60.0, kind="upload")
+DOWNLOAD_SILENCE_SECONDS = 30.0
+"""A download from which nothing arrives for so long has failed."""
 FINAL_POLICY = SendPolicy(max_attempts=1, timeout=10.0, kind="final")
 """The caller repeats the call later."""
 _PROBE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="read")
@@ -178,6 +182,57 @@ class LarkClient:
                     busy.unconfirmed = unconfirmed
                     raise
             await asyncio.sleep(wait)
+
+    @asynccontextmanager
+    async def download(
+        self, path: str, query: Mapping[str, str]
+    ) -> AsyncGenerator["httpx.Response"]:
+        """Open a response that is not JSON, to be read in pieces.
+
+        Raises:
+            LarkRejected: Lark rejected the request.
+            LarkUnavailable: it failed for now, perhaps while the response is read.
+        """
+        http = await self._client()
+        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+
+        try:
+            async with self._slots["download"], AsyncExitStack() as stack:
+                yield await self._open_download(http, path, query, stack)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise LarkUnavailable(f"the download broke off: {self._explain(error)}") from error
+
+    async def _open_download(
+        self,
+        http: "httpx.AsyncClient",
+        path: str,
+        query: Mapping[str, str],
+        stack: AsyncExitStack,
+    ) -> "httpx.Response":
+        """Open a response; a token that Lark no longer accepts is replaced once."""
+        for is_first in (True, False):
+            token = await self._valid_token()
+            request = http.stream(
+                "GET",
+                path,
+                params=query,
+                headers={"authorization": f"Bearer {token}"},
+                timeout=DOWNLOAD_SILENCE_SECONDS,
+            )
+            response = await stack.enter_async_context(request)
+            if response.is_success and not _is_error_object(response.headers):
+                return response
+            await response.aread()
+            try:
+                read_response(response)
+            except LarkRejected as rejected:
+                if not is_first or rejected.code not in INVALID_TOKEN_CODES:
+                    raise
+            else:
+                raise LarkUnavailable("Lark returned no file")
+            if self._token == token:
+                self._token = ""
+        raise LarkUnavailable("Lark returned no file")
 
     async def _with_token(self, call: LarkRequest, policy: SendPolicy) -> dict[str, Any]:
         """Send a request; a token that Lark no longer accepts is replaced once."""
@@ -325,6 +380,12 @@ def read_response(response: "httpx.Response") -> _Response:
         sentence = f"Lark failed: HTTP {status}, {reason}"
         raise LarkUnavailable(sentence, unconfirmed=is_unknown, is_failure=True, log_id=log_id)
     raise LarkRejected(answer.code, said, log_id)
+
+
+def _is_error_object(headers: Mapping[str, str]) -> bool:
+    """Return True unless a response to a download has a file; a file may be JSON as well."""
+    is_json = headers.get("content-type", "").startswith("application/json")
+    return is_json and "content-disposition" not in headers
 
 
 def _reset_seconds(text: str) -> float:

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Container
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.ports.attachments import RemoteContent
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.chat.transport import (
@@ -33,6 +35,8 @@ from internal.channels.lark.api import (
 )
 from internal.channels.lark.card_actions import CardActionHandler
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
+from internal.channels.lark.content.files import as_attachments, open_file
+from internal.channels.lark.content.message_content import read_content
 from internal.channels.lark.directory import BotIdentity
 from internal.channels.lark.events import (
     EventReceiver,
@@ -41,8 +45,6 @@ from internal.channels.lark.events import (
     LarkRecall,
     LarkRemoval,
     as_datetime,
-    has_media,
-    message_text,
     read_event,
 )
 from internal.channels.lark.history.message_reader import MessageReader
@@ -132,7 +134,7 @@ class LarkTransport:
             case message:
                 direct = message.direct
                 bot = self.identity.open_id if direct else await self.identity.wait()
-                return incoming_message(message, bot)
+                return incoming_message(message, bot, self.app)
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
         """Send a post; progress is tried once, because replies are more important."""
@@ -178,6 +180,10 @@ class LarkTransport:
         """Remove an emoji of the bot."""
         await self._api.unreact(message_id, reaction_id)
 
+    def open_file(self, uri: str) -> AbstractAsyncContextManager[RemoteContent]:
+        """Download a file of a message; the app needs a permission to read messages."""
+        return open_file(self._client, uri)
+
     async def display_name(self, user_id: str) -> str:
         """Return a user's name; the app needs the contact permission for it."""
         return await self._api.name_of(user_id)
@@ -215,14 +221,15 @@ class LarkTransport:
         return response
 
 
-def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
-    """Return a message as the chat application sees it; `bot` is the bot's open_id."""
+def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessage:
+    """Return a message to an app as the chat application sees it; `bot` is the bot's open_id."""
+    content = read_content(message.kind, message.content, message.mentions, bot=bot)
     is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
         message_id=message.message_id,
         chat_id=message.chat_id,
         user_id=message.open_id,
-        text=message_text(message, bot),
+        text=None if content is None else content.text,
         is_direct=message.direct,
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
@@ -231,7 +238,7 @@ def incoming_message(message: LarkMessage, bot: str) -> IncomingMessage:
         thread_id=message.thread_id,
         thread_root_id=message.root_id if message.thread_id else "",
         is_external=message.is_external,
-        has_media=has_media(message),
+        attachments=as_attachments(content.files if content else (), app, message.message_id),
     )
 
 

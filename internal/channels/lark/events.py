@@ -1,12 +1,11 @@
-"""Lark's message events: receive them, and read their content as text for the model."""
+"""Lark's message events: read and receive them."""
 
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from cachetools import LRUCache, TTLCache
@@ -14,23 +13,9 @@ from cachetools import LRUCache, TTLCache
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage
+from internal.channels.lark.content.message_content import Mention
 
-_KEY = re.compile(r"@_user_\d+|@_all")
 _MILLISECONDS = re.compile(r"\d{13}")
-
-
-def describe_unseen(what: str) -> str:
-    """Return what the model reads in place of something that it cannot be shown."""
-    return f"[{what}: not visible to you yet]"
-
-
-_FIXED = {
-    "img": describe_unseen("image"),
-    "media": describe_unseen("video"),
-    "hr": "\n---\n",
-}
-_MEDIA_TAGS = frozenset({"img", "media"})
-_BLANKS = re.compile(r"[ \t]{2,}")
 
 
 class _Ids(msgspec.Struct):
@@ -101,14 +86,6 @@ _event = msgspec.json.Decoder(_Event)
 _recall = msgspec.json.Decoder(_Recall)
 _removal = msgspec.json.Decoder(_Removal)
 _REMOVALS = frozenset({"im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"})
-
-
-class Mention(NamedTuple):
-    """A mentioned person or bot; `key` is its placeholder in the text."""
-
-    key: str
-    open_id: str
-    name: str
 
 
 class LarkMessage(NamedTuple):
@@ -237,123 +214,8 @@ def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
     )
 
 
-def message_text(message: LarkMessage, bot: str) -> str | None:
-    """Return the text, with names for mentions and without the bot's own.
-
-    Returns None for unsupported types and "" for malformed content.
-    """
-    return content_text(message.kind, message.content, message.mentions, bot)
-
-
-def content_text(kind: str, content: str, mentions: Sequence[Mention], bot: str = "") -> str | None:
-    """Return the text of a message's content, with names for mentions but those of `bot`.
-
-    Returns None for unsupported types and "" for malformed content.
-    """
-    reader = _READERS.get(kind)
-    if reader is None:
-        return None
-    names = {
-        mention.key: "" if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
-        for mention in mentions
-    }
-    return reader(_read_content(content), names).strip()
-
-
-def has_media(message: LarkMessage) -> bool:
-    """Return True for a rich text with pictures or videos."""
-    if message.kind != "post":
-        return False
-    return any(
-        part.get("tag") in _MEDIA_TAGS
-        for row in _rows(_post_body(_read_content(message.content)))
-        for part in row
-    )
-
-
-def _read_content(content: str) -> dict[str, Any]:
-    try:
-        decoded = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return {}
-    return decoded if isinstance(decoded, dict) else {}
-
-
 def _open_id(ids: _Ids | None) -> str:
     return (ids.open_id if ids is not None else None) or ""
-
-
-def _replace_mentions(text: str, names: Mapping[str, str]) -> str:
-    """Replace mention keys in one pass, since a name may look like a key."""
-    if not _KEY.search(text):
-        return text
-    named = _KEY.sub(lambda key: names.get(key[0], "@all" if key[0] == "@_all" else key[0]), text)
-    return _BLANKS.sub(" ", named)
-
-
-def _text(content: dict[str, Any], names: Mapping[str, str]) -> str:
-    text = content.get("text")
-    return _replace_mentions(text, names) if isinstance(text, str) else ""
-
-
-def _post(content: dict[str, Any], names: Mapping[str, str]) -> str:
-    """Return a rich text as Markdown."""
-    content = _post_body(content)
-    title = content.get("title")
-    lines = [f"# {title}\n"] if isinstance(title, str) and title.strip() else []
-    lines += ("".join(_part(part, names) for part in row) for row in _rows(content))
-    return "\n".join(lines)
-
-
-def _post_body(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a rich text without its language level, if it has one."""
-    if "content" in content:
-        return content
-    return next((each for each in content.values() if isinstance(each, dict)), {})
-
-
-def _rows(content: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    rows = content.get("content")
-    return [
-        [part for part in row if isinstance(part, dict)] if isinstance(row, list) else []
-        for row in (rows if isinstance(rows, list) else ())
-    ]
-
-
-def _part(part: dict[str, Any], names: Mapping[str, str]) -> str:
-    def field(name: str) -> str:
-        value = part.get(name)
-        return value if isinstance(value, str) else ""
-
-    match tag := field("tag"):
-        case "at":
-            key = field("user_id")
-            other = "all" if key in {"all", "@_all"} else field("user_name")
-            return names.get(key, f"@{other}")
-        case "a":
-            return f"[{field('text')}]({field('href')})"
-        case "emotion":
-            return f":{field('emoji_type')}:"
-        case "code_block":
-            return f"\n```{field('language').lower()}\n{field('text')}\n```\n"
-        case _:
-            return _FIXED.get(tag) or _apply_styles(
-                _replace_mentions(field("text"), names), part.get("style")
-            )
-
-
-def _apply_styles(text: str, styles: object) -> str:
-    marks = {"bold": "**", "italic": "*", "lineThrough": "~~"}
-    for style in styles if isinstance(styles, list) else ():
-        mark = marks.get(style, "") if isinstance(style, str) and text.strip() else ""
-        text = f"{mark}{text}{mark}"
-    return text
-
-
-_READERS: Mapping[str, Callable[[dict[str, Any], Mapping[str, str]], str]] = {
-    "text": _text,
-    "post": _post,
-}
 
 
 log = logging.getLogger(__name__)

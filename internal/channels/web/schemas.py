@@ -334,7 +334,7 @@ def _task_fields(task: Task) -> dict[str, Any]:
         "status": task.status,
         "stop_reason": task.stop_reason,
         "created": task.created,
-        "attachments": task.attachments,
+        "attachments": tuple(each for each in task.attachments if each.is_stored),
     }
 
 

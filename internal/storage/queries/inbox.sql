@@ -11,16 +11,17 @@ returning number;
 -- name: assign_message
 insert into inbox (
     channel, app, message_id, chat_id, principal, received, status, text, raw,
-    session_id, run_id, steer, prompt
-) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11, $12)
+    session_id, run_id, steer, prompt, attachments
+) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11, $12, $13)
 on conflict (channel, app, message_id) do update set
     status = 'assigned', text = excluded.text, session_id = excluded.session_id,
-    run_id = excluded.run_id, steer = excluded.steer, prompt = excluded.prompt
+    run_id = excluded.run_id, steer = excluded.steer, prompt = excluded.prompt,
+    attachments = excluded.attachments
 where inbox.status = 'accepted'
 returning number;
 
 -- name: undelivered_messages
-select number, text, principal, channel, app, chat_id, message_id, prompt from inbox
+select number, text, principal, channel, app, chat_id, message_id, prompt, attachments from inbox
 where run_id = $1 and steer = 1 and status = 'assigned' order by number;
 
 -- name: mark_message_delivered
@@ -60,6 +61,3 @@ update inbox set status = 'handled' where run_id = $1 and status = 'assigned' an
 -- name: session_of_message
 select session_id from inbox
 where channel = $1 and app = $2 and message_id = $3 and session_id is not null;
-
--- name: raw_messages_of_run
-select raw from inbox where run_id = $1 order by number limit $2;

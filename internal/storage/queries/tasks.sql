@@ -44,6 +44,9 @@ order by created desc, id desc limit $4;
 select created, id from tasks
 where id = $1 and (cast($2 as text) is null or principal = $2);
 
+-- name: set_task_attachments
+update tasks set attachments = $2 where id = $1;
+
 -- name: set_task_status
 update tasks set status = $2, stop_reason = $3, updated = $4 where id = $1;
 

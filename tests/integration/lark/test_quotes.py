@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from internal.config.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, ChatMessage, encode, new_id
@@ -85,7 +83,7 @@ async def test_a_quoted_post_is_read_as_markdown(tmp_path: Path) -> None:
         rows = [{"tag": "text", "text": "buy milk", "style": ["bold"]}], PICTURE
         quoted = await lark.sim.send(lark.sim.people[1], lark.group, post(*rows, title="List"))
         text = await ask_about(lark, quoted)
-        assert "# List\n\n**buy milk**\n[image: not visible to you yet]\n</quoted" in text
+        assert "# List\n\n**buy milk**\n[earlier-picture-1]\n</quoted" in text
 
 
 async def test_a_quoted_card_is_read_with_its_fields_tables_and_forms(tmp_path: Path) -> None:
@@ -240,15 +238,3 @@ async def test_a_reply_to_another_person_is_read_once_and_ignored(tmp_path: Path
         assert calls(lark, f"GET {MESSAGES}{quoted}") == 1
         assert not lark.core.model.requests
         assert not lark.from_bot(lark.group)
-
-
-@pytest.mark.parametrize("words", ["what is this?", ""])
-async def test_a_post_with_a_picture_says_that_it_was_not_seen(tmp_path: Path, words: str) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("an answer")], ALONE) as lark:
-        draft = post([{"tag": "text", "text": words}], PICTURE)
-        await lark.sim.send(lark.person, lark.dm, draft)
-        [reply] = await lark.until_replies(1)
-        assert reply.startswith("an answer\n\n---\n")
-        assert "cannot see pictures" in reply
-        [text] = user_texts(lark.core.model.requests[-1])
-        assert "[image: not visible to you yet]" in text

@@ -54,7 +54,7 @@ export interface ArtifactsPage {
   next_cursor: string | null;
 }
 
-/** A stored file: content-addressed, `size` in bytes. */
+/** A stored file: content-addressed, `size` in bytes. Without `sha256` and `size` it is a file that a chat service still has, at `uri`. */
 export interface Attachment {
   name: string;
   media_type: string;

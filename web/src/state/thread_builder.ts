@@ -40,6 +40,14 @@ export class ThreadBuilder {
         this.put({ kind: 'input', key, run, time, text, channel, sender, steer, attachments });
         return;
       }
+      case 'workflow.input.files_fetched': {
+        const at = this.lines.findIndex((line) => line.kind === 'input' && line.run === run);
+        const line = this.lines[at];
+        if (line?.kind === 'input') {
+          this.lines[at] = { ...line, attachments: event.payload.attachments };
+        }
+        return;
+      }
       case 'workflow.node.output.summary': {
         const { content: text, node_id: node, llm_model: model, tool_call_count: calls } =
           event.payload;

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -27,7 +27,7 @@ export interface ArtifactManifest {
   omitted?: number;
 }
 
-/** A stored file: content-addressed, `size` in bytes. */
+/** A stored file: content-addressed, `size` in bytes. Without `sha256` and `size` it is a file that a chat service still has, at `uri`. */
 export interface Attachment {
   name: string;
   media_type: string;
@@ -81,6 +81,11 @@ export interface DiagnosticError {
 export interface Heartbeat {
   t: string;
   head: string;
+}
+
+/** The files of the message that a run starts with were fetched from its chat service. */
+export interface InputFilesFetched {
+  attachments: Array<Attachment>;
 }
 
 /** A message from a person: a new task, or steering of the current run. */
@@ -323,6 +328,7 @@ export interface Head {
 
 export interface Payloads {
   "workflow.input.received": InputReceived;
+  "workflow.input.files_fetched": InputFilesFetched;
   "workflow.lifecycle.updated": LifecycleUpdated;
   "workflow.node.started": NodeStarted;
   "workflow.node.completed": NodeCompleted;

@@ -9,6 +9,15 @@ const lines = (state: State) => state.thread.lines.map((line) => line.kind);
 const live = (state: State) => Object.values(state.live).map((node) => node.text);
 
 describe('reducing events', () => {
+  test('files that were fetched for a message are those of its line', () => {
+    const log = new Log();
+    const file = { name: 'a.pdf', media_type: 'application/pdf', uri: 'attachment:1', sha256: '1', size: 1 };
+    const rows = [...wholeRun(log, 'A'), ...wholeRun(log, 'B')];
+    rows.push(log.durable('A', 'workflow.input.files_fetched', { attachments: [file] }));
+    const inputs = reduceEvents(EMPTY, rows).thread.lines.filter((line) => line.kind === 'input');
+    expect(inputs.map((line) => line.attachments)).toEqual([[file], []]);
+  });
+
   test('a prefix and then the rest give the same state as all events', () => {
     fc.assert(
       fc.property(anyRows, fc.nat(60), (rows, cut) => {

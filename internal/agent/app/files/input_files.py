@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
+from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.errors import (
     DocumentUnreadable,
@@ -18,11 +19,12 @@ from internal.agent.domain.errors import (
     NotFound,
     StoreCorrupt,
 )
+from internal.agent.domain.events.types import DiagnosticError
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.messages import Image, Text
+from internal.agent.domain.messages import Image, Part, Text
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Attachment
-from internal.agent.domain.text import escape_delimiters, is_invisible, truncate
+from internal.agent.domain.text import escape_delimiters, is_invisible, truncate, truncate_json
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.documents import DocumentReader
 
@@ -31,6 +33,9 @@ MAX_FILES = 50
 MAX_SHOWN_CHARACTERS = 20_000
 MAX_SHOWN_CHARACTERS_OF_ALL = 60_000
 """Characters of one file, and of all files, that are a part of the message."""
+
+FILE_PHASE = "files"
+"""The phase of diagnostic events about files that people sent."""
 
 _MAX_NAME_BYTES = 200  # leaves room for a number within the 255 bytes of a file system
 _MAX_EXTENSION_CHARACTERS = 12
@@ -48,19 +53,46 @@ class MessageFile(NamedTuple):
     text: Text
     image: Image | None = None
     problem: str = ""
+    attachment: Attachment | None = None
+
+
+def file_parts(files: Sequence[MessageFile]) -> tuple[Part, ...]:
+    """Return files as parts of a message: the pictures first."""
+    images = (file.image for file in files if file.image is not None)
+    return (*images, *(file.text for file in files))
+
+
+def stored_files(files: Sequence[MessageFile]) -> tuple[Attachment, ...]:
+    """Return the attachments of the files that are stored."""
+    return tuple(file.attachment for file in files if file.attachment is not None)
+
+
+def file_problems(files: Sequence[MessageFile]) -> Iterator[DiagnosticError]:
+    """Yield why files cannot be used; the chat of the run is told as well."""
+    for file in files:
+        if file.problem:
+            yield DiagnosticError(phase=FILE_PHASE, error=truncate_json(file.problem))
 
 
 class InputFiles:
     """Puts the files of a message into the session's input folder and describes them to the model.
+
+    What a chat service still has is fetched first.
 
     A file has the same name there after a second preparation; a name that is used by other bytes
     gets a number.
     """
 
     def __init__(
-        self, files: SessionFiles, documents: DocumentReader, folders: FileFolderResolver
+        self,
+        files: SessionFiles,
+        remote: RemoteFiles,
+        *,
+        documents: DocumentReader,
+        folders: FileFolderResolver,
     ) -> None:
         self._files = files
+        self._remote = remote
         self._documents = documents
         self._folders = folders
 
@@ -70,14 +102,21 @@ class InputFiles:
         """Return the files as parts of a message; those that cannot be used say why.
 
         Raises:
-            StoreUnavailable: the store cannot be read now.
+            StoreUnavailable: the store cannot be used now.
         """
+        if not attachments:
+            return []
         folder = self._folders(session_id, workspace).input
         left = MAX_SHOWN_CHARACTERS_OF_ALL
         added: list[MessageFile] = []
-        for attachment in attachments[:MAX_FILES]:
+        used = attachments[:MAX_FILES]
+        fetched = await self._remote.fetch(session_id, used)
+        for attachment, found in zip(used, fetched, strict=True):
+            if not isinstance(found, Attachment):
+                added.append(_unusable(attachment, str(found)))
+                continue
             limit = max(min(left, MAX_SHOWN_CHARACTERS), 0)
-            file = await self._add(session_id, folder, attachment, limit)
+            file = (await self._add(session_id, folder, found, limit))._replace(attachment=found)
             left -= len(file.text.text)
             added.append(file)
         if len(attachments) > MAX_FILES:

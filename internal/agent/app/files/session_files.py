@@ -325,6 +325,8 @@ def use_attachments(
     """
     quota = stores.files.max_session_bytes
     for attachment in attachments:
+        if not attachment.is_stored:
+            continue
         yield from stores.files.add_use(
             attachment.sha256, session_id, size=attachment.size, quota=quota
         )

@@ -46,9 +46,9 @@ def answer_question(
 ) -> Write[tuple[QuestionRecord, list[EventRecord]]]:
     """Store the answer and queue the waiting run ahead of the other runs of its lane.
 
-    `message` is the accepted message that contained the answer; it is marked as handled. `ids` are
-    those of the next task if the answer ends the run. A repeated idempotency key changes nothing
-    and returns the question of the first request.
+    `message` is the accepted message that contained the answer; it is marked as handled. The model
+    reads its attachments after the answer. `ids` are those of the next task if the answer ends the
+    run. A repeated idempotency key changes nothing and returns the question of the first request.
 
     Raises:
         NotFound: the question does not exist or the actor must not see it.
@@ -72,9 +72,23 @@ def answer_question(
         key = (message.channel, message.app, message.message_id)
         if not (yield from stores.inbox.dismiss(*key)):
             raise Conflict("This message was handled before.")
+        if message.attachments:
+            files = _files_message(message)
+            yield from stores.inbox.assign(files, question.session_id, question.run_id, steer=True)
     yield from add_rules(stores, question, answer)
     yield from save_result(stores, request, _Answered(question_id), question.session_id, now=now)
     return (yield from apply_answer(stores, question, answer, ids=ids, now=now))
+
+
+def _files_message(message: InboundMessage) -> InboundMessage:
+    """Return a message with the files of an answer."""
+    names = ", ".join(each.name for each in message.attachments)
+    content = {"text": f"Files of the answer: {names}", "attachments": message.attachments}
+    return msgspec.structs.replace(
+        message,
+        message_id=f"{message.message_id}:files",
+        raw=msgspec.json.encode(content).decode(),
+    )
 
 
 def apply_answer(

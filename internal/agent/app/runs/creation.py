@@ -168,7 +168,7 @@ def create_task(
         task=truncate_json(submission.instruction),
         channel=submission.channel,
         sender=origin.principal,
-        attachments=submission.attachments,
+        attachments=tuple(each for each in submission.attachments if each.is_stored),
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
     return (yield from stores.events.append_idle(RunIds.of(run), (received, queued), now))
@@ -178,8 +178,12 @@ def inbox_message(
     submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> InboundMessage:
     """Return the inbox row of a submission: its accepted message, or a new one, with its text."""
-    words = {"text": submission.instruction, "prompt": submission.prompt}
-    raw = msgspec.json.encode(words).decode()
+    content = {
+        "text": submission.instruction,
+        "prompt": submission.prompt,
+        "attachments": submission.attachments,
+    }
+    raw = msgspec.json.encode(content).decode()
     if submission.message is not None:
         return msgspec.structs.replace(submission.message, raw=raw)
     return InboundMessage(

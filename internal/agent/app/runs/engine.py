@@ -13,12 +13,19 @@ import msgspec
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import Emit, ExtraWork
+from internal.agent.app.files.input_files import (
+    InputFiles,
+    file_parts,
+    file_problems,
+    stored_files,
+)
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import (
+    Event,
     InputReceived,
     ModelRetry,
     NodeCompleted,
@@ -138,11 +145,13 @@ class ReactEngine:
         book: ModelBook,
         *,
         tools: ToolExecutor,
+        input_files: InputFiles,
         images: RequestImages,
     ) -> None:
         self._model = model
         self._book = book
         self._tools = tools
+        self._input_files = input_files
         self._images = images
         self._database = services.database
         self._stores = services.stores
@@ -246,22 +255,23 @@ class ReactEngine:
         messages = [message for message in undelivered if message.number not in delivered]
         if not messages:
             return False
+        events: list[Event] = []
         for message in messages:
             delivered.add(message.number)
-            turn.add_user_message(message.model_text)
-        await context.stream.emit(
-            *(
-                InputReceived(
-                    task=truncate_json(message.text),
-                    channel=message.channel,
-                    sender=message.principal,
-                    steer=True,
-                )
-                for message in messages
-            ),
-            turn=turn,
-            also=partial(self._mark_delivered, messages),
-        )
+            files = await self._input_files.add(
+                context.task.session_id, turn.config.workspace, message.attachments
+            )
+            turn.add_user_message(message.model_text, file_parts(files))
+            received = InputReceived(
+                task=truncate_json(message.text),
+                channel=message.channel,
+                sender=message.principal,
+                attachments=stored_files(files),
+                steer=True,
+            )
+            events += (received, *file_problems(files))
+        work = partial(self._mark_delivered, messages)
+        await context.stream.emit(*events, turn=turn, also=work)
         return True
 
     def _mark_delivered(self, messages: list[Steering]) -> Write[list[EventRecord]]:

@@ -3,6 +3,7 @@
 import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,7 +29,13 @@ from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
-from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Origin, Run, Task
+from internal.agent.domain.tasks import (
+    STATUS_BY_STOP_REASON,
+    Attachment,
+    Origin,
+    Run,
+    Task,
+)
 from internal.agent.domain.text import format_size, truncate_json
 from internal.agent.domain.usage import Usage
 from internal.agent.store.chats import Steering
@@ -305,6 +312,7 @@ def _queue_messages(
         spec=task.spec,
         channel=first.channel,
         session_id=task.session_id,
+        attachments=joined_attachments(messages),
         prompt=joined_prompt(messages),
     )
     records = yield from create_task(
@@ -312,6 +320,11 @@ def _queue_messages(
     )
     yield from stores.inbox.reassign([message.number for message in messages], ids.run_id)
     return records
+
+
+def joined_attachments(messages: Sequence[Steering | Submission]) -> tuple[Attachment, ...]:
+    """Return the attachments of several messages."""
+    return tuple(chain.from_iterable(message.attachments for message in messages))
 
 
 def joined_prompt(messages: Sequence[Steering | Submission]) -> str:

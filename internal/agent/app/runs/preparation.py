@@ -1,17 +1,24 @@
 """Preparation: the first Turn of a run, with its history, prompt, tools and rules."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import zip_longest
 
 import msgspec
 
 from internal.agent.app.access import load_rules
-from internal.agent.app.files.input_files import InputFiles
+from internal.agent.app.files.input_files import (
+    InputFiles,
+    MessageFile,
+    file_parts,
+    file_problems,
+    stored_files,
+)
 from internal.agent.app.runs.context import RunContext, RunServices
-from internal.agent.domain.events.types import ContextSnapshot, DiagnosticError, Event
-from internal.agent.domain.messages import Image, Message, Part, Text
+from internal.agent.domain.events.types import ContextSnapshot, Event, InputFilesFetched
+from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.react.context_window import (
     message_budget,
@@ -24,7 +31,6 @@ from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode, Profile, Task
-from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.tools import ToolSource
@@ -121,17 +127,14 @@ class RunPreparer:
             plan_review=spec.plan_review,
         )
         history = await self._history(context.task, config)
-        message, problems = await self._task_message(context.task, workspace)
+        message, file_events = await self._task_message(context.task, workspace)
         turn = Turn(config=config, messages=[message], task_index=0)
         turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")
         turn.allow_rules(output_rules(tools))
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
-        failures = (
-            DiagnosticError(phase="prepare", error=truncate_json(each)) for each in problems
-        )
-        return turn, [*failures, _snapshot(turn)]
+        return turn, [*file_events, _snapshot(turn)]
 
     async def _history(self, task: Task, config: RunConfig) -> History:
         """Return what the model learns of the earlier runs of the session."""
@@ -153,13 +156,22 @@ class RunPreparer:
         self._messages.put(task.session_id, newest_first)
         return history
 
-    async def _task_message(self, task: Task, workspace: str) -> tuple[Message, list[str]]:
-        """Return the message that the run starts with, and why files of it cannot be used."""
+    async def _task_message(self, task: Task, workspace: str) -> tuple[Message, list[Event]]:
+        """Return the message that the run starts with, and what to report of its files."""
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
-        images: list[Part] = [file.image for file in files if file.image is not None]
-        texts = (file.text for file in files)
-        message = Message("user", (*images, *texts, Text(task.model_text)))
-        return message, [file.problem for file in files if file.problem]
+        message = Message("user", (*file_parts(files), Text(task.model_text)))
+        return message, [*await self._fetched(task, files), *file_problems(files)]
+
+    async def _fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
+        """Store what was fetched with the task; another run of it does not fetch it again."""
+        if all(each.is_stored for each in task.attachments):
+            return []
+        stored = (file.attachment for file in files[: len(task.attachments)])
+        attachments = tuple(new or old for old, new in zip_longest(task.attachments, stored))
+        await self._database.write(
+            partial(self._stores.tasks.set_attachments, task.id, attachments)
+        )
+        return [InputFilesFetched(attachments=stored_files(files))]
 
 
 def output_rules(tools: Iterable[ToolSpec]) -> list[str]:

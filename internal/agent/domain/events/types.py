@@ -140,6 +140,13 @@ class InputReceived(Event, frozen=True, kw_only=True):
     steer: bool | UnsetType = UNSET
 
 
+class InputFilesFetched(Event, frozen=True, kw_only=True):
+    """The files of the message that a run starts with were fetched from its chat service."""
+
+    name: ClassVar[str] = "workflow.input.files_fetched"
+    attachments: tuple[Attachment, ...]
+
+
 class LifecycleUpdated(Event, frozen=True, kw_only=True):
     """The run's status changed."""
 
@@ -387,6 +394,7 @@ class ResultCancelled(Event, frozen=True, kw_only=True):
 
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
+    InputFilesFetched,
     LifecycleUpdated,
     NodeStarted,
     NodeCompleted,

@@ -185,9 +185,17 @@ class Turn(msgspec.Struct, kw_only=True):
         self.results.setdefault(result.call_id, cleaned)
         return self._settle()
 
-    def add_user_message(self, text: str) -> None:
-        """Add a user message. The model gets it as soon as no call is pending."""
-        if text.strip():
+    def add_user_message(self, text: str, files: Sequence[Part] = ()) -> None:
+        """Add a user message. The model gets it as soon as no call is pending.
+
+        Raises:
+            ValueError: it comes with files while a call is pending.
+        """
+        if files:
+            if self.calls:
+                raise ValueError("a message with files waits for the results of the calls")
+            self.messages.append(Message("user", (*files, Text(replace_surrogates(text)))))
+        elif text.strip():
             self.pending_user_messages += (replace_surrogates(text),)
         if not self.calls:
             self._flush_user_messages()

@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 
-from internal.channels.lark.events import describe_unseen
-
 MAX_DEPTH = 24
 MAX_CHARACTERS = 20_000
 
@@ -84,7 +82,7 @@ def _fields(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _image(_: Mapping[str, Any], __: int) -> Iterator[str]:
-    yield describe_unseen("image")
+    yield "[a picture of the card, not shown]"
 
 
 def _rule(_: Mapping[str, Any], __: int) -> Iterator[str]:

@@ -3,36 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from internal.channels.chat.transport import (
     IncomingMessage,
     PastMessage,
     TransportRejected,
 )
 from internal.channels.lark.api import CONTEXT_POLICY, LarkApi
-from internal.channels.lark.events import (
+from internal.channels.lark.content.files import as_attachments
+from internal.channels.lark.content.message_content import (
     Mention,
-    as_datetime,
-    content_text,
-    describe_unseen,
-    read_milliseconds,
+    MessageContent,
+    decode_object,
+    read_content,
 )
+from internal.channels.lark.events import as_datetime, read_milliseconds
 from internal.channels.lark.history.card_text import card_text
 
-_UNSEEN = {
-    "image": "image",
-    "file": "file",
-    "audio": "voice message",
-    "media": "video",
-    "sticker": "sticker",
-    "folder": "folder",
-}
 _UNREAD = {
+    "sticker": "[a sticker]",
+    "folder": "[a folder]",
     "share_chat": "[a shared group]",
     "share_user": "[a shared contact]",
-    "merge_forward": describe_unseen("forwarded messages"),
+    "merge_forward": "[forwarded messages, not shown]",
 }
+FILE_PREFIX = "earlier-"
+"""Begins the names of earlier files that have none, so that they differ from the message's own."""
 _MAX_LISTED, _SPARE = 50, 10
 _FAILED_CARD = "\u8bf7\u5347\u7ea7\u81f3\u6700\u65b0\u7248\u672c\u5ba2\u6237\u7aef"
 """Lark's text for a card that it cannot flatten: "upgrade to the newest version of the client"."""
@@ -78,53 +73,47 @@ def past_message(item: Mapping[str, Any], app_id: str) -> PastMessage:
     """Return a message as the chat application sees it."""
     sender = _object(item, "sender")
     is_person, sender_id = sender.get("sender_type") == "user", str(sender.get("id") or "")
-    is_recalled = item.get("deleted") is True
+    is_recalled, message_id = item.get("deleted") is True, str(item.get("message_id") or "")
+    content = MessageContent("") if is_recalled else item_content(item)
     return PastMessage(
-        message_id=str(item.get("message_id") or ""),
+        message_id=message_id,
         user_id=sender_id if is_person else "",
-        text="" if is_recalled else item_text(item),
+        text=content.text,
         sent_at=as_datetime(read_milliseconds(str(item.get("create_time") or ""))),
         name=str(sender.get("sender_name") or ""),
         is_own=not is_person and sender_id == app_id,
         is_recalled=is_recalled,
+        attachments=as_attachments(content.files, app_id, message_id),
     )
 
 
-def item_text(item: Mapping[str, Any]) -> str:
-    """Return the text of a message; for other kinds a note that says what it is."""
+def item_content(item: Mapping[str, Any]) -> MessageContent:
+    """Return the content of a message; for other kinds a note that says what it is."""
     kind, content = str(item.get("msg_type") or ""), _object(item, "body").get("content")
     content = content if isinstance(content, str) else ""
     if kind == "interactive":
-        card = _decode(content)
-        text = "" if card is None else card_text(card)
-        return "[a card without readable text]" if not text or _FAILED_CARD in text else text
-    if kind in _UNSEEN:
-        name = str((_decode(content) or {}).get("file_name") or "")
-        return describe_unseen(f"{_UNSEEN[kind]} {name}".rstrip())
+        text = card_text(decode_object(content))
+        is_readable = text and _FAILED_CARD not in text
+        return MessageContent(text if is_readable else "[a card without readable text]")
     if kind in _UNREAD:
-        return _UNREAD[kind]
+        return MessageContent(_UNREAD[kind])
     mentions = item.get("mentions")
     named = tuple(
         Mention(str(each.get("key", "")), str(each.get("id", "")), str(each.get("name", "")))
         for each in (mentions if isinstance(mentions, list) else ())
         if isinstance(each, dict)
     )
-    words = content_text(kind, content, named)
-    return f"[a message of the kind {kind}]" if words is None else words
+    read = read_content(kind, content, named, prefix=FILE_PREFIX)
+    if read is None:
+        return MessageContent(f"[a message of the kind {kind}]")
+    names = " ".join(f"[{file.name}]" for file in read.files)
+    return read._replace(text=read.text or names)
 
 
 def _is_earlier(each: PastMessage, message: IncomingMessage) -> bool:
     if each.message_id == message.message_id:
         return False
     return each.sent_at is None or message.sent_at is None or each.sent_at <= message.sent_at
-
-
-def _decode(content: str) -> dict[str, Any] | None:
-    try:
-        decoded = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return None
-    return decoded if isinstance(decoded, dict) else None
 
 
 def _object(item: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from tests.support.chat_texts import EN_TEXTS
@@ -10,7 +11,14 @@ from tests.unit.channels.chat.conftest import EchoApp, echo_message
 
 
 async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None:
-    services = ChatApp(app.gateway, defaults(), app.clock, EN_TEXTS, Supervisor(app.clock))
+    services = ChatApp(
+        app.gateway,
+        defaults(),
+        app.clock,
+        EN_TEXTS,
+        Supervisor(app.clock),
+        RemoteFiles(app.gateway.files),
+    )
     channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())
     await app.service.until(lambda: bool(app.service.connected))

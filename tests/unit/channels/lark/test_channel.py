@@ -11,7 +11,8 @@ from internal.channels.chat.channel import channel_defaults
 from internal.channels.chat.policy import listed_rights
 from internal.channels.chat.transport import IncomingMessage
 from internal.channels.lark.channel import incoming_message
-from internal.channels.lark.events import LarkMessage, Mention
+from internal.channels.lark.content.message_content import Mention
+from internal.channels.lark.events import LarkMessage
 from internal.config.chat import ChatGroup
 from internal.config.loader import load
 from internal.config.settings import Settings
@@ -122,4 +123,4 @@ def test_a_lark_message_is_one_of_the_chat_application(
         is_from_person=True,
         sent_at=None,
     )
-    assert incoming_message(message, BOT) == plain._replace(**seen)
+    assert incoming_message(message, BOT, "cli_1") == plain._replace(**seen)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from concurrent.futures import Future
-from typing import Any
 
 import msgspec
 import pytest
@@ -17,82 +16,9 @@ from internal.channels.lark.events import (
     LarkMessage,
     LarkRecall,
     LarkRemoval,
-    Mention,
     NotStored,
-    message_text,
     read_event,
 )
-
-BOT = "ou_bot"
-
-
-def message(content: object, kind: str = "text", *mentions: Mention, **more: Any) -> LarkMessage:
-    body = content if isinstance(content, str) else json.dumps(content)
-    made = LarkMessage("om_1", "oc_1", True, kind, body, "ou_1", True, None, mentions)
-    return made._replace(**more)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ({"text": "hello"}, "hello"),
-        ({"text": "@_user_1 hi @_user_10 and @_user_2"}, "hi @Ten and @Two"),
-        ({"text": "@_all hear"}, "@all hear"),
-        ({"text": "@_user_77 who"}, "@_user_77 who"),
-        ({"text": "  "}, ""),
-        ({"text": None}, ""),
-        ({"other": 1}, ""),
-        ([1], ""),
-        ("{", ""),
-        ("", ""),
-    ],
-)
-def test_a_text_is_read_with_its_mentions(content: object, said: str) -> None:
-    mentions = (
-        Mention("@_user_1", BOT, "Larkspur"),
-        Mention("@_user_2", "ou_2", "Two"),
-        Mention("@_user_10", "ou_10", "@_user_2"),
-    )
-    named = [each._replace(name="Ten") if each.key == "@_user_10" else each for each in mentions]
-    assert message_text(message(content, "text", *named), BOT) == said
-
-
-def test_a_name_that_looks_like_a_key_stays_a_name() -> None:
-    mentions = (Mention("@_user_1", "ou_1", "_user_2\n#"), Mention("@_user_2", "ou_2", "Two"))
-    said = message_text(message({"text": "@_user_1 @_user_2"}, "text", *mentions), BOT)
-    assert said == "@_user_2 # @Two"
-
-
-def test_a_post_becomes_markdown() -> None:
-    content = {
-        "title": "Plan",
-        "content": [
-            [
-                {"tag": "text", "text": "bold ", "style": ["bold"]},
-                {"tag": "a", "text": "here", "href": "https://a.example"},
-                {"tag": "at", "user_id": "@_user_1", "user_name": "Larkspur"},
-                {"tag": "at", "user_id": "@_user_2", "user_name": "Two"},
-                {"tag": "at", "user_id": "all"},
-            ],
-            [{"tag": "img", "image_key": "k"}, {"tag": "emotion", "emoji_type": "SMILE"}],
-            [{"tag": "code_block", "language": "PYTHON", "text": "x = 1"}],
-            [{"tag": "hr"}, {"tag": "media"}, {"tag": "new", "text": "?"}, 7],
-            "no row",
-        ],
-    }
-    mentions = (Mention("@_user_1", BOT, "L"), Mention("@_user_2", "ou_2", "Two"))
-    said = message_text(message(content, "post", *mentions), BOT)
-    assert said is not None
-    assert said.startswith("# Plan\n\n**bold **[here](https://a.example)@Two@all")
-    assert "[image: not visible to you yet]:SMILE:" in said
-    assert "```python\nx = 1\n```" in said
-    assert "---" in said
-    assert message_text(message({"zh_cn": content}, "post", *mentions), BOT) == said
-    assert message_text(message({"content": "x", "title": 3}, "post"), BOT) == ""
-
-
-def test_other_types_have_no_text() -> None:
-    assert message_text(message({}, "location"), BOT) is None
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"7", b'{"header": 1}', b"\xff"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.app.files.input_files import MAX_FILES, InputFiles, MessageFile, safe_name
+from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
@@ -64,7 +65,10 @@ class Box:
         self.folder = folder / "input"
         self.folder.mkdir()
         folders = FileFolders(str(self.folder), str(folder / "output"))
-        self.input = InputFiles(files, ChildDocumentReader(), lambda *_: folders)
+        self.remote = RemoteFiles(files, first_delay=0.01)
+        self.input = InputFiles(
+            files, self.remote, documents=ChildDocumentReader(), folders=lambda *_: folders
+        )
 
     async def put(self, name: str, content: bytes, media_type: str = "") -> Attachment:
         return await self.files.put(SESSION, name, media_type or "application/pdf", content)

@@ -65,13 +65,15 @@ def test_the_inbox_row_of_a_submission_contains_its_text() -> None:
     assert (row.message_id, row.principal, row.raw) == (
         ids.message_id,
         "local",
-        '{"text":"count","prompt":""}',
+        '{"text":"count","prompt":"","attachments":[]}',
     )
 
     accepted = InboundMessage("lark", "app", "m1", "chat", "ann", "{raw}", T0)
     submission = msgspec.structs.replace(SUBMISSION, message=accepted)
     row = inbox_message(submission, LOCAL_OWNER, ids=ids, now=T0)
-    assert row == msgspec.structs.replace(accepted, raw='{"text":"count","prompt":""}')
+    assert row == msgspec.structs.replace(
+        accepted, raw='{"text":"count","prompt":"","attachments":[]}'
+    )
 
 
 def test_an_ended_task_is_resumed_in_its_session() -> None:

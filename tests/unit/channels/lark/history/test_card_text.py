@@ -23,7 +23,7 @@ CARD: dict[str, Any] = {
         {"tag": "action", "actions": [{"tag": "button", "text": {"content": "Undo"}}]},
     ],
 }
-IMAGE = "[image: not visible to you yet]"
+IMAGE = "[a picture of the card, not shown]"
 
 
 @pytest.mark.parametrize("form", ["user_card_content", "raw_card_content"])

@@ -1,0 +1,174 @@
+"""The content of a message: its text as Markdown, and its pictures and files."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from internal.channels.lark.content.files import FileKind, LarkFile
+
+_KEY = re.compile(r"@_user_\d+|@_all")
+_BLANKS = re.compile(r"[ \t]{2,}")
+_MAX_KEY_LENGTH = 256
+
+
+class Mention(NamedTuple):
+    """A mentioned person or bot; `key` is its placeholder in the text."""
+
+    key: str
+    open_id: str
+    name: str
+
+
+class MessageContent(NamedTuple):
+    """The text of a message and its files; in a rich text `[NAME]` stands where a file is."""
+
+    text: str
+    files: tuple[LarkFile, ...] = ()
+
+
+def read_content(
+    kind: str, content: str, mentions: Sequence[Mention], *, bot: str = "", prefix: str = ""
+) -> MessageContent | None:
+    """Return the content of a message, with names for mentions but those of `bot`.
+
+    `prefix` begins the names of files that have none at Lark. Returns None for an unsupported kind,
+    and empty content if it is malformed.
+    """
+    read = _KINDS.get(kind)
+    if read is None:
+        return None
+    names = {
+        mention.key: "" if mention.open_id == bot else f"@{' '.join(mention.name.split())}"
+        for mention in mentions
+    }
+    reader = _Reader(names, prefix)
+    text = read(reader, decode_object(content)).strip()
+    return MessageContent(text, tuple(reader.files))
+
+
+def decode_object(content: str) -> dict[str, Any]:
+    """Return a JSON object, an empty one for anything else."""
+    try:
+        decoded = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+class _Reader:
+    """Reads the content of one message and collects its files."""
+
+    def __init__(self, names: Mapping[str, str], prefix: str) -> None:
+        self._names, self._prefix = names, prefix
+        self.files: list[LarkFile] = []
+
+    def text(self, content: Mapping[str, Any]) -> str:
+        return self._replace_mentions(_field(content, "text"))
+
+    def post(self, content: Mapping[str, Any]) -> str:
+        """Return a rich text as Markdown."""
+        body = _post_body(content)
+        title = _field(body, "title")
+        lines = [f"# {title}\n"] if title.strip() else []
+        lines += ("".join(map(self._part, row)) for row in _rows(body))
+        return "\n".join(lines)
+
+    def image(self, content: Mapping[str, Any]) -> str:
+        self._add("image", content, f"{self._prefix}picture")
+        return ""
+
+    def file(self, content: Mapping[str, Any]) -> str:
+        self._add("file", content, _field(content, "file_name") or f"{self._prefix}file")
+        return ""
+
+    def audio(self, content: Mapping[str, Any]) -> str:
+        """Take a voice message: Opus in Ogg, without a name."""
+        self._add("file", content, f"{self._prefix}voice-message.ogg", "audio/ogg")
+        return ""
+
+    def _add(
+        self, kind: FileKind, content: Mapping[str, Any], name: str, media_type: str = ""
+    ) -> str:
+        """Add a file and return what stands for it in the text."""
+        key = _field(content, f"{kind}_key")
+        if 0 < len(key) <= _MAX_KEY_LENGTH:
+            self.files.append(LarkFile(key, kind, name, media_type))
+        return f"[{name}]"
+
+    def _part(self, part: Mapping[str, Any]) -> str:
+        """Return a part of a rich text."""
+        match _field(part, "tag"):
+            case "at":
+                key = _field(part, "user_id")
+                other = "all" if key in {"all", "@_all"} else _field(part, "user_name")
+                return self._names.get(key, f"@{other}")
+            case "img":
+                number = 1 + sum(file.kind == "image" for file in self.files)
+                return self._add("image", part, f"{self._prefix}picture-{number}")
+            case "media":
+                return self._add("file", part, _field(part, "file_name") or f"{self._prefix}video")
+            case tag if (format_part := _FORMATS.get(tag)) is not None:
+                return format_part(part)
+            case _:
+                text = self._replace_mentions(_field(part, "text"))
+                return _apply_styles(text, part.get("style"))
+
+    def _replace_mentions(self, text: str) -> str:
+        """Replace mention keys in one pass, since a name may look like a key."""
+        if not _KEY.search(text):
+            return text
+        return _BLANKS.sub(" ", _KEY.sub(self._name_of, text))
+
+    def _name_of(self, key: re.Match[str]) -> str:
+        return self._names.get(key[0], "@all" if key[0] == "@_all" else key[0])
+
+
+_KINDS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], str]] = {
+    "text": _Reader.text,
+    "post": _Reader.post,
+    "image": _Reader.image,
+    "file": _Reader.file,
+    "audio": _Reader.audio,
+    "media": _Reader.file,
+}
+
+
+_FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "a": lambda part: f"[{_field(part, 'text')}]({_field(part, 'href')})",
+    "emotion": lambda part: f":{_field(part, 'emoji_type')}:",
+    "code_block": lambda part: (
+        f"\n```{_field(part, 'language').lower()}\n{_field(part, 'text')}\n```\n"
+    ),
+    "hr": lambda _: "\n---\n",
+}
+"""How the parts of a rich text without mentions and files are written in Markdown, by their tag."""
+
+
+def _field(content: Mapping[str, Any], name: str) -> str:
+    value = content.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _post_body(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a rich text without its language level, if it has one."""
+    if "content" in content:
+        return content
+    return next((each for each in content.values() if isinstance(each, dict)), {})
+
+
+def _rows(content: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    rows = content.get("content")
+    return [
+        [part for part in row if isinstance(part, dict)] if isinstance(row, list) else []
+        for row in (rows if isinstance(rows, list) else ())
+    ]
+
+
+def _apply_styles(text: str, styles: object) -> str:
+    marks = {"bold": "**", "italic": "*", "lineThrough": "~~"}
+    for style in styles if isinstance(styles, list) else ():
+        mark = marks.get(style, "") if isinstance(style, str) and text.strip() else ""
+        text = f"{mark}{text}{mark}"
+    return text
