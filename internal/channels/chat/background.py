@@ -50,7 +50,7 @@ class _Recent(NamedTuple):
     is_continued: bool = False
 
 
-class Prompt(NamedTuple):
+class PromptPart(NamedTuple):
     """What the model reads, or a part of it; `text` is "" for the words of the message alone."""
 
     text: str
@@ -63,7 +63,7 @@ class PromptBuilder:
     def __init__(self, reader: "BackgroundReader", people: ChatUsers) -> None:
         self._reader, self._people = reader, people
 
-    async def build(self, message: MessageContext, text: str) -> "Prompt":
+    async def build(self, message: MessageContext, text: str) -> "PromptPart":
         """Return what the model reads of a message whose text is `text`."""
         user_id, is_direct = message.incoming.user_id, message.chat.is_direct
         async with asyncio.TaskGroup() as tasks:
@@ -75,8 +75,10 @@ class PromptBuilder:
         if naming is not None:
             text = format_message(speaker_name(naming.result(), user_id), text)
         elif not blocks:
-            return Prompt("", tuple(attachments))
-        return Prompt("\n\n".join([*(block.text for block in blocks), text]), tuple(attachments))
+            return PromptPart("", tuple(attachments))
+        return PromptPart(
+            "\n\n".join([*(block.text for block in blocks), text]), tuple(attachments)
+        )
 
 
 class BackgroundReader:
@@ -114,7 +116,7 @@ class BackgroundReader:
             self._foreign[quoted] = True
         return is_own
 
-    async def read(self, message: MessageContext) -> list[Prompt]:
+    async def read(self, message: MessageContext) -> list[PromptPart]:
         """Return the blocks for the prompt of a message, in the order in which they are read."""
         until = asyncio.get_running_loop().time() + READ_TIMEOUT_SECONDS
         async with asyncio.TaskGroup() as tasks:
@@ -122,36 +124,38 @@ class BackgroundReader:
             quote = tasks.create_task(self._quote(message.incoming.quoted_id, until))
         read = recent.result()
         root = await self._root(message, read, until)
-        return [each for each in (root, Prompt(read.block), quote.result()) if each.text]
+        return [each for each in (root, PromptPart(read.block), quote.result()) if each.text]
 
-    async def _quote(self, message_id: str, until: float, attributes: str = "") -> Prompt:
+    async def _quote(self, message_id: str, until: float, attributes: str = "") -> PromptPart:
         """Return the block of a quoted message, and its files; `until` is a time of the loop."""
         if not message_id:
-            return Prompt("")
+            return PromptPart("")
         try:
             async with asyncio.timeout_at(until):
                 quoted = await self._read_message(message_id)
         except TransportRejected as error:
             log.info("quoted message not readable", extra={"reason": str(error)})
-            return Prompt(_note("quoted_message", "The quoted message cannot be read."))
+            return PromptPart(_note("quoted_message", "The quoted message cannot be read."))
         except (LarkspurError, TimeoutError) as error:
             log.info("quoted message not read", extra={"reason": str(error)})
-            return Prompt(_note("quoted_message", "The quoted message could not be read in time."))
+            return PromptPart(
+                _note("quoted_message", "The quoted message could not be read in time.")
+            )
         if quoted.is_recalled:
-            return Prompt(_note("quoted_message", "The quoted message was recalled."))
+            return PromptPart(_note("quoted_message", "The quoted message was recalled."))
         names = await self._names([quoted], until)
         most = MAX_OWN_QUOTE_CHARACTERS if quoted.is_own else MAX_QUOTE_CHARACTERS
         sent = "" if quoted.sent_at is None else f' sent="{quoted.sent_at.astimezone():%F %H:%M}"'
         text = escape_delimiters(truncate(quoted.text, most))
         start = f'<quoted_message from="{_author(quoted, names)}"{sent}{attributes}>'
-        return Prompt(f"{start}\n{text}\n</quoted_message>", quoted.attachments)
+        return PromptPart(f"{start}\n{text}\n</quoted_message>", quoted.attachments)
 
-    async def _root(self, message: MessageContext, read: "_Recent", until: float) -> Prompt:
+    async def _root(self, message: MessageContext, read: "_Recent", until: float) -> PromptPart:
         """Return the first message of a thread that its conversation does not know yet."""
         incoming, root = message.incoming, message.incoming.thread_root_id
         given = (message.chat.scope, root)
         if not root or root in read.ids or root in {incoming.message_id, incoming.quoted_id}:
-            return Prompt("")
+            return PromptPart("")
         has_session, messages = await self._find_known(message.chat.scope, [root])
         known = messages[root]
         is_begun = has_session and (
@@ -159,7 +163,7 @@ class BackgroundReader:
         )
         self._roots[given] = True
         if is_begun or known.in_session or (known.is_own and not known.is_answer):
-            return Prompt("")
+            return PromptPart("")
         return await self._quote(root, until, ' place="first message of this thread"')
 
     def _is_scope_a_thread(self, message: IncomingMessage) -> bool:

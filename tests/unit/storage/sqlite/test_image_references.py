@@ -48,6 +48,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         path,
         "delete from schema_migrations where number >= 7",
         "alter table attachment_uses drop column size",  # of migration 8
+        "alter table inbox drop column attachments",  # of migration 9
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON

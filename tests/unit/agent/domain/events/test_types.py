@@ -17,6 +17,7 @@ from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
     Event,
+    InputFilesFetched,
     InputReceived,
     LifecycleUpdated,
     ModelRetry,
@@ -55,6 +56,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         InputReceived(task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True),
         None,
     ),
+    (InputFilesFetched(attachments=(FILE,)), None),
     (LifecycleUpdated(status="failed", phase="persist", stop_reason="error"), None),
     (
         NodeStarted(
