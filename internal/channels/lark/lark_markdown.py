@@ -45,6 +45,7 @@ _ADDRESS = re.compile(rf"({_HOST})(?::\d+)?(?:[/?#]\S*)?")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _MARKS = re.compile(r"[*_~`\\!\[\]]")
 _BREAK = "\u200b"
+_TAG_LINE = re.compile(r"\n[ \t]*<[A-Za-z/!?]")
 _TEXT_TAG = re.compile(r"<(?=/?(?:at|a|b|i|u|s)\b)", re.IGNORECASE)
 """The tags of a text message, which has no code."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -304,7 +305,8 @@ def _code_spans(text: str) -> list[Edit]:
         number = bisect_right(closers, end - 1)
         if start < end and number < len(closers):
             done = closers[number] + end - start
-            found.append((start, done, ""))
+            if not _TAG_LINE.search(text, start, done):  # HTML ends the paragraph, so it is no code
+                found.append((start, done, ""))
     return found
 
 

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from internal.channels.lark.lark_markdown import (
@@ -35,6 +35,8 @@ def in_card(text: str) -> str:
 
 @settings(max_examples=400, deadline=None)
 @given(answers)
+@example("`\n<!--`")
+@example("`\n<b>` <i> `x")
 def test_nothing_of_an_answer_is_active(answer: str) -> None:
     assert shown_tags(in_card(answer)) == []
 
