@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from internal.agent.domain.errors import FileUnavailable, LarkspurError
+from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
     ActionResult,
@@ -188,7 +188,7 @@ class EchoTransport:
     async def open_file(self, uri: str) -> AsyncGenerator[RemoteContent]:
         content = self._service.files.get(uri)
         if content is None:
-            raise FileUnavailable("the echo service has no such file")
+            raise RemoteFileUnavailable("the echo service has no such file")
 
         async def chunks() -> AsyncGenerator[bytes]:
             yield content

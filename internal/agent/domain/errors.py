@@ -157,7 +157,7 @@ class ToolError(LarkspurError):
     """A tool call failed. The model reads the message as the result of the call."""
 
 
-class FileUnavailable(LarkspurError):
+class RemoteFileUnavailable(LarkspurError):
     """A chat service does not return a file of a message. `is_temporary`: it may do so later."""
 
     def __init__(self, sentence: str, *, is_temporary: bool = False) -> None:

@@ -151,7 +151,7 @@ class RemoteContent(NamedTuple):
 
 
 OpenRemoteFile = Callable[[str], AbstractAsyncContextManager[RemoteContent]]
-"""Opens the file with a URI. Opening it and reading its chunks raise FileUnavailable."""
+"""Opens the file with a URI. Opening it and reading its chunks raise RemoteFileUnavailable."""
 
 
 INPUT_VARIABLE, OUTPUT_VARIABLE = "LARKSPUR_INPUT_DIR", "LARKSPUR_OUTPUT_DIR"

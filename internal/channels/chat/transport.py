@@ -279,7 +279,7 @@ class ChatTransport(Protocol):
         """Open a file of a message by the URI of its attachment.
 
         A URI starts with the names of the channel and of the account, `NAME:ACCOUNT/`. Opening and
-        reading raise FileUnavailable.
+        reading raise RemoteFileUnavailable.
         """
 
     async def display_name(self, user_id: str) -> str:

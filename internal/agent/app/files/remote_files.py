@@ -5,7 +5,7 @@ import mimetypes
 from collections.abc import Sequence
 
 from internal.agent.app.files.session_files import SessionFiles
-from internal.agent.domain.errors import FileTooLarge, FileUnavailable
+from internal.agent.domain.errors import FilesUnavailable, FileTooLarge, RemoteFileUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import OpenRemoteFile
@@ -16,7 +16,7 @@ MAX_ATTEMPTS = 4
 _MAX_DELAY_SECONDS = 8.0
 _CONCURRENCY = 4
 
-FetchedFile = Attachment | FileUnavailable | FileTooLarge
+FetchedFile = Attachment | RemoteFileUnavailable | FileTooLarge | FilesUnavailable
 
 
 class RemoteFiles:
@@ -40,7 +40,7 @@ class RemoteFiles:
         """Store the files that are not stored yet; each is its attachment, or why there is none.
 
         Raises:
-            StoreUnavailable: a file cannot be stored now.
+            StoreUnavailable: the database cannot be written.
         """
         slots = asyncio.Semaphore(_CONCURRENCY)
 
@@ -64,21 +64,23 @@ class RemoteFiles:
                 for _ in range(MAX_ATTEMPTS - 1):
                     try:
                         return await self._store(session_id, attachment)
-                    except FileUnavailable as error:
+                    except RemoteFileUnavailable as error:
                         if not error.is_temporary:
                             raise
                     await asyncio.sleep(delay)
                     delay = min(2 * delay, _MAX_DELAY_SECONDS)
                 return await self._store(session_id, attachment)
-        except (FileUnavailable, FileTooLarge) as error:
+        except (RemoteFileUnavailable, FileTooLarge, FilesUnavailable) as error:
             return error
         except TimeoutError:
-            return FileUnavailable("it did not arrive in five minutes")
+            return RemoteFileUnavailable("it did not arrive in five minutes")
 
     async def _store(self, session_id: SessionId, attachment: Attachment) -> Attachment:
         open_file = self._accounts.get(attachment.uri.partition("/")[0])
         if open_file is None:
-            raise FileUnavailable("the chat that it was sent to is not connected to this process")
+            raise RemoteFileUnavailable(
+                "the chat that it was sent to is not connected to this process"
+            )
         async with open_file(attachment.uri) as content:
             media_type = content.media_type or attachment.media_type
             name = _with_extension(attachment.name, media_type)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
-from internal.agent.domain.errors import FileUnavailable
+from internal.agent.domain.errors import RemoteFileUnavailable
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.lark.api import LarkClient, LarkRejected, LarkUnavailable
@@ -67,11 +67,11 @@ async def open_file(client: LarkClient, uri: str) -> AsyncGenerator[RemoteConten
     """Open the download of a file; at most a few chunks are held in memory.
 
     Raises:
-        FileUnavailable: also while the chunks are read.
+        RemoteFileUnavailable: also while the chunks are read.
     """
     found = _URI.fullmatch(uri)
     if found is None:
-        raise FileUnavailable("its address is not valid")
+        raise RemoteFileUnavailable("its address is not valid")
     message_id, key, kind = (unquote(each) for each in found.groups())
     path = f"/open-apis/im/v1/messages/{quote(message_id, safe='')}/resources/{quote(key, safe='')}"
     try:
@@ -81,9 +81,11 @@ async def open_file(client: LarkClient, uri: str) -> AsyncGenerator[RemoteConten
             yield RemoteContent(media_type if is_known else "", _chunks(response))
     except LarkRejected as error:
         reason = _REASONS.get(error.code, f"Lark refuses it ({error.code})")
-        raise FileUnavailable(reason) from error
+        raise RemoteFileUnavailable(reason) from error
     except LarkUnavailable as error:
-        raise FileUnavailable(f"Lark does not send it now: {error}", is_temporary=True) from error
+        raise RemoteFileUnavailable(
+            f"Lark does not send it now: {error}", is_temporary=True
+        ) from error
 
 
 async def _chunks(response: "httpx.Response") -> AsyncIterator[bytes]:

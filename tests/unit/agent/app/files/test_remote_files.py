@@ -8,7 +8,7 @@ import pytest
 
 from internal.agent.app.files.remote_files import MAX_ATTEMPTS, RemoteFiles
 from internal.agent.app.files.session_files import SessionFiles
-from internal.agent.domain.errors import FileTooLarge, FileUnavailable
+from internal.agent.domain.errors import FileTooLarge, RemoteFileUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import RemoteContent
@@ -36,7 +36,7 @@ class Service:
         for start in range(0, self.size, MIB):
             yield bytes(min(MIB, self.size - start))
             if is_cut:
-                raise FileUnavailable("it broke off", is_temporary=True)
+                raise RemoteFileUnavailable("it broke off", is_temporary=True)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def test_what_is_stored_is_not_requested(files: SessionFiles) -> None:
 async def test_a_download_that_breaks_off_is_repeated(files: SessionFiles, failures: int) -> None:
     service = Service(2 * MIB, failures)
     [found] = await remote(files, service).fetch(SESSION, [sent()])
-    assert isinstance(found, Attachment if failures < MAX_ATTEMPTS else FileUnavailable)
+    assert isinstance(found, Attachment if failures < MAX_ATTEMPTS else RemoteFileUnavailable)
     assert len(service.requests) == MAX_ATTEMPTS
 
 
@@ -102,5 +102,5 @@ async def test_one_failure_does_not_affect_the_other_files(files: SessionFiles) 
     fetching = remote(files, Service(MIB))
     good, lost = await fetching.fetch(SESSION, [sent(), sent(account="chat:two")])
     assert isinstance(good, Attachment)
-    assert isinstance(lost, FileUnavailable)
+    assert isinstance(lost, RemoteFileUnavailable)
     assert "not connected" in str(lost)

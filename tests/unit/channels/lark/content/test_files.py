@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.agent.domain.errors import FileUnavailable
+from internal.agent.domain.errors import RemoteFileUnavailable
 from internal.channels.lark.api import LarkClient
 from internal.channels.lark.connection import AppCredentials
 from internal.channels.lark.content.files import LarkFile, as_attachments, open_file
@@ -24,6 +24,6 @@ def test_a_file_is_an_attachment_that_is_still_to_be_fetched() -> None:
 )
 async def test_other_uris_are_not_requested(uri: str) -> None:
     client = LarkClient(AppCredentials("cli_1", "secret", "http://127.0.0.1:1"), SystemClock())
-    with pytest.raises(FileUnavailable, match="address"):
+    with pytest.raises(RemoteFileUnavailable, match="address"):
         async with open_file(client, uri):
             pass
