@@ -91,14 +91,14 @@ def read_history(
     short_from = parts.short.start(older)
     oldest = yield from _read(partial(sessions.list_words, session_id), short_from, parts.words)
     rows = [
-        *_taken(oldest, parts.words.start(oldest), parts.words),
-        *_without_orphan([*_taken(older, short_from, parts.short), *_taken(newest, whole_from)]),
+        *_taken(oldest, parts.words.start(oldest)),
+        *_without_orphan([*_taken(older, short_from), *_taken(newest, whole_from)]),
     ]
     essential = yield from _read_essential(sessions, session_id, end)
     if rows and rows[0].run_id not in {row.run_id for row in essential}:
         rows = yield from _without_partial_run(sessions, session_id, rows)
     missing = [row for row in essential if not rows or row.number < rows[0].number]
-    rows = [*_taken(missing[::-1], 0, parts.words), *rows]
+    rows = [*map(parts.words.shortened, missing), *rows]
     numbers = {row.number for row in essential}
     number = newest[0].number
     history = History(
@@ -152,27 +152,23 @@ def _known_first(known: Sequence[StoredMessage], list_page: _Pages) -> _Pages:
 
 
 def _read(list_page: _Pages, before: int | None, part: Part) -> Read[list[StoredMessage]]:
-    """Return messages, newest first, until they are larger than the part or the first is read."""
+    """Return messages as they are in a part, newest first: more than fit into it, or all."""
     rows: list[StoredMessage] = []
     tokens = 0
     while tokens <= part.budget and before not in {0, 1}:  # numbers count from 1
         page = yield from list_page(before, PAGE_SIZE)
+        page = [part.shortened(row) for row in page]
         rows += page
-        tokens += sum(map(part.tokens, page))
+        tokens += sum(row.tokens for row in page)
         if not page:
             break
         before = page[-1].number
     return rows
 
 
-def _taken(
-    newest_first: list[StoredMessage], start: int, part: Part | None = None
-) -> list[StoredMessage]:
-    """Return the messages of a part from a number on, oldest first."""
-    rows = [row for row in reversed(newest_first) if row.number >= start]
-    if part is None or part.shorten is None:
-        return rows
-    return [row._replace(message=part.shorten(row.message)) for row in rows]
+def _taken(newest_first: list[StoredMessage], start: int) -> list[StoredMessage]:
+    """Return the messages from a number on, oldest first."""
+    return [row for row in reversed(newest_first) if row.number >= start]
 
 
 def _without_orphan(rows: list[StoredMessage]) -> list[StoredMessage]:

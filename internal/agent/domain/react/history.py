@@ -85,12 +85,15 @@ class Part(NamedTuple):
     budget: int
     shorten: Callable[[Message], Message] | None = None
 
-    def tokens(self, row: StoredMessage) -> int:
-        """Return the estimated tokens of a message in this part."""
-        return row.tokens if self.shorten is None else message_tokens(self.shorten(row.message))
+    def shortened(self, row: StoredMessage) -> StoredMessage:
+        """Return a message as it is in this part."""
+        message = row.message if self.shorten is None else self.shorten(row.message)
+        if message is row.message:
+            return row
+        return row._replace(message=message, tokens=message_tokens(message))
 
     def start(self, newest_first: Sequence[StoredMessage]) -> int:
-        """Return the number of the first message of the part, 0 if everything fits.
+        """Return the number of the first of these messages in the part, 0 if all of them fit.
 
         Of the numbers that fill the part by `STEP_SHARE` or more, it is the one that is divisible
         by the highest power of two: it stays the same while messages are added, until the part is
@@ -99,7 +102,7 @@ class Part(NamedTuple):
         total, lowest = 0, newest_first[0].number + 1 if newest_first else 0
         highest = lowest
         for row in newest_first:
-            total += self.tokens(row)
+            total += row.tokens
             if total > self.budget:
                 return _roundest(lowest, highest)
             lowest = row.number

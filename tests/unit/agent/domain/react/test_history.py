@@ -48,11 +48,12 @@ def test_the_parts_of_a_budget_shorten_more_and_more() -> None:
     parts = HistoryParts.of(100_000)
     results = stored(Message("user", (ToolResult("a", "x" * 90_000),)))
     text = stored(user_message("y" * 90_000))
-    assert parts.everything.tokens(results) == parts.whole.tokens(results) > 30_000
-    assert parts.short.tokens(results) < MIN_TEXT_CHARS
-    assert parts.short.tokens(text) == text.tokens
-    assert parts.words.tokens(text) < 2000
-    assert HistoryParts.of(1).words.tokens(text) < MIN_TEXT_CHARS
+    assert parts.everything.shortened(results) == parts.whole.shortened(results) == results
+    assert parts.short.shortened(results).tokens < MIN_TEXT_CHARS < results.tokens
+    assert parts.short.shortened(text) == text
+    shortened = parts.words.shortened(text)
+    assert shortened.tokens == message_tokens(shortened.message) < 2000
+    assert HistoryParts.of(1).words.shortened(text).tokens < MIN_TEXT_CHARS
     assert sum(part.budget for part in parts[1:]) < parts.everything.budget
 
 
@@ -82,11 +83,11 @@ def test_a_boundary_moves_forward_and_only_when_the_part_is_full(
     for count in range(1, len(sizes) + 1):
         rows = newest_first(sizes[:count])
         start = part.start(rows)
-        kept = sum(part.tokens(row) for row in rows if row.number >= start)
+        kept = sum(row.tokens for row in rows if row.number >= start)
         dropped = [row for row in rows if row.number < start]
         assert kept <= budget
         if dropped:  # with the message before it, a step is never larger than needed
-            assert kept + part.tokens(dropped[0]) > budget * STEP_SHARE
+            assert kept + dropped[0].tokens > budget * STEP_SHARE
         starts.append(start)
     for before, after in pairwise(starts):
         assert after >= before
