@@ -59,6 +59,7 @@ from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
+from internal.audio.reader import TranscribingAudioReader
 from internal.channels.cli.application import (
     Check,
     ListedModel,
@@ -122,6 +123,7 @@ class Services:
     protected: ProtectedPaths
     files: SessionFiles
     remote_files: RemoteFiles
+    audio: TranscribingAudioReader
     model_book: ModelBook
     defaults: TaskDefaults
     recovery: Recovery
@@ -209,6 +211,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             home=loaded.home,
             clock=clock,
         )
+        audio = TranscribingAudioReader(settings.audio.transcription)
+        stack.push_async_callback(audio.close)
         yield Services(
             settings=settings,
             home=loaded.home,
@@ -223,6 +227,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             protected=protected_paths(loaded, workspaces),
             files=files,
             remote_files=RemoteFiles(files),
+            audio=audio,
             model_book=book,
             defaults=task_defaults(settings, book),
             recovery=Recovery(
@@ -334,7 +339,11 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     attachments, book = services.attachments, services.model_book
     documents, folders = ChildDocumentReader(), services.workspaces.file_folders
     input_files = InputFiles(
-        services.files, services.remote_files, documents=documents, folders=folders
+        services.files,
+        services.remote_files,
+        documents=documents,
+        audio=services.audio,
+        folders=folders,
     )
     tools = ToolBox(
         sandbox=NativeSandbox(services.workspaces.homes),
@@ -501,6 +510,7 @@ class Application:
                 llm.require_api_key()
         except ConfigError as error:
             key_error = str(error)
+        audio = loaded.settings.audio.transcription
         return SettingsSummary(
             home=loaded.home,
             file=loaded.file,
@@ -511,6 +521,7 @@ class Application:
             key_error=key_error,
             database=loaded.settings.database.path,
             rows=[(row.key, row.value, row.origin) for row in describe(loaded)],
+            transcription=f"{audio.model} at {audio.base_url}" if audio.model else "",
         )
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:

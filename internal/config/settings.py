@@ -4,10 +4,11 @@
 `reference.py`. `loader.py` reads the values; each package receives its own section.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from internal.config.lark import LarkSettings
 from internal.config.llm import LlmSettings
@@ -24,6 +25,7 @@ from internal.config.types import (
     Section,
     Text,
     TokenLimit,
+    WebAddress,
     is_loopback,
     key,
 )
@@ -217,6 +219,48 @@ class UiSettings(Section):
     language: LanguageSetting = key("auto", "Language of messages; auto follows the locale.")
 
 
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+def _language_code(text: str) -> str:
+    if not re.fullmatch("[a-z]{2,3}", text):
+        raise ValueError("must be a code such as zh or en")
+    return text
+
+
+class TranscriptionSettings(Section):
+    """Transcription of voice messages and recordings by an OpenAI-compatible service."""
+
+    model: Text | None = key(
+        None, "Model, such as gpt-4o-transcribe; unset: recordings are not transcribed."
+    )
+    base_url: WebAddress = key(
+        OPENAI_URL, "Base URL of the service; recordings are sent to it as files."
+    )
+    api_key: Secret | None = key(
+        None, "API key of the service; a service at another base URL may need none."
+    )
+    language: Annotated[str, AfterValidator(_language_code)] | None = key(
+        None, "Code of the spoken language, such as zh; unset: the service recognises it."
+    )
+    timeout_seconds: Seconds = key(
+        120.0, "Seconds after which the transcription of a recording fails, with all retries."
+    )
+    max_minutes: Count = key(60, "Longer recordings are not transcribed.")
+
+    @model_validator(mode="after")
+    def _has_key(self) -> Self:
+        if self.model is not None and self.api_key is None and self.base_url == OPENAI_URL:
+            raise ValueError("model needs an api_key, or the base_url of a service without one")
+        return self
+
+
+class AudioSettings(Section):
+    """What is done with recordings that people send."""
+
+    transcription: TranscriptionSettings = TranscriptionSettings()
+
+
 class Settings(Section):
     """All settings."""
 
@@ -230,6 +274,7 @@ class Settings(Section):
     access: AccessSettings = AccessSettings()
     channels: ChannelsSettings = ChannelsSettings()
     tools: ToolsSettings = ToolsSettings()
+    audio: AudioSettings = AudioSettings()
     sandbox: SandboxSettings = SandboxSettings()
     ui: UiSettings = UiSettings()
 

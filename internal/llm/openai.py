@@ -33,6 +33,26 @@ _NO_KEY = "none"  # the SDK requires a key
 _log = logging.getLogger(__name__)
 
 
+def create_client(address: str, key: ApiKey, timeout: Any) -> "tuple[ModuleType, Any]":
+    """Import the SDK and return it with a client of an address; see `SdkFactory`."""
+    import openai  # noqa: PLC0415  # slow import; this is its only place
+
+    kept = _OURS if key else _OURS - {"authorization"}
+
+    async def bare(request: Any) -> None:
+        for name in [name for name in request.headers if name.lower() not in kept]:
+            del request.headers[name]
+
+    client = openai.AsyncOpenAI(
+        api_key=key.reveal() or _NO_KEY,
+        base_url=address,
+        timeout=timeout,
+        max_retries=0,  # internal/llm/retry.py is the only retry layer
+        http_client=openai.DefaultAioHttpClient(event_hooks={"request": [bare]}),
+    )
+    return openai, client
+
+
 class Service(NamedTuple):
     """A server that implements Chat Completions: name, provider, address and request dialect."""
 
@@ -80,22 +100,7 @@ class OpenAIModel:
         self._sdk.preload()
 
     def _create(self, timeout: Any) -> "tuple[ModuleType, Any]":
-        import openai  # noqa: PLC0415  # slow import; this is its only place
-
-        kept = _OURS if self._key else _OURS - {"authorization"}
-
-        async def bare(request: Any) -> None:
-            for name in [name for name in request.headers if name.lower() not in kept]:
-                del request.headers[name]
-
-        client = openai.AsyncOpenAI(
-            api_key=self._key.reveal() or _NO_KEY,
-            base_url=self._address,
-            timeout=timeout,
-            max_retries=0,  # internal/llm/retry.py is the only retry layer
-            http_client=openai.DefaultAioHttpClient(event_hooks={"request": [bare]}),
-        )
-        return openai, client
+        return create_client(self._address, self._key, timeout)
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield text deltas, then one `ModelResponse`. See `ModelClient.stream` for the errors."""

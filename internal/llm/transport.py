@@ -50,6 +50,8 @@ class ApiKey:
 if TYPE_CHECKING:
     from types import ModuleType
 
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""The most that is read of a response that is not a stream."""
 _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 
@@ -60,6 +62,10 @@ class ProviderErrorResponse(NamedTuple):
     status: int
     body: object
     headers: Mapping[str, str]
+
+
+UploadedFile = tuple[str, bytes, str]
+"""The name, content and media type of a file in a form."""
 
 
 class SdkFactory(Protocol):
@@ -111,6 +117,10 @@ class SdkClient:
         """Start importing the SDK in the background; the first call waits for it."""
         self._loading()
 
+    async def load(self) -> None:
+        """Wait until the SDK is imported, so that the time of a call does not include it."""
+        await self._load_once()
+
     def _loading(self) -> "Future[_Sdk]":
         if self._sdk is None:
             self._sdk = Future()
@@ -149,23 +159,54 @@ class SdkClient:
             ModelError: the error that `refused` makes of another status.
             ModelUnreachable: the connection failed.
         """
-        # shielded: all runs await the same import, and one of them may be cancelled
-        sdk = await asyncio.shield(asyncio.wrap_future(self._loading()))
+        options = {"headers": {"content-type": "application/json", **headers}}
+        async with self._errors(refused) as sdk:
+            return await _post(sdk, path, content=body, options=options)
+
+    async def upload(
+        self,
+        path: str,
+        fields: Mapping[str, str],
+        file: UploadedFile,
+        refused: Callable[[ProviderErrorResponse], ModelError],
+    ) -> bytes:
+        """Send a form with a file and return the body of the response; raises as `post` does.
+
+        A body of more than `MAX_BODY_BYTES` is cut.
+        """
+        options = {"headers": {"content-type": "multipart/form-data"}}
+        async with self._errors(refused) as sdk:
+            response = await _post(
+                sdk, path, body=dict(fields), files={"file": file}, options=options
+            )
+            body = bytearray()
+            try:
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > MAX_BODY_BYTES:
+                        break
+            finally:
+                await response.aclose()
+            return bytes(body[:MAX_BODY_BYTES])
+
+    @contextlib.asynccontextmanager
+    async def _errors(
+        self, refused: Callable[[ProviderErrorResponse], ModelError]
+    ) -> AsyncGenerator[_Sdk, None]:
+        """Limit the time of a request in a block, and translate its errors."""
+        sdk = await self._load_once()
         try:
             async with asyncio.timeout(self._silence + _CONNECT_SECONDS):
-                return await sdk.client.post(
-                    path,
-                    content=body,
-                    options={"headers": {"content-type": "application/json", **headers}},
-                    cast_to=sdk.httpx2.Response,
-                    stream=True,
-                    stream_cls=sdk.module.AsyncStream[object],
-                )
+                yield sdk
         except sdk.module.APIStatusError as error:
             refusal = ProviderErrorResponse(error.status_code, error.body, error.response.headers)
             raise refused(refusal) from error
         except (sdk.module.APIConnectionError, *sdk.broken) as error:
             raise self._unreachable(error.__cause__ or error) from error
+
+    async def _load_once(self) -> _Sdk:
+        # shielded: all runs await the same import, and one of them may be cancelled
+        return await asyncio.shield(asyncio.wrap_future(self._loading()))
 
     async def read(self, response: Any, reader: ResponseReader) -> AsyncGenerator[TextDelta, None]:
         """Feed the response to the reader and yield its text deltas. Closes the response.
@@ -221,6 +262,17 @@ class SdkClient:
             sentence = f"{self._peer.name} sent nothing for {self._silence:g} s."
             return ModelUnreachable(sentence, detail=detail)
         return ModelUnreachable(f"Cannot connect to {self._peer.name}.", detail=detail)
+
+
+async def _post(sdk: _Sdk, path: str, **request: Any) -> Any:
+    """Return the response itself: the SDK would parse its body, and trust its size."""
+    return await sdk.client.post(
+        path,
+        **request,
+        cast_to=sdk.httpx2.Response,
+        stream=True,
+        stream_cls=sdk.module.AsyncStream[object],
+    )
 
 
 async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[TextDelta]:

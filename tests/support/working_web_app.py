@@ -60,10 +60,13 @@ class WorkingWebApp:
 
 @asynccontextmanager
 async def open_working_web_app(
-    home: Path, script: list[ModelReply] | Rules, **settings: Any
+    home: Path,
+    script: list[ModelReply] | Rules,
+    environ: Mapping[str, str] | None = None,
+    **settings: Any,
 ) -> AsyncGenerator[WorkingWebApp]:
     """Serve a gateway with a scripted model on the data of `home`."""
-    async with core(home, script) as here:
+    async with core(home, script, environ) as here:
         app = here.services
         services = WebServices(
             gateway=app.gateway,

@@ -169,6 +169,14 @@ class DocumentUnreadable(LarkspurError):
     """A file is encrypted, damaged, too large or of no known kind. Nothing of it was read."""
 
 
+class AudioNotTranscribed(LarkspurError):
+    """A recording has no transcript. `is_outage`: other recordings will have none either now."""
+
+    def __init__(self, sentence: str, *, is_outage: bool = False) -> None:
+        super().__init__(sentence)
+        self.is_outage = is_outage
+
+
 class RunExit(LarkspurError):
     """A run ends before its Turn is done. The type is the reason."""
 

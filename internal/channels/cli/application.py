@@ -32,6 +32,7 @@ class SettingsSummary(NamedTuple):
         configured: number of keys that are not defaults.
         key_error: why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
+        transcription: model and address of the service for recordings; "" without one.
     """
 
     home: Path
@@ -43,6 +44,7 @@ class SettingsSummary(NamedTuple):
     key_error: str
     database: Path
     rows: Sequence[tuple[str, str, str]]
+    transcription: str = ""
 
 
 class ListedModel(NamedTuple):

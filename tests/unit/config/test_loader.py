@@ -385,6 +385,10 @@ MISTAKES = {
         "HOME/config.yaml:1: llm.prices.m.input must be a finite number, not inf."
     ),
     "llm: {model: 4}": "HOME/config.yaml:1: llm.model must be text, not 4.",
+    "audio: {transcription: {model: whisper-1}}": "audio.transcription: model"
+    " needs an api_key, or the base_url of a service without one.",
+    "audio: {transcription: {language: Chinese}}": "HOME/config.yaml:1:"
+    " audio.transcription.language must be a code such as zh or en.",
     "llm: {model: ' '}": "HOME/config.yaml:1: llm.model must not be blank.",
     "llm: {provider: acme}": (
         "HOME/config.yaml:1: llm.provider must be anthropic, openai, ark, deepseek, openrouter,"

@@ -2,6 +2,7 @@
 
 - `session_files`: attachments, and what is removed with a session.
 - `input_files`: the attachments of a message, as the model sees them.
+- `transcripts`: the words of the recordings of a message.
 - `request_images`: the bytes of pictures that a request to a model contains.
 - `output_folder`: the folder where files for people are found.
 - `artifacts`: the files that runs make for people.

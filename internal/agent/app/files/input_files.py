@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.files.transcripts import Transcripts
 from internal.agent.domain.errors import (
+    AudioNotTranscribed,
     DocumentUnreadable,
     FilesUnavailable,
     InvalidRequest,
@@ -26,6 +28,7 @@ from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_delimiters, is_invisible, truncate, truncate_json
 from internal.agent.ports.attachments import FileFolderResolver
+from internal.agent.ports.audio import AudioReader, Transcript
 from internal.agent.ports.documents import DocumentReader
 
 MAX_FILES = 50
@@ -74,6 +77,14 @@ def file_problems(files: Sequence[MessageFile]) -> Iterator[DiagnosticError]:
             yield DiagnosticError(phase=FILE_PHASE, error=truncate_json(file.problem))
 
 
+class _Message(NamedTuple):
+    """What is known of a message whose files are added: its session, folder and transcripts."""
+
+    session_id: SessionId
+    folder: str
+    transcripts: Transcripts
+
+
 class InputFiles:
     """Puts the files of a message into the session's input folder and describes them to the model.
 
@@ -89,11 +100,13 @@ class InputFiles:
         remote: RemoteFiles,
         *,
         documents: DocumentReader,
+        audio: AudioReader,
         folders: FileFolderResolver,
     ) -> None:
         self._files = files
         self._remote = remote
         self._documents = documents
+        self._audio = audio
         self._folders = folders
 
     async def add(
@@ -107,6 +120,7 @@ class InputFiles:
         if not attachments:
             return []
         folder = self._folders(session_id, workspace).input
+        message = _Message(session_id, folder, Transcripts(self._audio))
         left = MAX_SHOWN_CHARACTERS_OF_ALL
         added: list[MessageFile] = []
         used = attachments[:MAX_FILES]
@@ -116,7 +130,7 @@ class InputFiles:
                 added.append(_unusable(attachment, str(found)))
                 continue
             limit = max(min(left, MAX_SHOWN_CHARACTERS), 0)
-            file = (await self._add(session_id, folder, found, limit))._replace(attachment=found)
+            file = (await self._add(message, found, limit))._replace(attachment=found)
             left -= len(file.text.text)
             added.append(file)
         if len(attachments) > MAX_FILES:
@@ -124,18 +138,21 @@ class InputFiles:
             added.append(MessageFile(Text(f"({problem})\n"), problem=problem))
         return added
 
-    async def _add(
-        self, session_id: SessionId, folder: str, attachment: Attachment, limit: int
-    ) -> MessageFile:
+    async def _add(self, message: _Message, attachment: Attachment, limit: int) -> MessageFile:
         try:
-            name, descriptor = await self._place(folder, attachment)
+            name, descriptor = await self._place(message.folder, attachment)
         except (NotFound, StoreCorrupt, FilesUnavailable) as error:
             return _unusable(attachment, str(error))
         except OSError as error:
             return _unusable(attachment, f"it cannot be written. {describe_system_error(error)}")
         try:
-            return await self._describe(session_id, attachment, name, descriptor, limit=limit)
-        except (DocumentUnreadable, InvalidRequest, FilesUnavailable) as error:
+            return await self._describe(message, attachment, name, descriptor, limit=limit)
+        except (
+            AudioNotTranscribed,
+            DocumentUnreadable,
+            FilesUnavailable,
+            InvalidRequest,
+        ) as error:
             return MessageFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
         finally:
             os.close(descriptor)
@@ -177,7 +194,7 @@ class InputFiles:
 
     async def _describe(
         self,
-        session_id: SessionId,
+        message: _Message,
         attachment: Attachment,
         name: str,
         descriptor: int,
@@ -188,13 +205,21 @@ class InputFiles:
 
         Raises:
             DocumentUnreadable: it is damaged, protected by a password, or hostile.
+            AudioNotTranscribed: it is a recording that nobody can hear.
         """
         if not attachment.size:
             return MessageFile(_element(attachment, name, "[the file is empty]"))
         form = self._documents.form(descriptor, name)
         if form == "picture":
-            image = await self._picture(session_id, attachment, descriptor)
+            image = await self._picture(message.session_id, attachment, descriptor)
             return MessageFile(_element(attachment, name, "[a picture, shown to you]"), image)
+        if form != "document" and (
+            recording := self._audio.inspect(
+                descriptor, attachment.media_type if form == "binary" else ""
+            )
+        ):
+            transcript = await message.transcripts.get(attachment.sha256, descriptor, recording)
+            return await self._recording(message, attachment, name, transcript, limit=limit)
         if form == "binary":
             return MessageFile(_element(attachment, name, "[a binary file, not shown]"))
         if not limit:
@@ -202,6 +227,26 @@ class InputFiles:
         text, is_whole = await self._text(descriptor, name, limit, is_plain=form == "text")
         shown = text if is_whole else f"{text}\n{_READ_ON}"
         return MessageFile(_element(attachment, name, shown))
+
+    async def _recording(
+        self,
+        message: _Message,
+        attachment: Attachment,
+        name: str,
+        transcript: Transcript,
+        *,
+        limit: int,
+    ) -> MessageFile:
+        """Return a recording with its transcript; one that is too long becomes a file as well."""
+        text = transcript.text
+        if len(text) > limit:
+            content = text.encode()
+            file = await self._files.put(message.session_id, f"{name}.txt", "text/plain", content)
+            whole, descriptor = await self._place(message.folder, file)
+            os.close(descriptor)
+            text = f"{text[:limit]}\n[the whole transcript is in input/{whole}]"
+        shown = f"[transcript]\n{text}"
+        return MessageFile(_element(attachment, name, shown, transcript.seconds))
 
     async def _text(
         self, descriptor: int, name: str, limit: int, *, is_plain: bool
@@ -289,13 +334,15 @@ def _publish(folder: int, temporary: str, name: str, descriptor: int) -> bool:
     return True
 
 
-def _element(attachment: Attachment, name: str, text: str) -> Text:
+def _element(attachment: Attachment, name: str, text: str, seconds: float | None = None) -> Text:
     """Return how a file is introduced to the model, whatever its name and text contain."""
     shown = _attribute(truncate(attachment.name, 200))
     media_type = _attribute(truncate(attachment.media_type, 100))
     about = f'name="{shown}" path="{_attribute(f"input/{name}")}" media_type="{media_type}"'
-    body = escape_delimiters(text)
-    return Text(f'<attachment {about} size="{attachment.size:,}">\n{body}\n</attachment>\n')
+    about += f' size="{attachment.size:,}"'
+    if seconds is not None:
+        about += f' seconds="{seconds:.1f}"'
+    return Text(f"<attachment {about}>\n{escape_delimiters(text)}\n</attachment>\n")
 
 
 def _unusable(attachment: Attachment, reason: str) -> MessageFile:

@@ -166,7 +166,9 @@ class AgentCoordinator:
         async with stage("prepare", emit, clock):
             workspace = self.services.workspaces(context.task)
             attempt.turn, events = await self._preparer.prepare(context, workspace)
-            await emit(*events, turn=attempt.turn)
+            # stored before anything else: a service may have been paid for what is read of a file
+            store = context.stream.commit if context.task.attachments else emit
+            await store(*events, turn=attempt.turn)
 
     async def _execute(
         self, context: RunContext, attempt: _Attempt, *, paused: bool

@@ -271,7 +271,9 @@ class ReactEngine:
             )
             events += (received, *file_problems(files))
         work = partial(self._mark_delivered, messages)
-        await context.stream.emit(*events, turn=turn, also=work)
+        has_files = any(message.attachments for message in messages)  # as in preparation
+        store = context.stream.commit if has_files else context.stream.emit
+        await store(*events, turn=turn, also=work)
         return True
 
     def _mark_delivered(self, messages: list[Steering]) -> Write[list[EventRecord]]:

@@ -81,6 +81,9 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
         return
     yield _settings(settings)
     yield _model(settings)
+    if settings.transcription:
+        message = f"Recordings are transcribed by {settings.transcription} (not tested)."
+        yield Check("audio", "ok", message)
     path = settings.database
     if path.exists():
         yield application.check_database(path)

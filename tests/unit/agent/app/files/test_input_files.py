@@ -13,6 +13,8 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import FileFolders
 from internal.agent.store.stores import Stores
+from internal.audio.reader import TranscribingAudioReader
+from internal.config.settings import TranscriptionSettings
 from internal.documents.reader import ChildDocumentReader
 from internal.storage.database_url import open_database
 from tests.support import documents
@@ -67,7 +69,11 @@ class Box:
         folders = FileFolders(str(self.folder), str(folder / "output"))
         self.remote = RemoteFiles(files, first_delay=0.01)
         self.input = InputFiles(
-            files, self.remote, documents=ChildDocumentReader(), folders=lambda *_: folders
+            files,
+            self.remote,
+            documents=ChildDocumentReader(),
+            audio=TranscribingAudioReader(TranscriptionSettings()),
+            folders=lambda *_: folders,
         )
 
     async def put(self, name: str, content: bytes, media_type: str = "") -> Attachment:

@@ -14,6 +14,14 @@ def test_offline_model_is_a_warning(run: CommandRunner) -> None:
     assert "ANTHROPIC_API_KEY" in checks["model"]["advice"]
 
 
+def test_a_transcription_service_is_named(run: CommandRunner, environ: dict[str, str]) -> None:
+    assert "audio" not in run("doctor").out
+    environ["LARKSPUR_AUDIO__TRANSCRIPTION__MODEL"] = "whisper-1"
+    environ["LARKSPUR_AUDIO__TRANSCRIPTION__BASE_URL"] = "http://127.0.0.1:1/v1"
+    said = "Recordings are transcribed by whisper-1 at http://127.0.0.1:1/v1 (not tested)."
+    assert f"ok    audio: {said}" in run("doctor").out
+
+
 def test_check_is_one_line() -> None:
     check = Check("disk", "warn", "1 GiB free.", "Free some space.")
     assert format_check(check) == "warn  disk: 1 GiB free. Free some space."

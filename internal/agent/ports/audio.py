@@ -1,0 +1,54 @@
+"""Recordings of speech, and their transcription."""
+
+from typing import NamedTuple, Protocol
+
+
+class Recording(NamedTuple):
+    """What a file with sound is, by its content; `seconds` is None if its length is unknown.
+
+    `extension` is the usual one of the media type, without a dot.
+    """
+
+    media_type: str
+    extension: str
+    seconds: float | None = None
+
+
+class Transcript(NamedTuple):
+    """The words of a recording; `language` is "" if the service does not name it."""
+
+    text: str
+    seconds: float | None = None
+    language: str = ""
+
+
+class AudioReader(Protocol):
+    """Recognises recordings and transcribes them with a remote service, if one is configured.
+
+    A file is given as the descriptor of an open regular file, which stays open and whose position
+    does not change.
+    """
+
+    @property
+    def can_transcribe(self) -> bool:
+        """Whether a service is configured."""
+        ...
+
+    def inspect(self, descriptor: int, media_type: str, /) -> Recording | None:
+        """Return what a recording is, None for another file. Reads at most a few hundred KB.
+
+        A file without a known signature is a recording if `media_type` is one of audio.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        ...
+
+    async def transcribe(self, descriptor: int, recording: Recording, /) -> Transcript:
+        """Return the words of a recording.
+
+        Raises:
+            AudioNotTranscribed: there are none; the sentence says why.
+            OSError: the file cannot be read.
+        """
+        ...

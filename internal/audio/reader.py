@@ -1,0 +1,60 @@
+"""`TranscribingAudioReader`: recordings and their transcripts, within limits."""
+
+import asyncio
+import os
+
+from internal.agent.domain.errors import AudioNotTranscribed
+from internal.agent.domain.text import format_size
+from internal.agent.ports.audio import Recording, Transcript
+from internal.audio.recordings import inspect_recording
+from internal.audio.transcription import TranscriptionClient
+from internal.config.settings import TranscriptionSettings
+
+MAX_BYTES = 25 * 1024 * 1024
+"""The largest file that OpenAI's service takes."""
+_CONCURRENCY = 4
+_NOT_CONFIGURED = (
+    "The recording was not heard: voice messages are not transcribed here. Please type the message,"
+    " or ask the administrator to set audio.transcription.model."
+)
+
+
+class TranscribingAudioReader:
+    """Implements `AudioReader` with the service of the settings, if they name a model."""
+
+    def __init__(self, settings: TranscriptionSettings) -> None:
+        model = settings.model
+        self._client = None if model is None else TranscriptionClient(settings, model)
+        self._max_minutes = settings.max_minutes
+        self._slots = asyncio.Semaphore(_CONCURRENCY)
+
+    @property
+    def can_transcribe(self) -> bool:
+        """Whether a service is configured."""
+        return self._client is not None
+
+    def inspect(self, descriptor: int, media_type: str, /) -> Recording | None:
+        """Return what a recording is, None for another file; see the port."""
+        return inspect_recording(descriptor, media_type)
+
+    async def transcribe(self, descriptor: int, recording: Recording, /) -> Transcript:
+        """Return the words of a recording; see the port.
+
+        Raises:
+            AudioNotTranscribed: there are none; the sentence says why.
+        """
+        if self._client is None:
+            raise AudioNotTranscribed(_NOT_CONFIGURED, is_outage=True)
+        if recording.seconds is not None and recording.seconds > self._max_minutes * 60:
+            raise AudioNotTranscribed(f"The recording is longer than {self._max_minutes} minutes.")
+        if os.fstat(descriptor).st_size > MAX_BYTES:
+            limit = format_size(MAX_BYTES)
+            raise AudioNotTranscribed(f"The recording is larger than {limit}.")
+        async with self._slots:
+            content = await asyncio.to_thread(os.pread, descriptor, MAX_BYTES, 0)
+            return await self._client.transcribe(content, recording)
+
+    async def close(self) -> None:
+        """Close the connections. The reader cannot be used afterwards."""
+        if self._client is not None:
+            await self._client.close()
