@@ -255,6 +255,7 @@ async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncG
         texts,
         services.supervisor,
         services.remote_files,
+        loaded.settings.server.public_url or "",
     )
     channels = create_channels(app, loaded.settings.channels)
     token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
+from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_kills import from_bot, open_sim, say
@@ -119,6 +120,24 @@ def commits(folder: Path) -> int:
 @pytest.mark.parametrize("crash", PHASES.values(), ids=PHASES)
 async def test_a_kill_in_each_phase_leaves_each_file_once(tmp_path: Path, crash: str) -> None:
     await run_with_kill(tmp_path, crash)
+
+
+async def test_a_kill_between_upload_and_send_leaves_each_file_once(tmp_path: Path) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(model_reply) as model:
+        # Lark carries the call out after the process that made it was killed
+        late = AnswerFault("late", "/reply", times=1, content="file_key", seconds=1.0)
+        sim.set_faults(answers=[late])
+        async with served(tmp_path, sim, model, **ENVIRON) as gateway:
+            await sim.until(lambda _: sim.lark.delivery.connections, 60)
+            await say(sim, "write two files")
+            await sim.until(lambda _: not sim.faults.answers[0].times, 60)
+            gateway.kill()
+            assert await gateway.over() == -signal.SIGKILL
+        async with served(tmp_path, sim, model, **ENVIRON) as gateway:
+            await finished(gateway, sim)
+            await sim.until(lambda _: sum(sent(sim).values()) >= SENT.total(), 60)
+            await check_artifacts(gateway)
+        assert sent(sim) == SENT
 
 
 @pytest.mark.chaos

@@ -156,6 +156,7 @@ async def open_lark(
         AUTO_TEXTS,
         services.supervisor,
         services.remote_files,
+        services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)
     channel = ChatChannel(app, settings, transport)

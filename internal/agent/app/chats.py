@@ -223,6 +223,7 @@ class ReplyContext(NamedTuple):
     failure: str
     others: tuple[str, ...] = ()
     file_problems: tuple[str, ...] = ()
+    session_id: str = ""
 
 
 class QuestionContext(NamedTuple):
@@ -367,7 +368,9 @@ class ChatDelivery:
             errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
             diagnostics = (_diagnostic_event(each.json).payload for each in errors)
             problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
-            return ReplyContext(task.instruction, failure, tuple(senders), problems)
+            return ReplyContext(
+                task.instruction, failure, tuple(senders), problems, task.session_id
+            )
 
         return await self._database.read(work) if run_id else ReplyContext("", "")
 

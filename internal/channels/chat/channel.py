@@ -42,6 +42,8 @@ class ChatApp:
     texts: ChatTexts
     supervisor: Supervisor
     remote_files: RemoteFiles
+    public_url: str = ""
+    """The address of the page, "" if it has none that other machines can reach."""
 
 
 def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> TaskDefaults:
@@ -78,6 +80,7 @@ class ChatChannel:
             files=gateway.files,
             displays=self._displays,
             texts=texts,
+            public_url=app.public_url,
         )
         gateway.delivery.add_sender(self._sender.wake)
         app.remote_files.add_account(f"{transport.name}:{transport.app}", transport.open_file)

@@ -75,9 +75,11 @@ class OutboxSender:
         files: SessionFiles,
         displays: ReplyPlaces,
         texts: ChatTexts,
+        public_url: str = "",
     ) -> None:
         self._transport, self._delivery, self._clock = transport, delivery, clock
         self._files, self._displays, self._texts = files, displays, texts
+        self._public_url = public_url.rstrip("/")
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
 
@@ -199,7 +201,16 @@ class OutboxSender:
                 log.warning("file of a message is missing", extra={"key": outgoing.key})
         if others and contents:
             contents = [await asyncio.to_thread(pack_files, outgoing.attachments, contents)]
-        return FileContent(name, media_type, b"".join(contents), outgoing.body)
+        words = f"{outgoing.body}\n{await self._where(outgoing)}"
+        return FileContent(name, media_type, b"".join(contents), words)
+
+    async def _where(self, outgoing: OutgoingMessage) -> str:
+        """Return where a file is that cannot be sent."""
+        context = await self._delivery.get_reply_context(outgoing)
+        phrases = self._texts.phrases_for(context.instruction or outgoing.body)
+        if self._public_url and context.session_id:
+            return phrases("file_link", url=f"{self._public_url}/sessions/{context.session_id}")
+        return phrases("file_kept")
 
     async def _send_question(self, pending: PendingMessage) -> str:
         """Send a question, or update its message to show how it was settled."""

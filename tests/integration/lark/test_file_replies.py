@@ -10,6 +10,7 @@ import pytest
 
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.tasks import Attachment
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage, Media
@@ -20,7 +21,9 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
 MIB = 1024 * 1024
 
 
-async def _send(lark: LarkGateway, reply_to: str, *files: tuple[str, str, bytes]) -> None:
+async def _send(
+    lark: LarkGateway, reply_to: str, *files: tuple[str, str, bytes], run_id: str = ""
+) -> None:
     """Put a message with files into the outbox, as the end of a run does."""
     app = lark.core.services
     stored: list[Attachment] = []
@@ -35,6 +38,7 @@ async def _send(lark: LarkGateway, reply_to: str, *files: tuple[str, str, bytes]
         reply_to,
         body,
         attachments=tuple(stored),
+        run_id=run_id,
     )
     await app.database.write(partial(app.stores.outbox.add, row, "2026-01-01"))
     app.gateway.delivery.wake_senders()
@@ -82,7 +86,32 @@ async def test_a_file_that_lark_does_not_take_is_named(tmp_path: Path, content: 
         await lark.until_replies(1)
         await _send(lark, asked, ("data.bin", "application/octet-stream", content))
         message = await _sent_after_answer(lark)
-        assert json.loads(message.content)["text"] == f"data.bin ({len(content)} bytes)"
+        words = json.loads(message.content)["text"]
+        assert words.startswith(f"data.bin ({len(content)} bytes)\nIt can't be sent here.")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("large.bin", bytes(30 * MIB + 1)), ("refused.pdf", b"%PDF-1.7")]
+)
+async def test_a_file_that_is_not_sent_has_a_link_to_the_page(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    environ = {"LARKSPUR_SERVER__PUBLIC_URL": "https://larkspur.example"}
+    async with open_lark_gateway(tmp_path, [Reply("Here it is.")], environ=environ) as lark:
+        asked = await lark.say("send it")
+        await lark.until_replies(1)
+        await lark.settled()
+        [task] = await lark.core.services.gateway.queries.tasks(LOCAL_OWNER, limit=2)
+        run = await lark.core.services.database.read(
+            partial(lark.core.services.stores.runs.get_by_task, task.id)
+        )
+        assert run is not None
+        lark.sim.set_faults(answers=[AnswerFault("code", "/im/v1/files", times=9, code=234001)])
+        await _send(lark, asked, (name, "application/pdf", content), run_id=run.id)
+        message = await _sent_after_answer(lark)
+        words = json.loads(message.content)["text"]
+    assert words.startswith(f"{name} ({len(content)} bytes)\nIt can't be sent here.")
+    assert words.endswith(f"https://larkspur.example/sessions/{task.session_id}")
 
 
 async def test_several_files_are_one_archive(tmp_path: Path) -> None:
