@@ -200,6 +200,8 @@ def test_every_kind_of_file_has_a_preview(made: tuple[Gateway, Page], shots: Pat
     expect(dialog.frame_locator("iframe").get_by_text("drawn")).to_be_visible()
     close("svg")
     dialog = preview("letter.pdf")
+    # not in a frame: a browser shows PDF files in none that has the attribute `sandbox`
+    expect(dialog.locator("iframe")).to_have_count(0)
     link = dialog.get_by_role("link", name="Open in a new tab")
     with page.context.expect_page() as tab:
         link.click()
@@ -287,6 +289,8 @@ def test_favourites_and_captions_are_kept(archive: Gateway, enter: Open) -> None
     expect(card).to_contain_text("Prices of this week")
     accessible(page)
     dialog.get_by_role("link").click()
+    expect(page.get_by_test_id("run-files").get_by_text("chart.png")).to_be_visible()
+    page.reload()
     expect(page.get_by_test_id("run-files").get_by_text("chart.png")).to_be_visible()
     page.goto(f"{archive.url}/library")
     expect(cards).to_have_count(24 + 1)
@@ -525,6 +529,46 @@ def test_a_refused_upload_can_be_repeated(serve: Serve, enter: Open, tmp_path: P
     expect(page.get_by_text("The store is full.")).to_have_count(0)
     page.get_by_role("button", name="Send").click()
     status(page, "completed")
+
+
+def test_a_file_that_changes_while_it_waits_is_named(
+    serve: Serve, enter: Open, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("first")
+    page = enter(gateway := serve())
+    # what loads the page is still answered
+    page.route("**/api/attachments?*", lambda route: route.abort())
+    choose(page, file)
+    expect(page.get_by_text("waiting for the connection")).to_be_visible()
+    file.write_text("second, longer")
+    expect(page.get_by_text("read a.txt. It was moved or changed")).to_be_visible()
+    page.unroute("**/api/attachments?*")
+    page.get_by_role("button", name="Remove a.txt").click()
+    choose(page, file)
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    send(page, "hello")
+    status(page, "completed")
+    assert [one["size"] for one in sent_files(gateway, session_of(page))] == [14]
+
+
+def test_a_link_shows_the_run_that_made_a_file(serve: Serve, script: Any, enter: Open) -> None:
+    long = "\n\n".join(f"Paragraph {number}" for number in range(80))
+    later = Reply(text=long, when=When(last_user="later"))
+    page = enter(gateway := serve(script([*making("echo 1 > output/a.txt"), later, title()])))
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "make a file")
+    status(page, "completed")
+    files = page.get_by_test_id("run-files")
+    expect(files).to_be_visible()
+    send(page, "later")
+    expect(page.get_by_text("Paragraph 79")).to_be_in_viewport()
+    expect(files).not_to_be_in_viewport()
+    opened(page, panel(page), "a.txt").get_by_role("link").click()
+    expect(files).to_be_in_viewport()
+    page.goto(f"{gateway.url}/library")
+    opened(page, page.get_by_role("main"), "a.txt").get_by_role("link").click()
+    expect(files).to_be_in_viewport()
 
 
 HOSTILE = {

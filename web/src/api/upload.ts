@@ -42,6 +42,9 @@ export async function upload(file: File, progress: UploadProgress): Promise<Atta
     } catch (error) {
       progress.signal.throwIfAborted();
       if (!(error instanceof ApiError) || !TEMPORARY.has(error.status)) throw error;
+      // a file that was moved or changed fails like a lost connection, but forever
+      // oxlint-disable-next-line no-await-in-loop
+      await file.slice(0, 1).arrayBuffer();
       progress.onRetry();
       // oxlint-disable-next-line no-await-in-loop
       await pause(Math.min(MAX_DELAY_MS, 500 * 2 ** attempt), progress.signal);
@@ -61,8 +64,17 @@ async function view(sha256: string, signal: AbortSignal): Promise<UploadView> {
   return (await response.json()) as UploadView;
 }
 
+let lastHash: Promise<unknown> = Promise.resolve();
+
+/** Return the hash of a file. One file at a time is read, as it is held in memory. */
+function hashOf(file: File): Promise<string> {
+  const hash = lastHash.then(() => sha256Of(file));
+  lastHash = hash.catch(() => undefined);
+  return hash;
+}
+
 /** Return the SHA-256 of a file in hexadecimal; "" where the browser offers none, such as on plain HTTP. */
-async function hashOf(file: File): Promise<string> {
+async function sha256Of(file: File): Promise<string> {
   if (!isSecureContext) return '';
   const digest = await crypto.subtle.digest('SHA-256', await file.arrayBuffer());
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -66,7 +66,7 @@ export function FilePreview({ file, onClose }: { file: StoredFile; onClose: () =
         {artifact !== undefined && (
           <footer className="flex flex-none flex-wrap items-center gap-x-4 gap-y-1 border-t border-line px-5 py-2">
             <CaptionField key={artifact.caption} caption={artifact.caption} onSave={(caption) => attempt(change({ caption }))} />
-            <SessionLink session={artifact.session_id} onClose={onClose} />
+            <RunLink artifact={artifact} onClose={onClose} />
           </footer>
         )}
       </div>
@@ -120,14 +120,15 @@ function CaptionField({ caption, onSave }: { caption: string; onSave: (caption: 
   );
 }
 
-/** The session whose run made the file. */
-function SessionLink({ session, onClose }: { session: string; onClose: () => void }) {
+/** A link to the run that made the file, named like its session. */
+function RunLink({ artifact, onClose }: { artifact: ArtifactView; onClose: () => void }) {
   const f = useFileMessages();
+  const { session_id: session, run_id: run } = artifact;
   const title = useTitle(session);
   return (
     <span className="flex min-w-0 items-center gap-1 text-[13px] text-dim">
       <span className="flex-none">{f.fromSession}</span>
-      <Link href={`/sessions/${session}`} onClick={onClose} title={f.session} className="isolate-text max-w-72 truncate text-accent hover:underline">
+      <Link href={`/sessions/${session}#${run}`} onClick={onClose} title={f.session} className="isolate-text max-w-72 truncate text-accent hover:underline">
         {title || f.session}
       </Link>
     </span>

@@ -2,6 +2,7 @@ import { useState, type KeyboardEvent } from 'react';
 import { useLocation } from 'wouter';
 import { setPreferences, usePreferences } from '../../state/preferences';
 import { useMessages } from '../../i18n/catalog';
+import { useDialogMessages } from '../../i18n/dialogs';
 import { useSessions } from '../../state/sessions';
 import { Dialog } from './dialog';
 
@@ -16,6 +17,7 @@ const MAX_RESULTS = 50;
 /** Search sessions by title, and run the commands of the page. */
 export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; onShortcuts: () => void }) {
   const t = useMessages();
+  const d = useDialogMessages();
   const { language } = usePreferences();
   const { data } = useSessions();
   const [, navigate] = useLocation();
@@ -57,14 +59,14 @@ export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; 
     event.preventDefault();
   };
   return (
-    <Dialog label={t.palette} className="mx-auto mt-[12vh] w-[min(34rem,94vw)] rounded-xl p-2" onClose={onClose}>
+    <Dialog label={d.palette} className="mx-auto mt-[12vh] w-[min(34rem,94vw)] rounded-xl p-2" onClose={onClose}>
       <input
         role="combobox"
         aria-expanded="true"
         aria-controls="choices"
         aria-activedescendant={found[at] ? `choice-${found[at].id}` : undefined}
-        aria-label={t.palette}
-        placeholder={t.palette}
+        aria-label={d.palette}
+        placeholder={d.palette}
         value={text}
         onKeyDown={press}
         onChange={(event) => {
@@ -73,7 +75,7 @@ export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; 
         }}
         className="w-full rounded-lg bg-transparent px-3 py-2 outline-none!"
       />
-      <div id="choices" role="listbox" tabIndex={-1} aria-label={t.palette} className="mt-1 max-h-[50vh] overflow-y-auto">
+      <div id="choices" role="listbox" tabIndex={-1} aria-label={d.palette} className="mt-1 max-h-[50vh] overflow-y-auto">
         {found.map((one, index) => (
           // the text field handles the keys, as in every combobox
           // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
@@ -91,7 +93,7 @@ export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; 
           </div>
         ))}
       </div>
-      {found.length === 0 && <p className="px-3 py-1.5 text-dim">{t.nothingFound}</p>}
+      {found.length === 0 && <p className="px-3 py-1.5 text-dim">{d.nothingFound}</p>}
     </Dialog>
   );
 }

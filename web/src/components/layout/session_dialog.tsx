@@ -3,6 +3,7 @@ import { useState, type FormEvent } from 'react';
 import { useLocation } from 'wouter';
 import { api } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
+import { useDialogMessages } from '../../i18n/dialogs';
 import { Dialog } from './dialog';
 
 /** The dialog that renames or deletes a session. */
@@ -14,11 +15,12 @@ export function SessionDialog(props: {
 }) {
   const { kind, session, onClose } = props;
   const t = useMessages();
+  const d = useDialogMessages();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const [title, setTitle] = useState(props.title);
   const [failure, setFailure] = useState('');
-  const heading = kind === 'rename' ? t.renameTitle : t.deleteTitle;
+  const heading = kind === 'rename' ? d.renameTitle : d.deleteTitle;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
@@ -46,7 +48,7 @@ export function SessionDialog(props: {
             className="w-full rounded-lg border border-line bg-bg px-3 py-1.5"
           />
         ) : (
-          <p className="text-dim">{t.deleteText}</p>
+          <p className="text-dim">{d.deleteText}</p>
         )}
         {failure !== '' && (
           <p role="alert" className="mt-2 text-bad">
@@ -55,10 +57,10 @@ export function SessionDialog(props: {
         )}
         <div className="mt-4 flex justify-end gap-2">
           <button type="button" onClick={onClose} className="rounded-lg px-3 py-1.5 hover:bg-hover">
-            {t.cancel}
+            {d.cancel}
           </button>
           <button type="submit" className="rounded-lg bg-accent px-3 py-1.5 font-medium text-on-accent">
-            {kind === 'rename' ? t.save : t.delete}
+            {kind === 'rename' ? d.save : t.delete}
           </button>
         </div>
       </form>

@@ -1,6 +1,7 @@
 import { ArrowDown } from 'lucide-react';
 import { Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { VirtualizerHandle } from 'virtua';
+import { useLocationProperty } from 'wouter/use-browser-location';
 import { useSessionStore } from '../../state/session_store';
 import { keyOf, type Line, type LiveNode, type State } from '../../state/session_state';
 import { isTyping } from '../../lib/keyboard';
@@ -42,7 +43,10 @@ export function Thread() {
   const view = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
+  const shown = useRef('');
   const isVirtual = entries.length > VIRTUALIZE_FROM;
+  const run = useLocationProperty(() => location.hash.slice(1));
+  const linked = run === '' ? '' : keyOf(run, 'result');
 
   // a reply that was seen while it was streamed stays expanded when it is complete
   const streamed = entries.flatMap((one) => ('node' in one && !one.node.reasoning ? [one.key] : []));
@@ -62,14 +66,21 @@ export function Thread() {
     else box.scrollTop = box.scrollHeight;
   }, [entries.length]);
 
-  const followEnd = useCallback(() => {
+  /** Show the end of the run that the address names, once; otherwise follow the end. */
+  const follow = useCallback(() => {
+    const isMounted = !isVirtual || list.current !== null;
+    const at = linked === shown.current || !isMounted ? -1 : entries.findIndex((one) => one.key === linked);
+    if (at >= 0) {
+      shown.current = linked;
+      follows.current = false;
+      // oxlint-disable-next-line react/set-state-in-effect -- once for each address
+      setSelected(linked);
+      list.current?.scrollToIndex(at, { align: 'center' });
+    }
     if (follows.current) scrollToEnd();
-  }, [scrollToEnd]);
+  }, [entries, isVirtual, linked, scrollToEnd]);
 
-  useLayoutEffect(() => {
-    followEnd();
-    // oxlint-disable-next-line react/exhaustive-effect-dependencies -- every new entry moves the end
-  }, [entries, followEnd]);
+  useLayoutEffect(follow, [follow]);
 
   const toggle = useCallback(
     (key: string) => {
@@ -137,7 +148,7 @@ export function Thread() {
         <div className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
-              <VirtualRows list={list} view={view} onMount={followEnd}>
+              <VirtualRows list={list} view={view} onMount={follow}>
                 {rows}
               </VirtualRows>
             </Suspense>
