@@ -53,6 +53,8 @@ MIN_FREE_DESCRIPTORS = 48
 SPARE_DESCRIPTORS = 4
 START_SECONDS = 10.0
 """How long after it is ready a gateway may still import modules, without garbage collection."""
+UNUSED_FILES_INTERVAL_SECONDS = 600.0
+"""How long files remain at most that nothing uses any more."""
 SIMULATOR_APP_ID = "cli_larksim"
 SIMULATOR_PORT = 8430
 _MAX_PORT = 65_535
@@ -271,6 +273,13 @@ async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncG
     async with (
         background_task(repeat("file descriptors", _check_spare_descriptors)),
         background_task(repeat("local token", check_token)),
+        background_task(
+            services.supervisor.repeat(
+                "unused files",
+                services.files.unused.remove_released,
+                interval=UNUSED_FILES_INTERVAL_SECONDS,
+            )
+        ),
         asyncio.TaskGroup() as tasks,
     ):
         dispatching = tasks.create_task(services.dispatcher.run(services.coordinator))

@@ -163,13 +163,13 @@ class LocalAttachments:
     async def url(self, _sha256: str, _name: str, _media_type: str, /) -> None:
         """Return None: a folder has no URLs."""
 
-    async def stored(self) -> AsyncGenerator[StoredFile]:
-        """Yield every file that is stored.
+    async def stored(self, *, after: str = "") -> AsyncGenerator[StoredFile]:
+        """Yield the stored files with greater hashes; see the port.
 
         Raises:
             StoreUnavailable: the folder cannot be read.
         """
-        found = self._find_files()
+        found = self._find_files(after)
         while True:
             with store_errors("listed"):
                 batch = await in_thread(lambda: list(islice(found, _LISTED_AT_ONCE)))
@@ -260,11 +260,14 @@ class LocalAttachments:
             raise StoreUnavailable("an attachment cannot be read: it is not a file")
         return file, status.st_size
 
-    def _find_files(self) -> Iterator[StoredFile]:
-        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
-            if SHA256.fullmatch(path.name):
-                with contextlib.suppress(FileNotFoundError):  # removed just now
-                    yield StoredFile(path.name, path.lstat().st_size)
+    def _find_files(self, after: str) -> Iterator[StoredFile]:
+        for folder in sorted(self._folder.glob("[0-9a-f][0-9a-f]")):
+            if folder.name < after[:2]:
+                continue
+            for path in sorted(folder.iterdir()):
+                if path.name > after and SHA256.fullmatch(path.name):
+                    with contextlib.suppress(FileNotFoundError):  # removed just now
+                        yield StoredFile(path.name, path.lstat().st_size)
 
     def _path(self, sha256: str) -> Path:
         return self._folder / sha256[:2] / sha256

@@ -163,16 +163,18 @@ class S3Attachments:
             },
         )
 
-    async def stored(self) -> AsyncGenerator[StoredFile]:
-        """Yield every file that is stored.
+    async def stored(self, *, after: str = "") -> AsyncGenerator[StoredFile]:
+        """Yield the stored files with greater hashes; see the port.
 
         Raises:
             FilesUnavailable: the bucket cannot be read.
         """
-        async for key, size in self._client.list(self._prefix):
-            sha256 = key.removeprefix(self._prefix)
-            if SHA256.fullmatch(sha256):
-                yield StoredFile(sha256, size)
+        start = f"{self._prefix}{after}" if after else ""
+        async with contextlib.aclosing(self._client.list(self._prefix, start)) as objects:
+            async for key, size in objects:
+                sha256 = key.removeprefix(self._prefix)
+                if SHA256.fullmatch(sha256):
+                    yield StoredFile(sha256, size)
 
     async def remove_unfinished(self) -> None:
         """Remove what killed processes left of files that they were storing.

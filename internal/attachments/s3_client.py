@@ -130,8 +130,8 @@ class S3Client:
         """
         await self._request("removed", lambda: self._minio.remove_object(self._bucket.name, key))
 
-    async def list(self, prefix: str) -> AsyncGenerator[StoredObject]:
-        """Yield the objects whose keys start with a prefix.
+    async def list(self, prefix: str, after: str = "") -> AsyncGenerator[StoredObject]:
+        """Yield the objects whose keys start with a prefix and are greater than `after`, in order.
 
         Raises:
             FilesUnavailable: the service does not answer, or stops to.
@@ -141,7 +141,7 @@ class S3Client:
         def next_objects() -> list[StoredObject]:
             nonlocal found
             if found is None:
-                found = self._list(prefix)
+                found = self._list(prefix, after)
             return list(islice(found, _LISTED_AT_ONCE))
 
         while objects := await self._request("listed", next_objects):
@@ -174,8 +174,10 @@ class S3Client:
     def _get(self, key: str, start: int, length: int) -> "BaseHTTPResponse":
         return self._minio.get_object(self._bucket.name, key, offset=start, length=length)
 
-    def _list(self, prefix: str) -> Iterator[StoredObject]:
-        for each in self._minio.list_objects(self._bucket.name, prefix, recursive=True):
+    def _list(self, prefix: str, after: str) -> Iterator[StoredObject]:
+        for each in self._minio.list_objects(
+            self._bucket.name, prefix, recursive=True, start_after=after or None
+        ):
             yield StoredObject(each.object_name or "", each.size or 0)
 
     async def _request(

@@ -131,8 +131,8 @@ class Attachments(Protocol):
         """Remove what killed processes left of files that they were storing."""
         ...
 
-    def stored(self) -> AsyncGenerator[StoredFile]:
-        """Yield every file that is stored, in any order."""
+    def stored(self, *, after: str = "") -> AsyncGenerator[StoredFile]:
+        """Yield the stored files with hashes greater than `after`, in their order."""
         ...
 
     def removal(self) -> AbstractAsyncContextManager[RemoveFile]:

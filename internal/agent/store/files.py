@@ -1,5 +1,6 @@
 """Which attachments are used, and the files that are to be removed."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from internal.agent.domain.errors import FileTooLarge
@@ -92,6 +93,15 @@ class FileStore:
         rows = yield Statement("delete_expired_attachment_uses", (now,))
         for (sha256,) in rows:
             yield from self._remove_unused(sha256)
+
+    def find_unused(self, hashes: Iterable[str], now: str, /) -> Read[set[str]]:
+        """Return those that neither a session nor an upload that lasts beyond `now` uses."""
+        unused = set()
+        for sha256 in hashes:
+            rows = yield Statement("attachment_use_after", (sha256, now))
+            if not rows:
+                unused.add(sha256)
+        return unused
 
     def list_removals(self, kind: FileKind, /) -> Read[list[str]]:
         """Return the hashes or session ids of files to remove, up to 1000."""

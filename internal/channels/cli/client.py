@@ -31,6 +31,7 @@ from internal.channels.cli.records import (
     TaskRequest,
     TaskState,
     TranscriptMessage,
+    UnusedFilesCount,
     UsageItem,
     UsageKey,
 )
@@ -282,6 +283,17 @@ class GatewayClient:
                 break
         return found
 
+    async def unused_files(self, *, removes: bool) -> UnusedFilesCount:
+        """Count the stored files that nothing uses, or remove and count them."""
+        files = size = 0
+        cursor: str | None = ""
+        while cursor is not None:
+            path = f"/api/unused-files?cursor={cursor}" if cursor else "/api/unused-files"
+            method = "DELETE" if removes else "GET"
+            part = await self._send(method, path, None, _unused_files)
+            files, size, cursor = files + part[0], size + part[1], part[2]
+        return UnusedFilesCount(files, size)
+
     async def artifact(self, artifact_id: str) -> ArtifactItem:
         """Return an artifact."""
         return await self._get(f"/api/artifacts/{_quoted(artifact_id)}", {}, _artifact)
@@ -453,6 +465,10 @@ def _usage(found: Any) -> UsageItem:
     usage = found["usage"]
     read = sum(usage[kind] for kind in kinds)
     return UsageItem(found["key"], read, usage["output_tokens"], found["cost"])
+
+
+def _unused_files(found: Any) -> tuple[int, int, str | None]:
+    return found["files"], found["size"], found["next_cursor"]
 
 
 def _artifact(found: Any) -> ArtifactItem:

@@ -223,6 +223,13 @@ class ArtifactItem(NamedTuple):
         return self.artifact_id, when, self.type, size, self.name
 
 
+class UnusedFilesCount(NamedTuple):
+    """How many stored files nothing uses, and their bytes."""
+
+    files: int
+    size: int
+
+
 class StreamRow(NamedTuple):
     """An event envelope as JSON, with its wire id or "" for an event that is not stored."""
 

@@ -16,6 +16,9 @@ limit 1;
 -- name: attachment_use
 select holder from attachment_uses where sha256 = $1 limit 1;
 
+-- name: attachment_use_after
+select holder from attachment_uses where sha256 = $1 and (expires = '' or expires >= $2) limit 1;
+
 -- name: delete_attachment_use
 delete from attachment_uses where sha256 = $1 and holder = $2;
 

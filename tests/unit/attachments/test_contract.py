@@ -122,7 +122,10 @@ async def test_a_removed_file_is_not_found_and_can_be_stored_again(store: Attach
 async def test_stored_files_are_listed(store: Attachments) -> None:
     assert [each async for each in store.stored()] == []
     kept = [await store.put("a", "", content) for content in (b"", b"content", LARGE)]
-    assert {each async for each in store.stored()} == {(one.sha256, one.size) for one in kept}
+    expected = sorted((one.sha256, one.size) for one in kept)
+    assert [each async for each in store.stored()] == expected
+    after = store.stored(after=expected[0][0])
+    assert [each async for each in after] == expected[1:]
 
 
 @pytest.mark.parametrize("name", ["", "../secret", "a" * 64, "A" * 64, "a" * 63 + "\n"])

@@ -388,6 +388,13 @@ export interface TasksPage {
   next: string | null;
 }
 
+/** Unused files and their bytes, in a part of the store if there is a `next_cursor`. */
+export interface UnusedFilesView {
+  files: number;
+  size: number;
+  next_cursor: string | null;
+}
+
 /** How many bytes of an upload arrived. When it is complete nothing needs to be sent. */
 export interface UploadView {
   sha256: string;

@@ -1,11 +1,13 @@
 """The files of sessions: attachments, and the folders that Larkspur created."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable
 from datetime import timedelta
 from functools import partial
 
+from internal.agent.app.files.unused_files import UnusedFiles
 from internal.agent.domain.errors import (
     FilesUnavailable,
     FileTooLarge,
@@ -29,16 +31,18 @@ from internal.agent.store.stores import Stores
 MAX_FILE_BYTES = 100 * 1024 * 1024
 UPLOAD_TTL = timedelta(days=1)
 """How long an uploaded file is kept that no task uses."""
+REMOVAL_TIMEOUT_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
 
 
 class SessionFiles:
-    """Stores files and removes those that nothing uses any more.
+    """Stores and reads the files of sessions.
 
     The quota of the files of a session is that of `stores`.
 
     Attributes:
+        unused: the files that nothing uses.
         max_file_bytes: the size of a file that people or tools store.
     """
 
@@ -57,10 +61,12 @@ class SessionFiles:
         self._stores = stores
         self._quota = stores.files.max_session_bytes
         self._attachments = attachments
-        self._workspaces = workspaces
         self._uploads = uploads
         self._clock = clock
         self.max_file_bytes = max_file_bytes
+        self.unused = UnusedFiles(
+            database, stores, attachments, workspaces, uploads=uploads, clock=clock
+        )
 
     async def put(
         self, session_id: SessionId, name: str, media_type: str, content: bytes
@@ -257,46 +263,17 @@ class SessionFiles:
         return await self._attachments.copy_to(sha256, descriptor)
 
     async def remove_unused(self) -> None:
-        """Remove the files of deleted sessions and uploads that expired.
+        """Remove the files of deleted sessions and uploads that expired, within some seconds.
 
-        A failure is logged; the files are removed by the next call.
+        A failure is logged. What is left is removed by the next call.
         """
         try:
-            await self._remove_unused()
+            async with asyncio.timeout(REMOVAL_TIMEOUT_SECONDS):
+                await self.unused.remove_released()
+        except TimeoutError:
+            logger.info("files are removed later")
         except (StoreError, FilesUnavailable):
             logger.exception("files cannot be removed")
-
-    async def _remove_unused(self) -> None:
-        await self._attachments.remove_unfinished()
-        await self._uploads.remove_expired()
-        files, now = self._stores.files, rfc3339(self._clock.now())
-        if await self._database.read(partial(files.has_expired, now)):
-            await self._database.write(partial(files.release_expired, now))
-        for sha256 in await self._database.read(partial(files.list_removals, "attachment")):
-            await self._remove_attachment(sha256)
-        for name in await self._database.read(partial(files.list_removals, "workspace")):
-            await self._remove_workspace(SessionId(name))
-
-    async def _remove_attachment(self, sha256: str) -> None:
-        files = self._stores.files
-        async with self._attachments.removal() as remove:  # no file is stored meanwhile
-            if await self._database.write(partial(files.cancel_removal_of_used, sha256)):
-                return
-            try:
-                await remove(sha256)
-            except (StoreError, FilesUnavailable):
-                logger.exception("attachment cannot be removed", extra={"sha256": sha256})
-                return
-            await self._database.write(partial(files.end_removal, "attachment", sha256))
-
-    async def _remove_workspace(self, session_id: SessionId) -> None:
-        try:
-            await self._workspaces.remove(session_id)
-        except StoreError:
-            logger.exception("workspace cannot be removed", extra={"session_id": session_id})
-            return
-        end = partial(self._stores.files.end_removal, "workspace", session_id)
-        await self._database.write(end)
 
     async def _keep_in_session(
         self, session_id: SessionId, quota: int | None, sha256: str, size: int

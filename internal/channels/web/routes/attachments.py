@@ -46,6 +46,36 @@ class UploadView(msgspec.Struct, frozen=True):
     complete: bool
 
 
+class UnusedFilesQuery(RequestModel, frozen=True):
+    """Where to continue: the `next_cursor` of the last answer."""
+
+    cursor: Sha256 | UnsetType = UNSET
+
+
+class UnusedFilesView(msgspec.Struct, frozen=True):
+    """Unused files and their bytes, in a part of the store if there is a `next_cursor`."""
+
+    files: int
+    size: int
+    next_cursor: str | None
+
+
+async def find_unused_files(
+    request: ApiRequest[UnusedFilesQuery, EmptyRequest],
+) -> UnusedFilesView:
+    """Count the stored files that nothing uses. Requires the owner role."""
+    unused, cursor = request.services.gateway.files.unused, request.query.cursor or ""
+    return UnusedFilesView(*await unused.find(request.principal, cursor))
+
+
+async def remove_unused_files(
+    request: ApiRequest[UnusedFilesQuery, EmptyRequest],
+) -> UnusedFilesView:
+    """Remove the stored files that nothing uses, and count them. Requires the owner role."""
+    unused, cursor = request.services.gateway.files.unused, request.query.cursor or ""
+    return UnusedFilesView(*await unused.remove(request.principal, cursor))
+
+
 async def create_attachment(
     request: ApiRequest[EmptyRequest, CreateAttachmentRequest],
 ) -> Attachment:

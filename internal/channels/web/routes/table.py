@@ -36,7 +36,12 @@ from internal.channels.web.routes.artifacts import (
     ContentQuery,
     UpdateArtifactRequest,
 )
-from internal.channels.web.routes.attachments import UploadQuery, UploadView
+from internal.channels.web.routes.attachments import (
+    UnusedFilesQuery,
+    UnusedFilesView,
+    UploadQuery,
+    UploadView,
+)
 from internal.channels.web.routes.dead_letters import (
     DeadLettersQuery,
     DeadLettersView,
@@ -211,6 +216,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(416,),
     ),
     Endpoint("GET", "/api/attachments/{sha256}/upload", attachments.show_upload, UploadView),
+    Endpoint(
+        "GET",
+        "/api/unused-files",
+        attachments.find_unused_files,
+        UnusedFilesView,
+        query=UnusedFilesQuery,
+        errors=(403,),
+    ),
+    Endpoint(
+        "DELETE",
+        "/api/unused-files",
+        attachments.remove_unused_files,
+        UnusedFilesView,
+        query=UnusedFilesQuery,
+        errors=(403,),
+    ),
     Endpoint(
         "GET",
         "/api/artifacts",

@@ -1,4 +1,4 @@
-"""`larkspur files`: list the files that runs made, and save one."""
+"""`larkspur files`: list the files that runs made, save one, and remove those that are unused."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from internal.channels.cli.commands.parser import add_gateway, add_json
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.cli.id_lookup import find_artifact, find_session
 from internal.channels.cli.output import Output, print_error
-from internal.channels.cli.records import ArtifactItem
+from internal.channels.cli.records import ArtifactItem, format_size
 from internal.channels.cli.task_request import decode_argument
 
 _LIMIT, _MAX_LIMIT = 50, 500
@@ -27,7 +27,7 @@ _TYPES = (
     *("archive", "audio", "video", "other"),
 )
 _SHOWN_ON_A_TERMINAL = {"text", "code", "table"}
-_USAGE = "Usage: larkspur files [list] | get ID [PATH]"
+_USAGE = "Usage: larkspur files [list] | get ID [PATH] | gc [--dry-run]"
 
 
 def register(subparsers: Subparsers) -> None:
@@ -35,10 +35,11 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "files",
         description="List the files that runs made, newest first; get ID [PATH] saves one"
-        " (PATH: a file, a folder, or - for standard output).",
+        " (PATH: a file, a folder, or - for standard output); gc removes stored files that nothing"
+        " uses any more.",
     )
     parser.add_argument(
-        "action", nargs="?", choices=("list", "get"), default="list", help="what to do (list)"
+        "action", nargs="?", choices=("list", "get", "gc"), default="list", help="what to do (list)"
     )
     parser.add_argument(
         "rest",
@@ -56,6 +57,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="TEXT",
         help="only files with this text in their name or caption",
     )
+    parser.add_argument("--dry-run", action="store_true", help="only count what gc would remove")
     parser.add_argument("--force", action="store_true", help="replace an existing file")
     add_json(parser)
     add_gateway(parser)
@@ -74,6 +76,8 @@ def run(args: Namespace, context: CommandContext) -> int:
                 if path == ["-"]:
                     return await _print(client, artifact)
                 return await _save(client, artifact, path[0] if path else None, args)
+            case "gc", []:
+                return await _remove_unused(client, args, context)
             case _:
                 raise CliExit(USAGE, _USAGE)
 
@@ -117,6 +121,17 @@ async def _print(client: GatewayClient, artifact: ArtifactItem) -> int:
             output.write(piece)
     if sent != artifact.size:
         raise CliExit(FAILED, f"{artifact.name} did not arrive completely; try again.")
+    return OK
+
+
+async def _remove_unused(client: GatewayClient, args: Namespace, context: CommandContext) -> int:
+    """Remove the stored files that nothing uses, or only count them."""
+    unused = await client.unused_files(removes=not args.dry_run)
+    output = CommandOutput(Output(), args.json)
+    if args.json:
+        return output.json({**unused._asdict(), "removed": not args.dry_run})
+    name = "unused_files" if args.dry_run else "unused_files_removed"
+    output.line(context.messages(name, count=unused.files, size=format_size(unused.size)))
     return OK
 
 

@@ -103,3 +103,15 @@ def test_unknown_files_and_arguments_are_refused(run: CommandRunner) -> None:
     assert "No id begins or ends with nothing" in run.local("files", "get", "nothing").message
     assert run.local("files", "get").message.startswith("Usage: larkspur files")
     assert run.local("files").err == "No files.\n"
+
+
+def test_unused_files_are_counted_and_removed(run: CommandRunner) -> None:
+    artifact_id = report_id(run)
+    folder = home_folder.locate() / "attachments" / "aa"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ("a" * 64)).write_bytes(b"x" * 2_000)
+    assert run.local("files", "gc", "--dry-run").out == "Unused files: 1 (2.0 KB)\n"
+    assert run.local("files", "gc", "--json").json == {"files": 1, "size": 2000, "removed": True}
+    assert run.local("files", "gc").out == "Unused files removed: 0 (0 bytes)\n"
+    assert run.local("files", "get", artifact_id, "-").code == 0
+    assert "gc [--dry-run]" in run.local("files", "gc", "now").message
