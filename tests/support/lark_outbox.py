@@ -1,15 +1,15 @@
 """An outbox and its sender, with a simulated Lark behind."""
 
 import asyncio
+import mimetypes
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from internal.agent.app.chats import ChatDelivery
-from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
 from internal.agent.domain.events.envelope import rfc3339
@@ -26,6 +26,7 @@ from internal.storage.database_url import open_database
 from tests.support.chat_texts import EN_TEXTS
 from tests.support.lark_gateway import APP, shown_text
 from tests.support.movable_clock import MovableClock
+from tests.support.session_files import session_files
 
 
 class NoDisplays:
@@ -41,8 +42,9 @@ class NoDisplays:
 class Outbox:
     """An outbox, and the sender that empties it."""
 
-    def __init__(self, sim: LarkSim, database: Any) -> None:
+    def __init__(self, sim: LarkSim, database: Any, folder: Path) -> None:
         self.sim, self.database, self.stores, self.clock = sim, database, Stores(), MovableClock()
+        self.files = session_files(folder, database, self.stores)
         credentials = AppCredentials(APP.app_id, APP.secret, sim.url)
         self.transport = LarkTransport(
             credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
@@ -52,13 +54,24 @@ class Outbox:
             self.transport,
             delivery,
             self.clock,
-            files=cast("SessionFiles", None),  # its messages have no files
+            files=self.files,
             displays=NoDisplays(),
             texts=EN_TEXTS,
         )
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:
         outgoing = OutgoingMessage(key, "lark", APP.app_id, chat_id, reply_to, body)
+        await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
+        self.sender.wake()
+
+    async def promise_file(
+        self, key: str, chat_id: str, reply_to: str, *, name: str, content: bytes
+    ) -> None:
+        media_type = mimetypes.guess_type(name)[0] or ""
+        file = await self.files.put(SessionId("session-1"), name, media_type, content)
+        outgoing = OutgoingMessage(
+            key, "lark", APP.app_id, chat_id, reply_to, name, attachments=(file,)
+        )
         await self.database.write(partial(self.stores.outbox.add, outgoing, "2026-01-01"))
         self.sender.wake()
 
@@ -123,7 +136,7 @@ async def open_outbox(folder: Path, sim: LarkSim | None = None) -> AsyncGenerato
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP]))
         database = await stack.enter_async_context(open_database(folder / "lark.db"))
-        outbox = Outbox(sim, database)
+        outbox = Outbox(sim, database, folder)
         running = asyncio.create_task(outbox.sender.run(Supervisor(SystemClock())))
         try:
             yield outbox

@@ -24,6 +24,7 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.anthropic_server import Reply
+from tests.support.documents import picture
 from tests.support.lark_gateway import APP, open_lark_gateway
 from tests.support.lark_outbox import open_outbox
 
@@ -81,6 +82,26 @@ async def test_a_question_with_unknown_outcome_is_found_among_others(tmp_path: P
         cards = [one.message_id for one in outbox.sim.messages(chat) if one.sender_type == "app"]
         kept = [await outbox.remote(f"question-a-{number}:asked") for number in (1, 2)]
         assert kept == cards
+
+
+@pytest.mark.parametrize("name", ["chart.png", "report.pdf"])
+async def test_a_file_with_unknown_outcome_is_found(tmp_path: Path, name: str) -> None:
+    async with open_outbox(tmp_path) as outbox:
+        person = outbox.sim.people[0]
+        chat = outbox.sim.dm(person)
+        asked = await outbox.sim.send_text(person, chat, "hello")
+        await outbox.promise("1", chat.chat_id, asked, "the answer")
+        await outbox.sim.until(lambda _: outbox.said(chat) == ["the answer"])
+        lost = AnswerFault("lost", "/reply", times=99)
+        outbox.sim.faults.answers.append(lost)
+        await outbox.promise_file("2", chat.chat_id, asked, name=name, content=picture("PNG"))
+        await outbox.until_postponed()
+        lost.times = 0
+        outbox.let_pass(timedelta(hours=1.1))  # Lark has forgotten the uuid
+        await outbox.until_due(0)
+        _, file = [one for one in outbox.sim.messages(chat) if one.sender_type == "app"]
+        assert await outbox.remote("2") == file.message_id
+        assert await outbox.dead() == []
 
 
 async def test_a_reply_with_unknown_outcome_that_is_missing_is_sent(tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ def _fill(state: LarkState, app: App, message: ChatMessage, value: Json) -> None
         media = state.media.get(value.get(f"{kind}_key", ""))
         if media is None or media.app_id != app.app_id or media.kind != kind:
             raise LarkError(FOREIGN_RESOURCE, f"the {kind}_key does not belong to this app")
+        if kind == "file" and message.msg_type != "audio":
+            value["file_name"] = media.name
     message.content = encode(value).decode()
 
 
