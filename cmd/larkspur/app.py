@@ -211,7 +211,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             home=loaded.home,
             clock=clock,
         )
-        audio = TranscribingAudioReader(settings.audio.transcription)
+        audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
         yield Services(
             settings=settings,

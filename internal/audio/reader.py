@@ -2,13 +2,16 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 
 from internal.agent.domain.errors import AudioNotTranscribed
 from internal.agent.domain.text import format_size
-from internal.agent.ports.audio import Recording, Transcript
+from internal.agent.ports.audio import Recording, Transcript, UnheardNotice
 from internal.audio.recordings import inspect_recording
 from internal.audio.transcription import TranscriptionClient
 from internal.config.settings import TranscriptionSettings
+from internal.i18n.chat import ChatPhrases, ChatTexts, is_without_words
+from internal.i18n.language import LANGUAGES, LanguageSetting
 
 MAX_BYTES = 25 * 1024 * 1024
 """The largest file that OpenAI's service takes."""
@@ -22,8 +25,9 @@ _NOT_CONFIGURED = (
 class TranscribingAudioReader:
     """Implements `AudioReader` with the service of the settings, if they name a model."""
 
-    def __init__(self, settings: TranscriptionSettings) -> None:
+    def __init__(self, settings: TranscriptionSettings, language: LanguageSetting = "auto") -> None:
         model = settings.model
+        self._texts = ChatTexts(language)
         self._client = None if model is None else TranscriptionClient(settings, model)
         self._max_minutes = settings.max_minutes
         self._slots = asyncio.Semaphore(_CONCURRENCY)
@@ -53,6 +57,19 @@ class TranscribingAudioReader:
         async with self._slots:
             content = await asyncio.to_thread(os.pread, descriptor, MAX_BYTES, 0)
             return await self._client.transcribe(content, recording)
+
+    def unheard_notice(self, instruction: str, earlier: Sequence[str], /) -> UnheardNotice:
+        """Return what to tell a person as long as no service is configured; see the port.
+
+        Without any words to go by it is in every language.
+        """
+        is_answer = is_without_words(instruction)
+        written = next((text for text in (instruction, *earlier) if not is_without_words(text)), "")
+        if written or self._texts.language != "auto":
+            phrases = [self._texts.phrases_for(written)]
+        else:
+            phrases = [ChatPhrases(language) for language in LANGUAGES]
+        return UnheardNotice("\n\n".join(each("voice_not_heard") for each in phrases), is_answer)
 
     async def close(self) -> None:
         """Close the connections. The reader cannot be used afterwards."""

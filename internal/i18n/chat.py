@@ -127,3 +127,15 @@ def _readable(tool: str) -> str:
 def has_chinese(text: str) -> bool:
     """Return True if the text contains a Chinese character."""
     return _CJK.search(text) is not None
+
+
+def is_without_words(text: str) -> bool:
+    """Return True for a blank text, and for what stands for that of a message with only files."""
+    shown = text.strip()
+    for language in LANGUAGES:
+        start, _, end = load_catalog("chat", language)["messages"]["only_files"].partition(
+            "{names}"
+        )
+        if shown.startswith(start) and shown.endswith(end):
+            return True
+    return not shown

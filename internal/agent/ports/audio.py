@@ -1,5 +1,6 @@
 """Recordings of speech, and their transcription."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -20,6 +21,16 @@ class Transcript(NamedTuple):
     text: str
     seconds: float | None = None
     language: str = ""
+
+
+class UnheardNotice(NamedTuple):
+    """What a person is told whose recordings nobody can hear, in that person's language.
+
+    `is_answer`: the message has no words, so that nothing else can be answered.
+    """
+
+    text: str
+    is_answer: bool
 
 
 class AudioReader(Protocol):
@@ -50,5 +61,12 @@ class AudioReader(Protocol):
         Raises:
             AudioNotTranscribed: there are none; the sentence says why.
             OSError: the file cannot be read.
+        """
+        ...
+
+    def unheard_notice(self, instruction: str, earlier: Sequence[str], /) -> UnheardNotice:
+        """Return what to tell a person as long as no service is configured.
+
+        `earlier` is what was written in the session before, the newest first.
         """
         ...

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from internal.i18n.chat import ChatPhrases
 from tests.support import recordings
 from tests.support.scripted_model import Reply
 from tests.support.transcription_server import Spoken, TranscriptionServer
@@ -146,12 +147,13 @@ async def test_a_service_that_is_out_of_order_is_asked_once(
     assert server.count == 1
 
 
-async def test_without_a_service_model_and_person_are_told(home: Path) -> None:
+async def test_without_a_service_the_model_is_told_and_the_person_once(home: Path) -> None:
     async with open_working_web_app(home, [Reply(text="ok")], NO_GATES) as app:
-        text, reported = await ask(app, ("a.ogg", VOICE, "audio/ogg"))
-    assert NOT_CONFIGURED in text
-    assert len(reported) == 1
-    assert NOT_CONFIGURED in reported[0]
+        other = recordings.ogg_opus(1.0)
+        files = (("a.ogg", VOICE, "audio/ogg"), ("b.ogg", other, "audio/ogg"))
+        text, reported = await ask(app, *files)
+    assert text.count(NOT_CONFIGURED) == 2
+    assert reported == [ChatPhrases("en")("voice_not_heard")]
 
 
 HOSTILE = {

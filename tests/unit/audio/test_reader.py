@@ -11,6 +11,7 @@ from internal.agent.domain.errors import AudioNotTranscribed
 from internal.agent.ports.audio import Transcript
 from internal.audio.reader import MAX_BYTES, TranscribingAudioReader
 from internal.config.settings import TranscriptionSettings
+from internal.i18n.chat import ChatPhrases
 from tests.support import recordings
 from tests.support.transcription_server import Spoken, TranscriptionServer
 
@@ -66,3 +67,15 @@ async def test_a_recording_above_a_limit_is_not_sent(
         with pytest.raises(AudioNotTranscribed, match=sentence):
             await transcribe(reader, content, size)
     assert server.count == 0
+
+
+def test_a_notice_is_in_the_language_of_the_person() -> None:
+    english, chinese = (ChatPhrases(each)("voice_not_heard") for each in ("en", "zh"))
+    only = ChatPhrases("en")("only_files", names="a.ogg")
+    notice = TranscribingAudioReader(TranscriptionSettings()).unheard_notice
+    assert notice("when?", []) == (english, False)
+    assert notice("几点", ["when?"]) == (chinese, False)
+    assert notice(only, [only, "几点", "when?"]) == (chinese, True)
+    assert notice(only, []) == (f"{english}\n\n{chinese}", True)
+    fixed = TranscribingAudioReader(TranscriptionSettings(), "zh").unheard_notice
+    assert fixed(only, ["when?"]) == (chinese, True)

@@ -12,11 +12,11 @@ from internal.i18n.catalog import CATALOGS, MessageCatalog, find_mismatches, loa
 from internal.i18n.language import LANGUAGES
 from tests import ROOT
 
-SOURCES = ("internal/channels", "internal/i18n", "cmd")
+SOURCES = ("internal/audio", "internal/channels", "internal/i18n", "cmd")
 
 
 def literals() -> Iterator[str]:
-    """Yield every string in the channels' code; of an f-string its constant beginning and a `*`."""
+    """Yield every string of code with messages; of an f-string its constant beginning and a `*`."""
     for folder in SOURCES:
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):

@@ -6,6 +6,7 @@ from internal.i18n.chat import (
     approval_words,
     find_switch,
     has_chinese,
+    is_without_words,
 )
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
@@ -47,3 +48,11 @@ def test_statuses_commands_and_failures_have_texts() -> None:
     assert EN.status("unheard_of") == "unheard_of"
     assert ZH.command("new") == "/新会话"
     assert EN.failure("no_such_code") == EN("failed_error")
+
+
+def test_what_stands_for_missing_words_is_recognised() -> None:
+    for phrases in (EN, ZH):
+        assert is_without_words(phrases("only_files", names="a.ogg, b.ogg"))
+    assert is_without_words(" \n")
+    assert not is_without_words("(no words")
+    assert not is_without_words("what is said in a.ogg?")

@@ -51,12 +51,16 @@ _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class MessageFile(NamedTuple):
-    """A file as the model sees it; `problem` says why it cannot be used, "" if it can."""
+    """A file as the model sees it; `problem` says why it cannot be used, "" if it can.
+
+    `is_unheard`: it is a recording, and no service transcribes recordings.
+    """
 
     text: Text
     image: Image | None = None
     problem: str = ""
     attachment: Attachment | None = None
+    is_unheard: bool = False
 
 
 def file_parts(files: Sequence[MessageFile]) -> tuple[Part, ...]:
@@ -138,6 +142,25 @@ class InputFiles:
             added.append(MessageFile(Text(f"({problem})\n"), problem=problem))
         return added
 
+    def explain_unheard(
+        self, files: Sequence[MessageFile], instruction: str, earlier: Sequence[str]
+    ) -> tuple[list[MessageFile], str]:
+        """Tell the person once, and not for each recording, that recordings are not heard.
+
+        Returns the files with their problems and, if the message is nothing but such recordings,
+        its answer. `earlier` is what was written before, the newest first.
+        """
+        unheard = [file for file in files if file.is_unheard]
+        if not unheard:
+            return [*files], ""
+        notice = self._audio.unheard_notice(instruction, earlier)
+        is_answer = notice.is_answer and len(unheard) == len(files)
+        explained = [file._replace(problem="") if file.is_unheard else file for file in files]
+        if not is_answer:
+            first = explained.index(unheard[0]._replace(problem=""))
+            explained[first] = explained[first]._replace(problem=notice.text)
+        return explained, notice.text if is_answer else ""
+
     async def _add(self, message: _Message, attachment: Attachment, limit: int) -> MessageFile:
         try:
             name, descriptor = await self._place(message.folder, attachment)
@@ -147,12 +170,13 @@ class InputFiles:
             return _unusable(attachment, f"it cannot be written. {describe_system_error(error)}")
         try:
             return await self._describe(message, attachment, name, descriptor, limit=limit)
-        except (
-            AudioNotTranscribed,
-            DocumentUnreadable,
-            FilesUnavailable,
-            InvalidRequest,
-        ) as error:
+        except AudioNotTranscribed as error:
+            text, is_unheard = (
+                _element(attachment, name, str(error)),
+                not self._audio.can_transcribe,
+            )
+            return MessageFile(text, problem=f"{name}: {error}", is_unheard=is_unheard)
+        except (DocumentUnreadable, InvalidRequest, FilesUnavailable) as error:
             return MessageFile(_element(attachment, name, str(error)), problem=f"{name}: {error}")
         finally:
             os.close(descriptor)

@@ -127,14 +127,21 @@ class RunPreparer:
             plan_review=spec.plan_review,
         )
         history = await self._history(context.task, config)
-        message, file_events = await self._task_message(context.task, workspace)
+        task = context.task
+        files = await self._input_files.add(task.session_id, workspace, task.attachments)
+        fetched = await self._fetched(task, files)
+        words = _earlier_words(history.messages)
+        files, answer = self._input_files.explain_unheard(files, task.instruction, words)
+        message = Message("user", (*file_parts(files), Text(task.model_text)))
         turn = Turn(config=config, messages=[message], task_index=0)
         turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")
         turn.allow_rules(output_rules(tools))
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
-        return turn, [*file_events, _snapshot(turn)]
+        if answer:
+            turn.answer(answer)
+        return turn, [*fetched, *file_problems(files), _snapshot(turn)]
 
     async def _history(self, task: Task, config: RunConfig) -> History:
         """Return what the model learns of the earlier runs of the session."""
@@ -156,12 +163,6 @@ class RunPreparer:
         self._messages.put(task.session_id, newest_first)
         return history
 
-    async def _task_message(self, task: Task, workspace: str) -> tuple[Message, list[Event]]:
-        """Return the message that the run starts with, and what to report of its files."""
-        files = await self._input_files.add(task.session_id, workspace, task.attachments)
-        message = Message("user", (*file_parts(files), Text(task.model_text)))
-        return message, [*await self._fetched(task, files), *file_problems(files)]
-
     async def _fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
         """Store what was fetched with the task; another run of it does not fetch it again."""
         if all(each.is_stored for each in task.attachments):
@@ -181,6 +182,13 @@ def output_rules(tools: Iterable[ToolSpec]) -> list[str]:
         for tool in tools
         if tool.risk == "write" and any(isinstance(each, PathTarget) for each in tool.targets)
     ]
+
+
+def _earlier_words(messages: Sequence[Message]) -> list[str]:
+    """Return what people wrote, the newest first. The last text of a message follows its files."""
+    texts = ([part.text for part in each.parts if isinstance(part, Text)] for each in messages)
+    written = zip(messages, texts, strict=True)
+    return [found[-1] for each, found in written if each.role == "user" and found][::-1]
 
 
 def _has_images(message: Message) -> bool:

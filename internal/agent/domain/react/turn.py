@@ -294,6 +294,10 @@ class Turn(msgspec.Struct, kw_only=True):
         self.failures = self.empty_replies = 0
         self.window, self.closing_reason, self.outcome = ContextWindow(), None, None
 
+    def answer(self, text: str) -> None:
+        """End a new Turn with an answer that needs no model."""
+        self._finish(TurnOutcome("final_answer", text), text)
+
     def end(self, stop_reason: StopReason, error: str, error_code: str = "") -> None:
         """End the Turn from outside, as for a timeout. The last text of the model is the answer."""
         if self.outcome is None:

@@ -46,6 +46,14 @@ def test_a_reply_without_calls_is_the_answer() -> None:
     assert turn.messages[-1] == Message("assistant", (Text("Seven herons."),))
 
 
+def test_an_answer_without_the_model_ends_the_turn_and_is_remembered() -> None:
+    turn = start_turn(run_config("strict"))
+    turn.answer("Please type.")
+    assert outcome(turn) == TurnOutcome("final_answer", "Please type.")
+    assert turn.run_messages()[-1] == Message("assistant", (Text("Please type."),))
+    assert (turn.iteration, turn.usage) == (0, Usage())
+
+
 def test_results_are_sent_in_the_order_of_the_calls() -> None:
     turn = start_turn(run_config())
     add_reply(turn, "I look.", read("a"), write("b"), read("c"))
