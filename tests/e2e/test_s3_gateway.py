@@ -25,15 +25,7 @@ async def server(tmp_path: Path) -> AsyncGenerator[S3Server]:
 
 @pytest.fixture
 def s3_environ(server: S3Server, environ: dict[str, str]) -> dict[str, str]:
-    prefix = "LARKSPUR_ATTACHMENTS__"
-    return {
-        **environ,
-        f"{prefix}STORE": "s3",
-        f"{prefix}S3__ENDPOINT": server.endpoint,
-        f"{prefix}S3__BUCKET": "files",
-        f"{prefix}S3__ACCESS_KEY": server.access_key,
-        f"{prefix}S3__SECRET_KEY": server.secret_key,
-    }
+    return {**environ, **server.environ}
 
 
 async def doctor(environ: dict[str, str]) -> tuple[str, str]:

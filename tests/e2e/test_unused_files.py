@@ -35,15 +35,7 @@ async def opened(
         return
     async with s3_server(home.parent / "server") as server:
         client = S3Client(server.bucket())
-        prefix = "LARKSPUR_ATTACHMENTS__"
-        s3 = {
-            f"{prefix}STORE": "s3",
-            f"{prefix}S3__ENDPOINT": server.endpoint,
-            f"{prefix}S3__BUCKET": "files",
-            f"{prefix}S3__ACCESS_KEY": server.access_key,
-            f"{prefix}S3__SECRET_KEY": server.secret_key,
-        }
-        yield S3Attachments(client, "larkspur", home / "attachments"), {**environ, **s3}
+        yield S3Attachments(client, "larkspur", home / "attachments"), {**environ, **server.environ}
         client.close()
 
 

@@ -21,12 +21,24 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = 0
+        self.port = 0  # any free one
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of a gateway that stores its files here."""
+        values = {
+            "STORE": "s3",
+            "S3__ENDPOINT": self.endpoint,
+            "S3__BUCKET": BUCKET,
+            "S3__ACCESS_KEY": self.access_key,
+            "S3__SECRET_KEY": self.secret_key,
+        }
+        return {f"LARKSPUR_ATTACHMENTS__{name}": value for name, value in values.items()}
 
     def bucket(self, name: str = BUCKET, secret_key: str = secret_key) -> Bucket:
         return Bucket(self.endpoint, name, "us-east-1", self.access_key, secret_key)

@@ -6,6 +6,7 @@ import msgspec
 
 from tests.support.agent_app import core, plan, sound
 from tests.support.anthropic_server import Call, Reply
+from tests.support.s3_server import s3_server
 
 
 async def test_a_tool_times_out(home: Path) -> None:
@@ -61,3 +62,25 @@ async def test_long_arguments_are_attached_in_full(home: Path) -> None:
         made = await here.submit(content[:100_000])
         events = await here.end_of(made)
         assert all(len(msgspec.json.encode(e["payload"])) <= 64_000 for e in events)
+
+
+async def test_a_run_continues_when_long_texts_cannot_be_stored(home: Path) -> None:
+    show = "for i in $(seq 1 20000); do echo line $i; done"
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("write_file", {"path": "long.txt", "content": "半\x01" * 50_000})]),
+        Reply(calls=[Call("shell", {"command": show})]),
+        Reply(text="done"),
+    ]
+    async with (
+        s3_server(home.parent / "server") as server,
+        core(home, script, server.environ) as here,
+    ):
+        await server.stop()
+        made = await here.submit("write and show a lot")
+        events = await here.end_of(made)
+        sound(events)
+        payloads = [e["payload"] for e in events if e["event"].startswith("workflow.tool.")]
+        assert not any(payload.get("attachments") for payload in payloads)
+        assert "line 20000" in payloads[-1]["result"]
+        assert events[-1]["payload"]["final_answer"] == "done"
