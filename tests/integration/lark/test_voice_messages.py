@@ -8,6 +8,7 @@ from internal.i18n.chat import ChatPhrases
 from tests.integration.lark.test_message_files import send_file
 from tests.integration.lark.test_speakers import user_texts
 from tests.support import recordings
+from tests.support.agent_app import plan
 from tests.support.anthropic_server import Reply
 from tests.support.lark_gateway import open_lark_gateway
 from tests.support.transcription_server import Spoken, TranscriptionServer
@@ -73,3 +74,20 @@ async def test_a_failure_of_the_service_is_said_with_the_reply(tmp_path: Path) -
         [reply] = await lark.until_replies(1)
     assert reply.startswith("Please type.")
     assert "The file is damaged." in reply
+
+
+async def test_a_voice_message_during_a_run_is_heard_by_that_run(tmp_path: Path) -> None:
+    script = [Reply(calls=[plan("wait")], hold="go"), Reply("At eleven.")]
+    async with (
+        TranscriptionServer(Spoken("Make it eleven.")) as server,
+        open_lark_gateway(tmp_path, script, environ=server.environ) as lark,
+    ):
+        await lark.say("Meet at ten")
+        await lark.core.model.until_open(1)
+        sent = await send_file(lark, "", VOICE, "audio")
+        await lark.sim.until(lambda _: lark.sim.lark.state.messages[sent].reactions)
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["At eleven."]
+        text = user_texts(lark.core.model.requests[-1])[-1]
+    assert "[transcript]\nMake it eleven.\n</attachment>" in text
+    assert server.count == 1
