@@ -1,8 +1,12 @@
 """Pictures and files that the bot sends, over real calls."""
 
+import asyncio
+import hashlib
 import io
 import json
+import logging
 import zipfile
+from collections.abc import Awaitable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,19 +20,26 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage, Media
 from tests.support.anthropic_server import Reply
 from tests.support.lark_gateway import APP, LarkGateway, open_lark_gateway
+from tests.support.s3_server import s3_server
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
 MIB = 1024 * 1024
 
 
 async def _send(
-    lark: LarkGateway, reply_to: str, *files: tuple[str, str, bytes], run_id: str = ""
+    lark: LarkGateway,
+    reply_to: str,
+    *files: tuple[str, str, bytes],
+    run_id: str = "",
+    before_sending: Awaitable[None] | None = None,
 ) -> None:
     """Put a message with files into the outbox, as the end of a run does."""
     app = lark.core.services
     stored: list[Attachment] = []
     for name, media_type, content in files:
         stored.append(await app.files.put(SessionId("session-1"), name, media_type, content))
+    if before_sending is not None:
+        await before_sending
     body = "\n".join(f"{name} ({len(content)} bytes)" for name, _, content in files)
     row = OutgoingMessage(
         "run:file:1",
@@ -112,6 +123,43 @@ async def test_a_file_that_is_not_sent_has_a_link_to_the_page(
         words = json.loads(message.content)["text"]
     assert words.startswith(f"{name} ({len(content)} bytes)\nIt can't be sent here.")
     assert words.endswith(f"https://larkspur.example/sessions/{task.session_id}")
+
+
+class _Reasons(logging.Handler):
+    """Collects why messages were not sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = asyncio.Queue[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() == "message postponed":
+            self.queue.put_nowait(str(vars(record)["reason"]))
+
+
+@pytest.fixture
+def reasons() -> Iterator[asyncio.Queue[str]]:
+    handler, logger = _Reasons(), logging.getLogger("internal.channels.chat.outbox_sender")
+    logger.addHandler(handler)
+    yield handler.queue
+    logger.removeHandler(handler)
+
+
+async def test_a_file_is_sent_when_its_bucket_answers_again(
+    tmp_path: Path, reasons: asyncio.Queue[str]
+) -> None:
+    async with (
+        s3_server(tmp_path / "server") as server,
+        open_lark_gateway(tmp_path, [Reply("Here it is.")], environ=server.environ) as lark,
+    ):
+        asked = await lark.say("send it")
+        await lark.until_replies(1)
+        picture = server.folder / "files/larkspur" / hashlib.sha256(PNG).hexdigest()
+        await _send(lark, asked, ("chart.png", "image/png", PNG), before_sending=server.stop())
+        assert "cannot be reached" in await reasons.get()
+        assert picture.read_bytes() == PNG
+        await server.start()
+        assert _media(lark, await _sent_after_answer(lark)).data == PNG
 
 
 async def test_several_files_are_one_archive(tmp_path: Path) -> None:
