@@ -490,6 +490,21 @@ def test_cells_of_a_spreadsheet_are_pasted_as_text(serve: Serve, enter: Open) ->
     expect(page.get_by_role("button", name=re.compile("^Remove "))).to_have_count(1)
 
 
+def test_a_file_of_exactly_the_largest_size_is_sent(
+    serve: Serve, enter: Open, tmp_path: Path
+) -> None:
+    largest = tmp_path / "largest.bin"
+    with largest.open("wb") as file:
+        file.truncate(100 * MEGABYTE)
+    page = enter(gateway := serve())
+    choose(page, largest)
+    expect(page.get_by_role("list", name="Attached files")).to_contain_text("100 MB")
+    send(page, "hello")
+    status(page, "completed")
+    [sent] = sent_files(gateway, session_of(page))
+    assert sent["size"] == 100 * MEGABYTE
+
+
 def test_files_that_cannot_be_attached_are_named(serve: Serve, enter: Open, tmp_path: Path) -> None:
     page = enter(serve())
     large, empty = tmp_path / "large.bin", tmp_path / "empty.txt"

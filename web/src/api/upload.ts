@@ -73,10 +73,12 @@ function hashOf(file: File): Promise<string> {
   return hash;
 }
 
-/** Return the SHA-256 of a file in hexadecimal; "" where the browser offers none, such as on plain HTTP. */
+/** Return the SHA-256 of a file in hexadecimal; "" on plain HTTP and without the memory for it. */
 async function sha256Of(file: File): Promise<string> {
   if (!isSecureContext) return '';
-  const digest = await crypto.subtle.digest('SHA-256', await file.arrayBuffer());
+  const content = await file.arrayBuffer().catch(() => null);
+  if (content === null) return '';
+  const digest = await crypto.subtle.digest('SHA-256', content);
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
