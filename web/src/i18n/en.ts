@@ -30,7 +30,6 @@ export const en = {
   stopAgain: 'Press Esc again to stop the run.',
   mode: 'Permissions',
   modes: { ask: 'Ask', plan: 'Plan only', 'accept-edits': 'Accept edits', full: 'Full access' },
-  notUploaded: (name: string) => `${name} was not uploaded. Upload it again or remove it.`,
   unreachable: 'Can’t reach the server. Your draft is saved.',
   reconnecting: 'Reconnecting…',
   loading: 'Loading…',

@@ -2,6 +2,7 @@
 import { usePreferences, type Language } from '../state/preferences';
 
 const en = {
+  notUploaded: (name: string) => `${name} was not uploaded. Upload it again or remove it.`,
   remove: (name: string) => `Remove ${name}`,
   overview: 'Overview',
   files: 'Files',
@@ -75,6 +76,7 @@ const en = {
 };
 
 const zh: typeof en = {
+  notUploaded: (name) => `${name} 未上传成功，请重新上传或移除。`,
   remove: (name) => `移除 ${name}`,
   overview: '概览',
   files: '文件',

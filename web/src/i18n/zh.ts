@@ -30,7 +30,6 @@ export const zh: Messages = {
   stopAgain: '再按一次 Esc 停止运行。',
   mode: '权限',
   modes: { ask: '逐次询问', plan: '仅规划', 'accept-edits': '允许编辑', full: '完全放行' },
-  notUploaded: (name) => `${name} 未上传成功，请重新上传或移除。`,
   unreachable: '无法连接服务器，草稿已保存。',
   reconnecting: '正在重新连接……',
   loading: '加载中……',

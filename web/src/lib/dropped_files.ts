@@ -40,7 +40,7 @@ export function useFileDrop(onFiles: (dropped: DroppedFiles) => void): boolean {
       const data = event.clipboardData;
       if (!data?.files.length || isDialogOpen()) return;
       // cells and paragraphs of office programs come with a picture of themselves
-      if (['text/plain', 'text/html'].every((type) => data.types.includes(type))) return;
+      if (data.getData('text/plain') && data.getData('text/html')) return;
       event.preventDefault();
       onFiles({ files: [...data.files], folder: '' });
     };

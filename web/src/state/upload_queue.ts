@@ -44,6 +44,11 @@ export function addFiles(draft: string, { files, folder }: DroppedFiles): string
   return added.length < fitting.length ? t.tooMany(MAX_FILES) : '';
 }
 
+/** Return a sentence about a file without which the message is not sent. */
+export function describeFailed(file: Upload): string {
+  return fileMessages().notUploaded(file.name);
+}
+
 /** Remove a file from a draft; an unfinished upload is cancelled. */
 export function removeFile(draft: string, id: string): void {
   entries.get(id)?.stop.abort();

@@ -47,14 +47,19 @@ export function Composer(props: {
   const isWaiting = active?.status === 'waiting';
   const canSteer = active !== undefined && active.status === 'running' && files.length === 0;
 
-  const add = useCallback(
-    (added: DroppedFiles) => {
+  /** Show what a function of the queue returns. */
+  const withQueue = useCallback(
+    (work: (uploads: typeof import('../../state/upload_queue')) => string) => {
       import('../../state/upload_queue').then(
-        ({ addFiles }) => setFailure(addFiles(name, added)),
+        (uploads) => setFailure(work(uploads)),
         () => setFailure(t.unreachable),
       );
     },
-    [name, t],
+    [t],
+  );
+  const add = useCallback(
+    (added: DroppedFiles) => withQueue((uploads) => uploads.addFiles(name, added)),
+    [name, withQueue],
   );
   const isOver = useFileDrop(add);
 
@@ -68,7 +73,7 @@ export function Composer(props: {
       const failed = files.find((file) => file.status === 'failed');
       if (failed !== undefined) {
         setHeld(null);
-        setFailure(t.notUploaded(failed.name));
+        withQueue((uploads) => uploads.describeFailed(failed));
         return;
       }
       setHeld(null);
@@ -100,7 +105,7 @@ export function Composer(props: {
         setBusy(false);
       }
     },
-    [active, busy, draft, files, name, onStarted, session, canSteer, t],
+    [active, busy, draft, files, name, onStarted, session, canSteer, t, withQueue],
   );
 
   useEffect(() => {

@@ -45,8 +45,7 @@ export function Thread() {
   const follows = useRef(true);
   const shown = useRef('');
   const isVirtual = entries.length > VIRTUALIZE_FROM;
-  const run = useLocationProperty(() => location.hash.slice(1));
-  const linked = run === '' ? '' : keyOf(run, 'result');
+  const linked = useLocationProperty(() => location.hash && keyOf(location.hash.slice(1), 'result'));
 
   // a reply that was seen while it was streamed stays expanded when it is complete
   const streamed = entries.flatMap((one) => ('node' in one && !one.node.reasoning ? [one.key] : []));
@@ -68,9 +67,8 @@ export function Thread() {
 
   /** Show the end of the run that the address names, once; otherwise follow the end. */
   const follow = useCallback(() => {
-    const isMounted = !isVirtual || list.current !== null;
-    const at = linked === shown.current || !isMounted ? -1 : entries.findIndex((one) => one.key === linked);
-    if (at >= 0) {
+    const at = entries.findIndex((one) => one.key === linked);
+    if (at >= 0 && linked !== shown.current && (!isVirtual || list.current !== null)) {
       shown.current = linked;
       follows.current = false;
       // oxlint-disable-next-line react/set-state-in-effect -- once for each address
