@@ -55,6 +55,7 @@ from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.attachments import Attachments
+from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.store.database import Database
@@ -123,6 +124,7 @@ class Services:
     protected: ProtectedPaths
     files: SessionFiles
     remote_files: RemoteFiles
+    documents: DocumentReader
     audio: TranscribingAudioReader
     model_book: ModelBook
     defaults: TaskDefaults
@@ -227,6 +229,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             protected=protected_paths(loaded, workspaces),
             files=files,
             remote_files=RemoteFiles(files),
+            documents=ChildDocumentReader(),
             audio=audio,
             model_book=book,
             defaults=task_defaults(settings, book),
@@ -337,7 +340,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
     agent, fetch = services.settings.agent, services.settings.tools.web_fetch
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
-    documents, folders = ChildDocumentReader(), services.workspaces.file_folders
+    documents, folders = services.documents, services.workspaces.file_folders
     input_files = InputFiles(
         services.files,
         services.remote_files,
@@ -459,6 +462,7 @@ def _memory_transport(
         health=health,
         version=VERSION,
         clock=services.clock,
+        documents=services.documents,
         logins=Logins(),
         page=Page(b"", {}),
     )

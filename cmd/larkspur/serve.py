@@ -328,6 +328,7 @@ def _web_services(
         health=GatewayHealth(services, channels).report,
         version=VERSION,
         clock=services.clock,
+        documents=services.documents,
         logins=Logins(loaded.home / "logins.json"),
     )
 

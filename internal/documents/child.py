@@ -121,15 +121,16 @@ def _picture(file: BinaryIO, page: int) -> ChildAnswer:
             _imported("pictures", "picture_of_page"),
         )
         _confine()
-        picture = picture_of_page(open_pdf(file), page)
+        document = open_pdf(file)
+        picture, pages = picture_of_page(document, page), len(document)
     elif kind == "picture":
         prepare_picture = _imported("pictures", "prepare_picture")
         _confine()
-        picture = prepare_picture(file)
+        picture, pages = prepare_picture(file), 1
     else:
         raise DocumentUnreadable("It is not a picture of a kind that can be shown.")
     media_type, width, height, content = picture
-    header = {"media_type": media_type, "width": width, "height": height}
+    header = {"media_type": media_type, "width": width, "height": height, "parts": pages}
     return ChildAnswer({**header, "unchanged": content is None}, content or b"")
 
 

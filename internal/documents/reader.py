@@ -116,6 +116,7 @@ class ChildDocumentReader:
             width=header.width,
             height=header.height,
             content=None if header.unchanged else content,
+            pages=header.parts,
         )
 
     async def _ask(self, descriptor: int, request: tuple[str, ...]) -> tuple[_Header, bytes]:

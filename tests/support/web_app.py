@@ -31,6 +31,7 @@ from internal.channels.web.server import WebServer
 from internal.channels.web.services import ComponentHealth, Health, WebServices, WebTimeouts
 from internal.channels.web.static_page import Page
 from internal.config.server import ServerSettings
+from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
@@ -157,6 +158,7 @@ async def open_backend(
             health=current_health,
             version="1.2.3",
             clock=clock,
+            documents=ChildDocumentReader(),
             logins=Logins(folder / "logins.json"),
             page=page,
             timeouts=timeouts,

@@ -77,6 +77,7 @@ async def open_working_web_app(
             health=report_healthy,
             version="1.2.3",
             clock=app.clock,
+            documents=app.documents,
             logins=Logins(home / "logins.json"),
             page=NOT_BUILT,
         )

@@ -33,13 +33,15 @@ class Picture(msgspec.Struct, frozen=True):
     """A picture that model providers accept.
 
     `content` is None if the file itself can be sent unchanged. Otherwise it is the picture upright,
-    scaled or converted, and the other fields describe it.
+    scaled or converted, and the other fields describe it. `pages` is the number of pages of the PDF
+    that it is from, 1 for other pictures.
     """
 
     media_type: str
     width: int
     height: int
     content: bytes | None = None
+    pages: int = 1
 
 
 class DocumentReader(Protocol):

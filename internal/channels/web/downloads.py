@@ -3,11 +3,13 @@
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
 
+from internal.agent.app.files.pages import read_page
+from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.requests import RequestContext
 
@@ -63,6 +65,21 @@ async def file_response(context: RequestContext, file: Download) -> Response:
     content = file.content(start=start, end=end)
     first = await anext(content, b"")  # an error must come before the response begins
     return StreamingResponse(_chained(first, content), status, headers, file.media_type)
+
+
+async def page_response(request: ApiRequest[Any, Any], sha256: str) -> Response:
+    """Return the response with a page of a PDF as a picture; `number` in the path is the page.
+
+    Raises:
+        DocumentUnreadable: there is no such page, or the file cannot be read.
+        NotFound: there is no such file.
+    """
+    services = request.services
+    picture = await read_page(
+        services.gateway.files, services.documents, sha256, request.number or 0
+    )
+    headers = {"larkspur-pages": str(picture.pages)}
+    return Response(picture.content, 200, headers, picture.media_type)
 
 
 def content_disposition(name: str, *, inline: bool = False) -> str:

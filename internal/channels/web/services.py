@@ -11,6 +11,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
 from internal.channels.web.errors import HttpError
@@ -88,6 +89,7 @@ class WebServices:
     version: str
     clock: Clock
     logins: Logins
+    documents: DocumentReader
     page: Page = field(default_factory=read_page)
     timeouts: WebTimeouts = WebTimeouts()
 

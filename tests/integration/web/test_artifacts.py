@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from internal.agent.app.runs.creation import Submitted
+from tests.support import documents
 from tests.support.anthropic_server import Call, Reply
 from tests.support.http_client import Reply as HttpReply
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
@@ -286,3 +287,42 @@ async def test_a_file_that_the_store_lost_is_not_found(home: Path, folder: Path)
         (home / "attachments" / chart["sha256"][:2] / chart["sha256"]).unlink()
         reply = await content(app, chart)
         assert (reply.status, reply.error["code"]) == (404, "not_found")
+
+
+async def test_the_pages_of_a_pdf_are_pictures(folder: Path, home: Path) -> None:
+    (folder / "two.pdf").write_bytes(documents.pdf("one", "two"))
+    async with open_working_web_app(home, script(folder)) as app:
+        await run(app)
+        paths = {
+            each["name"]: f"/api/artifacts/{each['artifact_id']}/pages"
+            for each in await listed(app)
+        }
+        first, second = [await app.client.get(f"{paths['two.pdf']}/{n}") for n in (1, 2)]
+        assert (first.status, second.status) == (200, 200)
+        assert first.headers["larkspur-pages"] == "2"
+        assert first.headers["content-type"] == "image/png"
+        assert first.body.startswith(b"\x89PNG")
+        assert first.body != second.body
+        for path, sentence in {
+            f"{paths['two.pdf']}/3": "has 2 pages: there is no page 3",
+            f"{paths['two.pdf']}/0": "there is no page 0",
+            f"{paths['two.pdf']}/x": "there is no page 0",
+            f"{paths['report.pdf']}/1": "damaged",
+            f"{paths['notes.md']}/1": "not a picture",
+        }.items():
+            reply = await app.client.get(path)
+            assert (reply.status, reply.json()["error"]["code"]) == (422, "unreadable"), path
+            assert sentence in reply.json()["error"]["message"], path
+        missing = await app.client.get("/api/artifacts/artifact-none/pages/1")
+        assert missing.status == 404
+
+
+async def test_the_pages_of_an_attached_pdf_are_pictures(home: Path) -> None:
+    async with open_working_web_app(home, []) as app:
+        content = documents.pdf("one")
+        reply = await app.client.request("PUT", "/api/attachments?name=a.pdf", content)
+        path = f"/api/attachments/{reply.json()['sha256']}/pages"
+        page = await app.client.get(f"{path}/1")
+        assert (page.status, page.headers["larkspur-pages"]) == (200, "1")
+        assert (await app.client.get("/api/attachments/none/pages/1")).status == 404
+        assert (await app.client.get(f"/api/attachments/{'0' * 64}/pages/1")).status == 404

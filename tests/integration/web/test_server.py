@@ -12,6 +12,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import WebServer
 from internal.channels.web.services import WebServerError, WebServices, WebTimeouts
+from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
 from tests.support.web_app import (
     TOKEN,
@@ -33,6 +34,7 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
         health=report_healthy,
         version="1.2.3",
         clock=SystemClock(),
+        documents=ChildDocumentReader(),
         logins=Logins(),
     )
 

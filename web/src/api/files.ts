@@ -64,6 +64,13 @@ export async function readContent(file: StoredFile, maxBytes = Infinity): Promis
   return (await send(file.path, {}, { range: `bytes=0-${maxBytes - 1}` })).blob();
 }
 
+/** Return a page of a PDF as a picture, and the number of its pages. */
+export async function readPage(file: StoredFile, page: number): Promise<{ picture: Blob; pages: number }> {
+  const base = file.artifact === null ? file.path : artifact(file.artifact);
+  const response = await send(`${base}/pages/${page}`);
+  return { picture: await response.blob(), pages: Number(response.headers.get('larkspur-pages') ?? 1) };
+}
+
 /** Save a stored file. */
 export async function download(file: StoredFile): Promise<void> {
   save(await readContent(file), file.name.split('/').at(-1) ?? file.name);

@@ -15,7 +15,12 @@ from internal.agent.domain.artifacts import (
     ArtifactType,
 )
 from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
-from internal.channels.web.downloads import Download, content_disposition, file_response
+from internal.channels.web.downloads import (
+    Download,
+    content_disposition,
+    file_response,
+    page_response,
+)
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Id, Limit, RequestModel
 
@@ -139,6 +144,11 @@ async def download_artifact(request: ApiRequest[ContentQuery, EmptyRequest]) -> 
         headers={"content-security-policy": _SANDBOX},
     )
     return await file_response(request.context, file)
+
+
+async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return a page of a PDF as a picture. `Larkspur-Pages` is the number of pages."""
+    return await page_response(request, (await _find(request)).sha256)
 
 
 async def download_session_files(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:

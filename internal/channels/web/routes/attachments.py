@@ -12,7 +12,7 @@ from starlette.responses import Response
 from internal.agent.app.files.session_files import MAX_FILE_BYTES, SessionFiles
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.tasks import Attachment
-from internal.channels.web.downloads import Download, file_response
+from internal.channels.web.downloads import Download, file_response, page_response
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.requests import RequestContext
@@ -105,6 +105,14 @@ async def upload_attachment(
     if query.offset:
         raise InvalidRequest("An offset needs the sha256 of the whole file.")
     return await files.upload_stream(principal, name, media_type, request.body)
+
+
+async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return a page of a PDF as a picture. `Larkspur-Pages` is the number of pages."""
+    sha256 = request.path["sha256"]
+    if _SHA256.fullmatch(sha256) is None:
+        raise NotFound("There is no such attachment.")
+    return await page_response(request, sha256)
 
 
 async def show_upload(request: ApiRequest[EmptyRequest, EmptyRequest]) -> UploadView:

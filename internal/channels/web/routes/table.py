@@ -96,6 +96,7 @@ _QUESTION = "/api/questions/{question_id}"
 _STREAM = "text/event-stream"
 _HTML = "text/html"
 _BYTES = "application/octet-stream"
+_PICTURE = "image/*"
 
 _CODE_BODY_BYTES = 4_096
 _ANSWER_BODY_BYTES = 1_048_576
@@ -215,6 +216,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         media_type=_BYTES,
         errors=(416,),
     ),
+    Endpoint(
+        "GET",
+        "/api/attachments/{sha256}/pages/{number}",
+        attachments.show_page,
+        media_type=_PICTURE,
+        errors=(422,),
+    ),
     Endpoint("GET", "/api/attachments/{sha256}/upload", attachments.show_upload, UploadView),
     Endpoint(
         "GET",
@@ -251,6 +259,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=ContentQuery,
         media_type="*/*",
         errors=(416,),
+    ),
+    Endpoint(
+        "GET",
+        f"{_ARTIFACT}/pages/{{number}}",
+        artifacts.show_page,
+        media_type=_PICTURE,
+        errors=(422,),
     ),
     Endpoint(
         "GET",

@@ -1,7 +1,7 @@
 /** The content of stored files, read once while it is shown. */
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useCallback } from 'react';
-import { readContent, type StoredFile } from '../../api/files';
+import { readContent, readPage, type StoredFile } from '../../api/files';
 
 const KEPT_MS = 60_000;
 
@@ -11,6 +11,18 @@ export function useContent(file: StoredFile, maxBytes: number, enabled = true) {
     queryKey: ['content', file.path, maxBytes],
     queryFn: () => readContent(file, maxBytes),
     enabled,
+    staleTime: Infinity,
+    gcTime: KEPT_MS,
+  });
+}
+
+/** Read a page of a PDF; the one before it is shown until it has arrived. */
+export function usePage(file: StoredFile, page: number) {
+  return useQuery({
+    queryKey: ['page', file.path, page],
+    queryFn: () => readPage(file, page),
+    placeholderData: keepPreviousData,
+    retry: false,
     staleTime: Infinity,
     gcTime: KEPT_MS,
   });

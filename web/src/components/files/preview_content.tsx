@@ -1,4 +1,3 @@
-import { ExternalLink } from 'lucide-react';
 import { useEffect, useMemo, useState, type ReactNode } from 'react';
 import type { StoredFile } from '../../api/files';
 import { useMessages } from '../../i18n/catalog';
@@ -8,13 +7,13 @@ import { previewKind, type PreviewKind } from '../../lib/file_kind';
 import { formatSize } from '../../lib/format';
 import { htmlDocument, svgDocument } from '../../lib/sandbox_document';
 import { MarkdownView } from '../thread/markdown_view';
-import { useContent, useContentRef } from './content';
+import { useContent, useContentRef, usePage } from './content';
 import { FileIcon } from './file_icon';
 
 const MAX_ROWS = 200;
 const MAX_TEXT_BYTES = 256 * 1024;
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
-const WHOLE: ReadonlySet<PreviewKind> = new Set(['image', 'svg', 'html', 'pdf']);
+const WHOLE: ReadonlySet<PreviewKind> = new Set(['image', 'svg', 'html']);
 
 /** What a file shows of itself, without running anything that it contains. */
 export function PreviewContent({ file }: { file: StoredFile }) {
@@ -24,21 +23,14 @@ export function PreviewContent({ file }: { file: StoredFile }) {
   const isWhole = WHOLE.has(kind);
   const isTooLarge = isWhole && file.size > MAX_WHOLE_BYTES;
   const isShown = kind !== 'none' && !isTooLarge && file.size > 0;
-  const { data, error, refetch } = useContent(file, isWhole ? Infinity : MAX_TEXT_BYTES, isShown);
+  const isRead = isShown && kind !== 'pdf';
+  const { data, error, refetch } = useContent(file, isWhole ? Infinity : MAX_TEXT_BYTES, isRead);
   if (file.size === 0) return <Note file={file} text={f.emptyFile} />;
+  if (kind === 'pdf') return <PdfPreview file={file} />;
   if (!isShown) return <Note file={file} text={isTooLarge ? f.tooLargePreview : f.noPreview} />;
-  if (error !== null) {
-    return (
-      <Note file={file} text={error.message || t.unreachable}>
-        <button type="button" className="choice" onClick={() => void refetch()}>
-          {f.again}
-        </button>
-      </Note>
-    );
-  }
+  if (error !== null) return <Failure file={file} text={error.message || t.unreachable} onAgain={() => void refetch()} />;
   if (data === undefined) return <p className="m-auto p-6 text-dim">{t.loading}</p>;
   if (kind === 'image') return <Picture file={file} content={data} />;
-  if (kind === 'pdf') return <PdfNote file={file} content={data} />;
   return <TextPreview file={file} kind={kind} content={data} />;
 }
 
@@ -60,16 +52,42 @@ function Picture({ file, content }: { file: StoredFile; content: Blob }) {
   return <img ref={picture} alt={file.name} onError={() => setIsBroken(true)} className="m-auto max-h-full max-w-full object-contain" />;
 }
 
-/** Browsers show PDF files in a viewer of their own, which works in no sandboxed frame. */
-function PdfNote({ file, content }: { file: StoredFile; content: Blob }) {
+/** Pages as pictures that the server draws: browsers show PDF files in no sandboxed frame. */
+function PdfPreview({ file }: { file: StoredFile }) {
+  const t = useMessages();
   const f = useFileMessages();
-  const link = useContentRef(content, 'application/pdf');
+  const [page, setPage] = useState(1);
+  const { data, error, refetch } = usePage(file, page);
+  const picture = useContentRef(data?.picture, data?.picture.type ?? '');
+  if (error !== null) return <Failure file={file} text={error.message || t.unreachable} onAgain={() => void refetch()} />;
+  if (data === undefined) return <p className="m-auto p-6 text-dim">{t.loading}</p>;
   return (
-    <Note file={file} text={f.pdf}>
-      <a ref={link} href="#pdf" target="_blank" rel="noreferrer" className="choice choice-primary">
-        <ExternalLink size={14} aria-hidden="true" />
-        {f.newTab}
-      </a>
+    <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+      <div className="flex min-h-0 flex-1 overflow-auto bg-side p-4">
+        <img ref={picture} alt={f.page(page, data.pages)} className="m-auto max-w-full bg-white shadow" />
+      </div>
+      {data.pages > 1 && (
+        <div className="flex flex-none items-center justify-center gap-3 border-t border-line px-5 py-1.5 text-[13px]">
+          <button type="button" className="choice" disabled={page === 1} onClick={() => setPage(page - 1)}>
+            {f.previousPage}
+          </button>
+          <span className="tabular-nums">{f.page(page, data.pages)}</span>
+          <button type="button" className="choice" disabled={page >= data.pages} onClick={() => setPage(page + 1)}>
+            {f.nextPage}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Failure({ file, text, onAgain }: { file: StoredFile; text: string; onAgain: () => void }) {
+  const f = useFileMessages();
+  return (
+    <Note file={file} text={text}>
+      <button type="button" className="choice" onClick={onAgain}>
+        {f.again}
+      </button>
     </Note>
   );
 }
