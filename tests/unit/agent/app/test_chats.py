@@ -15,7 +15,7 @@ from internal.agent.app.chats import (
 )
 from internal.agent.domain.chats import ChatSettings, InboundMessage, OutgoingMessage
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.types import InputReceived, ResultCancelled
+from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import Origin
 from internal.agent.store.stores import Stores
@@ -138,9 +138,11 @@ async def test_the_context_of_a_reply_has_the_reason_of_a_stop(delivery: Deliver
     ):
         await delivery.database.write(work)
     reply = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "user_stop")
-    assert await delivery.get_reply_context(reply) == ReplyContext("count", "no longer needed")
+    here = run.session_id
+    stopped = ReplyContext("count", "no longer needed", session_id=here)
+    assert await delivery.get_reply_context(reply) == stopped
     final = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "final_answer")
-    assert await delivery.get_reply_context(final) == ReplyContext("count", "")
+    assert await delivery.get_reply_context(final) == ReplyContext("count", "", session_id=here)
 
 
 async def test_without_a_run_or_a_question_there_is_no_context(delivery: Delivery) -> None:
@@ -151,24 +153,29 @@ async def test_without_a_run_or_a_question_there_is_no_context(delivery: Deliver
     assert await delivery.find_question("post-9") == ""
 
 
-async def test_the_context_of_a_reply_names_the_others_whose_messages_the_run_received(
+async def test_the_context_of_a_reply_names_the_others_and_the_files_that_were_not_read(
     delivery: Delivery,
 ) -> None:
     stores, run, origin = delivery.stores, a_run(), Origin("echo", "echo:a:mei", "a", "chat", "m1")
-    inputs = [
+    events = [
         InputReceived(task="count", channel="echo", sender=sender, steer=True)
         for sender in ("echo:a:mei", "echo:a:lin", "echo:a:mei", "local", "echo:a:lin")
+    ]
+    problems = [
+        DiagnosticError(phase="files", error="a.pdf: it is damaged"),
+        DiagnosticError(phase="gate", error="no plan"),
     ]
     for work in (
         partial(stores.sessions.add, a_session()),
         partial(stores.tasks.add, a_task(origin=origin), None),
         partial(stores.runs.add, run, T0),
-        partial(append, stores, run, 1, *inputs),
+        partial(append, stores, run, 1, *events, *problems),
     ):
         await delivery.database.write(work)
     reply = OutgoingMessage("k", "echo", "a", "chat", "m1", "", run.id, "final_answer")
     context = await delivery.get_reply_context(reply)
-    assert context == ReplyContext("count", "", ("echo:a:lin", "local"))
+    others, damaged = ("echo:a:lin", "local"), ("a.pdf: it is damaged",)
+    assert context == ReplyContext("count", "", others, damaged, run.session_id)
     unfinished = await Chats(delivery.database, stores).list_unfinished_in("echo:a:chat")
     assert [task.origin for _, task in unfinished] == [origin]
     assert await Chats(delivery.database, stores).list_unfinished_in("echo:a:other") == []
