@@ -63,7 +63,7 @@ function PdfPreview({ file }: { file: StoredFile }) {
   if (data === undefined) return <p className="m-auto p-6 text-dim">{t.loading}</p>;
   return (
     <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-      <div className="flex min-h-0 flex-1 overflow-auto bg-side p-4">
+      <div role="region" tabIndex={0} aria-label={file.name} className="flex min-h-0 flex-1 overflow-auto bg-side p-4">
         <img ref={picture} alt={f.page(page, data.pages)} className="m-auto max-w-full bg-white shadow" />
       </div>
       {data.pages > 1 && (
