@@ -9,7 +9,7 @@ from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import ComponentHealth, Health
-from larkspur.app import GatewayServices
+from larkspur.services import GatewayServices
 
 
 class GatewayHealth:

@@ -65,7 +65,7 @@ def _run(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        from larkspur.app import describe_error
+        from larkspur.application import describe_error
 
         described = describe_error(error)
         if described is None:
@@ -77,7 +77,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _application() -> "Application":
-    from larkspur.app import Application
+    from larkspur.application import Application
 
     return Application()
 

@@ -40,8 +40,8 @@ from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
 from internal.tools.registry import TOOLS
-from larkspur.app import GatewayServices, open_gateway
 from larkspur.health import GatewayHealth
+from larkspur.services import GatewayServices, open_gateway
 from larkspur.version import VERSION
 
 HANDOVER_TIMEOUT_SECONDS = 5.0

@@ -26,7 +26,7 @@ from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
 from internal.agent.ports.runtime import Clock
 from internal.config.loader import load
-from larkspur.app import (
+from larkspur.services import (
     GatewayServices,
     Services,
     make_gateway,

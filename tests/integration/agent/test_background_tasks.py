@@ -19,8 +19,8 @@ from internal.channels.web.services import Health
 from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.config.loader import load
 from internal.storage.sqlite.database import SqliteDatabase
-from larkspur.app import open_terminal
 from larkspur.health import GatewayHealth
+from larkspur.services import open_terminal
 from tests.support.agent_app import Core, core, plain_gateway
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_services import EchoChat, eventually, open_channel

@@ -25,7 +25,7 @@ from internal.agent.store.database import Database, DatabaseState, Read, Write
 from internal.config.loader import load
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.observability.clock import SystemClock
-from larkspur.app import TerminalServices, open_terminal
+from larkspur.services import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 

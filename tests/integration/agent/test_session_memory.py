@@ -9,7 +9,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
-from larkspur.app import TerminalServices, open_terminal
+from larkspur.services import TerminalServices, open_terminal
 from tests.integration.agent.test_recovery import beside
 from tests.support.agent_app import core, plain_gateway
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When, seen_in

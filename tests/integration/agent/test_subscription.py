@@ -15,7 +15,7 @@ from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
-from larkspur.app import TerminalServices, open_terminal
+from larkspur.services import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, plain_gateway
 from tests.support.anthropic_server import Reply, Rules, When
 

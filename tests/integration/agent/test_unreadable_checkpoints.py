@@ -15,7 +15,7 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.checkpoints import CHECKPOINT_VERSION
 from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.config.loader import load
-from larkspur.app import TerminalServices, open_terminal
+from larkspur.services import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, plain_gateway, plan, sound
 from tests.support.anthropic_server import Reply, Rules, When
 from tests.support.chat_services import EchoChat, open_channel

@@ -18,7 +18,7 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import DEFAULT_EVENTS, GROUP_MESSAGES, App
 from internal.simulators.lark.simulator import LarkSim
-from larkspur.app import Application
+from larkspur.application import Application
 from tests.support.lark_gateway import APP
 
 COMPLETE = replace(APP, scopes=APP.scopes | {GROUP_MESSAGES})

@@ -8,12 +8,12 @@ import pytest
 from internal.agent.domain.permissions.rules import RuleError
 from internal.channels.cli.application import Application
 from internal.config.loader import load
-from larkspur import app
+from larkspur import application as process
 
 
 @pytest.fixture
 def application(environ: dict[str, str]) -> Application:
-    return app.Application(partial(load, environ=environ))
+    return process.Application(partial(load, environ=environ))
 
 
 def test_settings_without_a_file_are_the_defaults(application: Application, home: Path) -> None:
@@ -24,7 +24,7 @@ def test_settings_without_a_file_are_the_defaults(application: Application, home
 
 def test_missing_key_of_a_provider_is_named(environ: dict[str, str]) -> None:
     environ |= {"LARKSPUR_LLM__PROVIDER": "anthropic", "LARKSPUR_LLM__MODEL": "claude-x"}
-    settings = app.Application(partial(load, environ=environ)).settings(None)
+    settings = process.Application(partial(load, environ=environ)).settings(None)
     assert "ANTHROPIC_API_KEY" in settings.key_error
 
 

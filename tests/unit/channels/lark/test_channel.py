@@ -18,8 +18,8 @@ from internal.config.loader import load
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
-from larkspur.app import task_defaults
 from larkspur.serve import background_simulator
+from larkspur.services import task_defaults
 
 BOT = "ou_bot"
 

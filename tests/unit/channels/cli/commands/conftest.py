@@ -13,7 +13,7 @@ from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.registry import dispatch
 from internal.channels.cli.exit_codes import CliExit
 from internal.config.loader import load
-from larkspur.app import Application
+from larkspur.application import Application
 
 
 class CommandResult(NamedTuple):

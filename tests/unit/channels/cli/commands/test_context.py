@@ -2,7 +2,7 @@
 
 from internal.channels.cli.commands.context import CommandContext
 from internal.i18n.language import LANGUAGES
-from larkspur.app import Application
+from larkspur.application import Application
 
 
 def test_messages_are_in_the_language_of_the_environment(application: Application) -> None:

@@ -8,7 +8,7 @@ import pytest
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.session_services import open_services
 from internal.channels.cli.records import TaskRequest
-from larkspur.app import Application
+from larkspur.application import Application
 from tests import ROOT
 from tests.unit.channels.cli.commands.conftest import logging_restored
 

@@ -1,0 +1,372 @@
+"""The process of a command: implements what `internal.channels.cli` needs of it."""
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from internal.agent.app.gateway import Gateway
+from internal.agent.domain.errors import (
+    LarkspurError,
+    ModelKeyRejected,
+    RequestError,
+    StoreCorrupt,
+    StoreUnavailable,
+)
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
+from internal.agent.domain.secrets import mask_secrets, register_secret
+from internal.agent.domain.system_errors import describe_system_error
+from internal.channels.cli.application import (
+    Check,
+    ListedModel,
+    SettingsSummary,
+    ToolItem,
+    TransportWork,
+)
+from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
+from internal.channels.cli.output import print_error
+from internal.channels.cli.transports.memory import MemoryTransport
+from internal.channels.web.app import build_app
+from internal.channels.web.auth import Logins
+from internal.channels.web.services import ComponentHealth, Health, WebServices
+from internal.channels.web.static_page import Page
+from internal.config.home import HomeError, prepare
+from internal.config.inspect import describe
+from internal.config.loader import Loaded, load
+from internal.config.server import ServerSettings
+from internal.config.types import ConfigError
+from internal.llm.model_catalog import make_model_book
+from internal.llm.registry import PRICES_AS_OF, PROVIDERS, ModelInfo, Provider, find_model
+from internal.observability.clock import SystemClock
+from internal.observability.logs import configure_logging
+from internal.storage.sqlite.file_check import check_file
+from internal.tools.registry import TOOLS
+from larkspur.file_storage import check_attachments
+from larkspur.services import (
+    Services,
+    make_gateway,
+    make_terminal_dispatcher,
+    open_services,
+    open_terminal,
+    tool_targets,
+)
+from larkspur.version import VERSION
+
+_UNLIMITED = 1_000_000_000
+_MAX_SESSION_LOG_BYTES = 1024 * 1024
+
+
+def _memory_transport(
+    services: Services, gateway: Gateway, adopt: Callable[[RunId], Coroutine[Any, Any, bool]]
+) -> MemoryTransport:
+    """Return a transport to the web application of this process, which has no socket."""
+    token, since = secrets.token_hex(32), rfc3339(services.clock.now())
+    register_secret(token)
+    settings = ServerSettings(
+        rate_limit_per_minute=_UNLIMITED,
+        rate_limit_burst=_UNLIMITED,
+        streams_per_user=_UNLIMITED,
+    )
+
+    async def health() -> Health:
+        return Health(
+            status="ok",
+            database=ComponentHealth(True, since),
+            dispatcher=ComponentHealth(True, since),
+        )
+
+    web = WebServices(
+        gateway=gateway,
+        broadcaster=services.broadcaster,
+        defaults=services.defaults,
+        token=lambda: token,
+        settings=settings,
+        health=health,
+        version=VERSION,
+        clock=services.clock,
+        documents=services.documents,
+        logins=Logins(),
+        page=Page(b"", {}),
+    )
+    return MemoryTransport(
+        build_app(web),
+        host=f"{settings.host}:{settings.port}",
+        token=token,
+        adopt=lambda run_id: adopt(RunId(run_id)),
+    )
+
+
+def describe_error(error: Exception) -> CliExit | None:
+    """Return the exit code and message of an expected error, None for an unexpected one."""
+    match error:
+        case ConfigError() | HomeError() | ModelKeyRejected() | StoreCorrupt():
+            return CliExit(CONFIG, str(error))
+        case RequestError():
+            return CliExit(USAGE, str(error))
+        case LarkspurError():
+            return CliExit(FAILED, str(error))
+        case OSError():
+            return CliExit(FAILED, describe_system_error(error))
+        case _:
+            return None
+
+
+class Application:
+    """The process of a command; implements `internal.channels.cli.application.Application`.
+
+    `load_settings` has the parameters `config` and `flags` of `internal.config.loader.load`.
+    """
+
+    prices_as_of = PRICES_AS_OF
+
+    def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
+        self._load = load_settings
+        self._open_database: Path | None = None
+
+    def settings(self, config: str | None) -> SettingsSummary:
+        """Read the settings.
+
+        Raises:
+            ConfigError, HomeError: they cannot be used.
+        """
+        loaded = self._load(config=config)
+        llm, key_error = loaded.settings.llm, ""
+        try:
+            if llm.provider != "offline":
+                llm.require_api_key()
+        except ConfigError as error:
+            key_error = str(error)
+        audio = loaded.settings.audio.transcription
+        return SettingsSummary(
+            home=loaded.home,
+            file=loaded.file,
+            configured=len(loaded.origins),
+            language=loaded.settings.ui.language,
+            provider=llm.provider,
+            model=llm.model,
+            key_error=key_error,
+            database=loaded.settings.database.path,
+            rows=[(row.key, row.value, row.origin) for row in describe(loaded)],
+            transcription=f"{audio.model} at {audio.base_url}" if audio.model else "",
+        )
+
+    def run_with_agent(self, config: str | None, work: TransportWork) -> int:
+        """Run `work` on a transport whose tasks are executed in this process; return its result.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the services cannot be opened, or the work fails.
+        """
+        loaded = self._prepare(config)
+        if loaded.settings.llm.provider == "offline" and "llm.provider" not in loaded.origins:
+            print_error(
+                "No API key is set: using the offline demo model."
+                " Set ANTHROPIC_API_KEY to use a real one."
+            )
+        return asyncio.run(self._work_with_agent(loaded, work))
+
+    def run_with_records(self, config: str | None, work: TransportWork) -> int:
+        """Run `work` on a transport that executes no tasks; return its result. Needs no model key.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the services cannot be opened, or the work fails.
+        """
+        return asyncio.run(self._work_with_records(self._prepare(config), work))
+
+    @asynccontextmanager
+    async def open_session(
+        self, config: str | None, notify: Callable[[str], None]
+    ) -> AsyncGenerator[tuple[MemoryTransport, str]]:
+        """Open the services of a session that executes its own tasks and logs to a file.
+
+        `notify` receives notices, and the errors of runs that could not be stored.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the services cannot be opened.
+        """
+        loaded = await asyncio.to_thread(self._load, config=config)
+        prepare(loaded.home)
+        _log_to_file(loaded)
+
+        def on_error(error: BaseException) -> None:
+            notify(str(error) if isinstance(error, LarkspurError) else mask_secrets(repr(error)))
+
+        async with (
+            open_terminal(loaded) as services,
+            services.gateway(waits=True, on_error=on_error) as gateway,
+        ):
+            for notice in services.notices:
+                notify(notice)
+            self._open_database = loaded.settings.database.path
+            yield _memory_transport(services, gateway, gateway.adopt), loaded.settings.ui.language
+
+    def check_database(self, path: Path) -> Check:
+        """Check the database file without changing it.
+
+        The file that this process has open is not read: closing it again would release the locks
+        of SQLite (https://sqlite.org/howtocorrupt.html, section 2.2).
+        """
+        if path == self._open_database:
+            return Check("database", "ok", f"{path} is open in this session.")
+        try:
+            version = check_file(path).version
+        except (StoreCorrupt, StoreUnavailable) as error:
+            return Check("database", "fail", str(error))
+        return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+
+    def check_attachments(self, config: str | None) -> Check:
+        """Check the store of files.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        loaded = self._load(config=config)
+        return check_attachments(loaded.settings.attachments, loaded.home)
+
+    def check_lark(self, config: str | None) -> list[Check]:
+        """Check the app of the Lark channel at Lark.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
+
+        settings = self._load(config=config).settings.channels.lark
+        found = asyncio.run(check_app(settings, SystemClock()))
+        return [Check("lark", *finding) for finding in found]
+
+    def check_rule(self, rule: str, *, allows: bool) -> None:
+        """Check that a permission rule is valid as an allow or a deny rule.
+
+        Raises:
+            RuleError: it is invalid.
+        """
+        if allows:
+            parse_allow_rule(rule, tool_targets())
+        else:
+            parse_rule(rule, tool_targets())
+
+    def models(self, config: str | None) -> list[ListedModel]:
+        """Return the known models of every provider, the one in use first."""
+        return list(_listed_models(self._load(config=config)))
+
+    def tools(self) -> list[ToolItem]:
+        """Return the tools of the agent."""
+        return [ToolItem(one.spec.name, one.spec.risk, one.spec.description) for one in TOOLS]
+
+    def serve(
+        self, config: str | None, flags: Mapping[str, Any], *, with_simulator: bool = False
+    ) -> int:
+        """Serve the gateway until a signal, with a simulator of Lark if no app is configured.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
+        """
+        from larkspur.serve import serve, serve_with_simulator  # noqa: PLC0415 - only the gateway needs uvloop and uvicorn
+
+        if with_simulator:
+            return serve_with_simulator(partial(self._load, config=config), flags)
+        return serve(self._load(config=config, flags=flags))
+
+    def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
+        """Serve the simulator of Lark until a signal.
+
+        Raises:
+            CliExit: an argument or the port cannot be used.
+        """
+        from larkspur.serve import simulate_lark  # noqa: PLC0415 - as above
+
+        return simulate_lark(port, app_id, app_secret)
+
+    async def _work_with_agent(self, loaded: Loaded, work: TransportWork) -> int:
+        failed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def on_error(error: BaseException) -> None:
+            if not failed.done():
+                failed.set_exception(error)
+
+        async with (
+            open_terminal(loaded) as services,
+            services.gateway(waits=False, on_error=on_error) as gateway,
+        ):
+            for notice in services.notices:
+                print_error(notice)
+            transport = _memory_transport(services, gateway, gateway.adopt)
+            working = asyncio.create_task(work(transport))
+            try:
+                await asyncio.wait({working, failed}, return_when=asyncio.FIRST_COMPLETED)
+                return working.result() if working.done() else failed.result()
+            finally:
+                failed.cancel()
+                working.cancel()
+                await asyncio.wait({working})
+
+    async def _work_with_records(self, loaded: Loaded, work: TransportWork) -> int:
+        async def adopt(_run_id: RunId) -> bool:
+            return False
+
+        async with open_services(loaded, "terminal") as services:
+            dispatcher = make_terminal_dispatcher(services)
+            gateway = make_gateway(services, dispatcher)
+            return await work(_memory_transport(services, gateway, adopt))
+
+    def _prepare(self, config: str | None) -> Loaded:
+        """Read the settings, prepare the home folder and log errors to standard error."""
+        loaded = self._load(config=config)
+        prepare(loaded.home)
+        configure_logging()
+        _log_errors_only()
+        return loaded
+
+
+def _listed_models(loaded: Loaded) -> Iterator[ListedModel]:
+    llm, prices = loaded.settings.llm, make_model_book(loaded.settings.llm).prices
+    for provider in PROVIDERS:
+        models = [info for info in provider.models if not info.name.endswith("-")]
+        used = llm.model if provider.name == llm.provider else ""
+        first = used or provider.default_model
+        if first not in {info.name for info in models}:
+            models.insert(0, (find_model(first) or ModelInfo(first))._replace(name=first))
+        for info in sorted(models, key=lambda info: info.name != first):
+            price = prices.price(info.name)
+            yield ListedModel(
+                provider=provider.name,
+                model=info.name,
+                in_use=info.name == used,
+                key=_key_state(provider, loaded),
+                context_window=info.context_window,
+                max_output_tokens=info.max_output_tokens,
+                price=None if price is None else msgspec.to_builtins(price),
+            )
+
+
+def _key_state(provider: Provider, loaded: Loaded) -> Literal["set", "missing", "not needed"]:
+    llm = loaded.settings.llm
+    if provider.key_variable is None:
+        return "not needed"
+    own = provider.name == llm.provider and llm.api_key is not None
+    return "set" if own or provider.name in {*loaded.keyed, *llm.keys} else "missing"
+
+
+def _log_to_file(loaded: Loaded) -> None:
+    """Log errors to `session.log`: the screen belongs to the session."""
+    path = loaded.home / "session.log"
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    if path.exists() and path.stat().st_size > _MAX_SESSION_LOG_BYTES:
+        flags |= os.O_TRUNC
+    stream = os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8", buffering=1)
+    configure_logging(stream)
+    _log_errors_only()
+
+
+def _log_errors_only() -> None:
+    for name in ("internal", "larkspur"):
+        logging.getLogger(name).setLevel(logging.ERROR)
