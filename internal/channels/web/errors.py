@@ -48,7 +48,7 @@ class HttpErrorBody(msgspec.Struct, frozen=True):
 
 _STATUS_CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (FileTooLarge, 413, "too_large"),
-    (DocumentUnreadable, 422, "unreadable"),
+    (DocumentUnreadable, 404, "unreadable"),
     (WrongHash, 422, "wrong_hash"),
     (InvalidRequest, 400, "malformed"),
     (Forbidden, 403, "forbidden"),

@@ -311,7 +311,7 @@ async def test_the_pages_of_a_pdf_are_pictures(folder: Path, home: Path) -> None
             f"{paths['notes.md']}/1": "not a picture",
         }.items():
             reply = await app.client.get(path)
-            assert (reply.status, reply.json()["error"]["code"]) == (422, "unreadable"), path
+            assert (reply.status, reply.json()["error"]["code"]) == (404, "unreadable"), path
             assert sentence in reply.json()["error"]["message"], path
         missing = await app.client.get("/api/artifacts/artifact-none/pages/1")
         assert missing.status == 404

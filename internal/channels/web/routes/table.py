@@ -221,7 +221,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/api/attachments/{sha256}/pages/{number}",
         attachments.show_page,
         media_type=_PICTURE,
-        errors=(422,),
     ),
     Endpoint("GET", "/api/attachments/{sha256}/upload", attachments.show_upload, UploadView),
     Endpoint(
@@ -265,7 +264,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         f"{_ARTIFACT}/pages/{{number}}",
         artifacts.show_page,
         media_type=_PICTURE,
-        errors=(422,),
     ),
     Endpoint(
         "GET",
