@@ -263,9 +263,16 @@ class Application:
         return [ToolItem(one.spec.name, one.spec.risk, one.spec.description) for one in TOOLS]
 
     def serve(
-        self, config: str | None, flags: Mapping[str, Any], *, with_simulator: bool = False
+        self,
+        config: str | None,
+        flags: Mapping[str, Any],
+        *,
+        with_simulator: bool = False,
+        opens_page: bool = False,
     ) -> int:
         """Serve the gateway until a signal, with a simulator of Lark if no app is configured.
+
+        `opens_page` opens the page in a browser, where there is one.
 
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
@@ -273,8 +280,10 @@ class Application:
         from larkspur.serve import serve, serve_with_simulator  # noqa: PLC0415 - only the gateway needs uvloop and uvicorn
 
         if with_simulator:
-            return serve_with_simulator(partial(self._load, config=config), flags)
-        return serve(self._load(config=config, flags=flags))
+            return serve_with_simulator(
+                partial(self._load, config=config), flags, opens_page=opens_page
+            )
+        return serve(self._load(config=config, flags=flags), opens_page=opens_page)
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

@@ -24,6 +24,7 @@ from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
 from internal.channels.chat.channel import ChatApp, ChatChannel
+from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
@@ -61,7 +62,7 @@ _MAX_PORT = 65_535
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(loaded: Loaded, simulator_notice: str = "") -> int:
+def serve(loaded: Loaded, simulator_notice: str = "", *, opens_page: bool = False) -> int:
     """Serve the gateway until SIGTERM, SIGINT or SIGHUP, then return 0. A second signal exits.
 
     Raises:
@@ -79,11 +80,13 @@ def serve(loaded: Loaded, simulator_notice: str = "") -> int:
         database_lock(database, process) as has_lock,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, simulator_notice, has_lock=has_lock))
+        runner.run(_serve(loaded, simulator_notice, has_lock=has_lock, opens_page=opens_page))
     return OK
 
 
-def serve_with_simulator(load_settings: Callable[..., Loaded], flags: Mapping[str, Any]) -> int:
+def serve_with_simulator(
+    load_settings: Callable[..., Loaded], flags: Mapping[str, Any], *, opens_page: bool = False
+) -> int:
     """Serve the gateway, with a simulator of Lark unless an app is configured.
 
     `load_settings` has the parameter `flags` of `internal.config.loader.load`.
@@ -93,12 +96,13 @@ def serve_with_simulator(load_settings: Callable[..., Loaded], flags: Mapping[st
     """
     loaded = load_settings(flags=flags)
     if loaded.settings.channels.lark.enabled:
-        return serve(loaded)
+        return serve(loaded, opens_page=opens_page)
     with background_simulator() as simulator:
         notice = (
             f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
         )
-        return serve(load_settings(flags={**flags, **simulator.flags}), notice)
+        loaded = load_settings(flags={**flags, **simulator.flags})
+        return serve(loaded, notice, opens_page=opens_page)
 
 
 def simulate_lark(port: int, app_id: str | None = None, app_secret: str | None = None) -> int:
@@ -211,7 +215,9 @@ def _checked_credential(given: str | None, default: str) -> str:
     return text
 
 
-async def _serve(loaded: Loaded, simulator_notice: str, *, has_lock: bool) -> None:
+async def _serve(
+    loaded: Loaded, simulator_notice: str, *, has_lock: bool, opens_page: bool
+) -> None:
     stopping = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
@@ -230,6 +236,8 @@ async def _serve(loaded: Loaded, simulator_notice: str, *, has_lock: bool) -> No
             _running_channels(loaded, services) as server,
         ):
             _announce(loaded, server, simulator_notice)
+            if opens_page:
+                await asyncio.to_thread(open_browser, server.link())
             await stopping.wait()
     except* (LarkspurError, HomeError, OSError) as group:
         raise _first_error(group) from None

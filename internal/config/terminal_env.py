@@ -4,6 +4,7 @@ For the same reason this module may read the environment.
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -31,3 +32,12 @@ def terminal_facts(environ: Mapping[str, str] = os.environ) -> TerminalFacts:
         locale=next((one for one in named if one), ""),
         language=environ.get("LARKSPUR_UI__LANGUAGE", ""),
     )
+
+
+def has_desktop(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return True if programs can open windows, or if `BROWSER` names one.
+
+    Always true on systems without X11 and Wayland.
+    """
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return sys.platform != "linux" or any(map(environ.get, names))

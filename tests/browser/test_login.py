@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 WITHOUT_STORAGE = """Object.defineProperty(window, 'localStorage', {
   get() { throw new DOMException('denied', 'SecurityError'); },
 });"""
-LOGIN_TEXT = "Open the link that larkspur serve printed"
+LOGIN_TEXT = "Run larkspur open on the machine of the gateway"
 
 
 class Listener(HTTPServer):
@@ -134,7 +134,7 @@ def test_a_login_lasts_in_all_tabs_over_a_restart_until_the_logout(
         expect(each.get_by_text("7*9 = 63")).to_be_visible()
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_text(LOGIN_TEXT)).to_be_visible()
-    expect(tab.get_by_text("Your session has expired")).to_be_visible()
+    expect(tab.get_by_text("Your login has expired")).to_be_visible()
     assert page.evaluate("localStorage.getItem('larkspur.login')") is None
     assert gateway.ask("GET", f"/api/sessions/{session_of(tab)}")["session_id"]
 
@@ -148,6 +148,20 @@ def test_without_the_stored_key_the_page_asks_for_a_login(serve: Serve, enter: O
     page.keyboard.press("Enter")
     send(page, "what is 6*7?")
     expect(page.get_by_text("6*7 = 42")).to_be_visible()
+
+
+def test_a_used_link_is_named_as_such(serve: Serve, context: Callable[..., BrowserContext]) -> None:
+    gateway = serve()
+    link = gateway.link()
+    first, page = context().new_page(), context().new_page()
+    first.goto(link)
+    expect(first.get_by_label("Message", exact=True)).to_be_visible()
+    page.goto(link)
+    expect(page.get_by_text(LOGIN_TEXT)).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("already used")
+    page.goto(gateway.link())
+    page.reload()
+    expect(page.get_by_label("Message", exact=True)).to_be_visible()
 
 
 def test_without_local_storage_a_login_lasts_as_long_as_the_page(
@@ -175,10 +189,10 @@ def test_a_replaced_token_ends_the_login_and_its_stream(serve: Serve, enter: Ope
     draft.touch(mode=0o600)
     draft.write_text("n3w-" * 16)
     draft.replace(gateway.home / "token")
-    expect(page.get_by_text("Your session has expired")).to_be_visible()
+    expect(page.get_by_text("Your login has expired")).to_be_visible()
     page.get_by_label("Code").fill(gateway.link())
     page.get_by_label("Code").press("Enter")
-    expect(page.get_by_text("Your session has expired")).to_have_count(0)
+    expect(page.get_by_text("Your login has expired")).to_have_count(0)
     send(page, "what is 6*8?")
     expect(page.get_by_text("6*8 = 48")).to_be_visible()
 

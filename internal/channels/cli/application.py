@@ -135,7 +135,12 @@ class Application(Protocol):
         ...
 
     def serve(
-        self, config: str | None, flags: Mapping[str, Any], *, with_simulator: bool = False
+        self,
+        config: str | None,
+        flags: Mapping[str, Any],
+        *,
+        with_simulator: bool = False,
+        opens_page: bool = False,
     ) -> int:
         """Serve the gateway until a signal."""
         ...

@@ -238,6 +238,12 @@ class GatewayClient:
             retry=True,
         )
 
+    async def create_link(self) -> tuple[str, int]:
+        """Create a link that logs in one browser, once. Return it and its seconds."""
+        return await self._send(
+            "POST", "/api/links", {}, lambda made: (made["url"], made["seconds"]), retry=True
+        )
+
     async def people(self) -> list[PersonItem]:
         """Return the people with a granted role, oldest first, without those of the settings."""
         return await self._get("/api/people", {}, _items("people", PersonItem))

@@ -1,8 +1,15 @@
 /** Login by a one-time code, from the address of the page or entered by the user. */
-import { api, setLoginKey } from './client';
+import { api, hasStatus, setLoginKey } from './client';
 import { reloadSession } from '../state/session_store';
 
 const channel = new BroadcastChannel('larkspur.login');
+
+let isLinkRejected = false;
+
+/** Return true if the page was opened with a link that was used before, or that is too old. */
+export function wasLinkRejected(): boolean {
+  return isLinkRejected;
+}
 
 /** Redeem the code in the address and remove it from there. */
 export async function logInFromAddress(): Promise<void> {
@@ -11,8 +18,8 @@ export async function logInFromAddress(): Promise<void> {
   history.replaceState(null, '', location.pathname);
   try {
     await logIn(code);
-  } catch {
-    return; // used or too old: the page asks, if a login is needed at all
+  } catch (error) {
+    isLinkRejected = hasStatus(error, 403); // the page says so if a login is needed at all
   }
 }
 

@@ -54,6 +54,25 @@ def find_gateway(args: Namespace) -> RunningGateway | None:
     return None if local is None else RunningGateway(local, find)
 
 
+def run_with_gateway(args: Namespace, work: ClientWork) -> int:
+    """Run `work` on the gateway of `--server`, or on the running one.
+
+    Raises:
+        CliExit: no gateway runs or answers, the work fails, or the output cannot be written.
+        HomeError: the home folder or the token cannot be used.
+    """
+    home = home_folder.locate()
+    address = home_folder.find_gateway(home)
+    url = args.server or (address and address.url)
+    if not url:
+        raise CliExit(FAILED, "No gateway is running. Start one with `larkspur serve`.")
+    endpoint = HttpEndpoint(url, _local_token(home))
+    if not endpoint.answers():
+        raise CliExit(CONFIG, f"No gateway answers at {endpoint.url}.")
+    with _output_errors():
+        return drive(_on_transport(work, RETRY_SECONDS)(HttpTransport(endpoint, lambda: None)))
+
+
 def run_with_records(args: Namespace, context: CommandContext, work: ClientWork) -> int:
     """Run `work` on a running gateway, or on the stored records in this process.
 

@@ -38,13 +38,18 @@ def add_config(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--config", metavar="FILE", help="configuration file")
 
 
+def add_server(parser: argparse._ActionsContainer) -> None:
+    """Add `--server`."""
+    parser.add_argument(
+        "--server", type=decode_argument, metavar="URL", help="use the gateway at this URL"
+    )
+
+
 def add_gateway(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose between a running gateway and this process."""
     group = parser.add_argument_group("gateway")
     which = group.add_mutually_exclusive_group()
-    which.add_argument(
-        "--server", type=decode_argument, metavar="URL", help="use the gateway at this URL"
-    )
+    add_server(which)
     which.add_argument("--local", action="store_true", help="work in this process")
     add_config(group)
 

@@ -1,5 +1,5 @@
 import { useState, type FormEvent } from 'react';
-import { logIn } from '../../api/login';
+import { logIn, wasLinkRejected } from '../../api/login';
 import { useMessages } from '../../i18n/catalog';
 import { useLoginMessages } from '../../i18n/login';
 
@@ -8,7 +8,7 @@ export function Login({ small = false, onLoggedIn }: { small?: boolean; onLogged
   const t = useMessages();
   const l = useLoginMessages();
   const [code, setCode] = useState('');
-  const [failure, setFailure] = useState('');
+  const [failure, setFailure] = useState(() => (!small && wasLinkRejected() ? l.used : ''));
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();

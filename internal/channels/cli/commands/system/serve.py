@@ -19,6 +19,9 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="also run a simulator of Lark, unless an app is configured",
     )
+    parser.add_argument(
+        "--open", action="store_true", help="open the page in a browser, where there is one"
+    )
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -26,4 +29,6 @@ def register(subparsers: Subparsers) -> None:
 def run(args: Namespace, context: CommandContext) -> int:
     """Serve until a signal."""
     flags = {"server": {"host": args.host, "port": args.port}}
-    return context.application().serve(args.config, flags, with_simulator=args.lark_sim)
+    return context.application().serve(
+        args.config, flags, with_simulator=args.lark_sim, opens_page=args.open
+    )
