@@ -236,19 +236,6 @@ def test_files_are_attached_to_a_message(serve: Serve, enter: Open, tmp_path: Pa
     assert [one["name"] for one in given] == ["numbers.csv", "pasted.txt"]
 
 
-def test_a_draft_is_kept_while_the_server_is_unreachable(serve: Serve, enter: Open) -> None:
-    page = enter(gateway := serve())
-    send(page, "hello")
-    status(page, "completed")
-    gateway.kill()
-    send(page, "what is 6*7?")
-    expect(page.get_by_role("alert")).to_contain_text("Your draft is saved")
-    gateway.start()
-    page.get_by_role("button", name="Send").click()
-    expect(page.get_by_text("6*7 = 42")).to_be_visible()
-    expect(page.get_by_label("Message", exact=True)).to_have_value("")
-
-
 def test_a_session_is_renamed_and_deleted(serve: Serve, enter: Open) -> None:
     page = enter(serve())
     send(page, "hello")

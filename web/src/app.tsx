@@ -14,6 +14,7 @@ import { isTyping } from './lib/keyboard';
 import { lazyComponent } from './lib/lazy';
 import { useQuestionEvents, useWaitingCount } from './state/open_questions';
 import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
+import { startNotifications, useAttention } from './state/notifications';
 import { useTitle } from './state/sessions';
 
 const WaitingPage = lazyComponent(() =>
@@ -172,16 +173,18 @@ function useGlobalShortcuts(setOverlay: (change: (shown: Overlay) => Overlay) =>
   }, [setOverlay]);
 }
 
-/** Show the number of open questions and the name of the page in the window title. */
+/** Show what needs attention and the name of the page in the window title. */
 function useWindowTitle(session: string | null, page: 'waiting' | 'library' | null): void {
   const t = useMessages();
   const count = useWaitingCount();
   const title = useTitle(session);
+  const hasEnded = useAttention((attention) => attention.ended);
+  useEffect(() => startNotifications(() => t.notices), [t]);
   useEffect(() => {
     const name = page === null ? title : t[page];
     const text = name === '' ? t.product : `${name} · ${t.product}`;
-    document.title = count > 0 ? `(${count}) ${text}` : text;
-  }, [count, title, page, t]);
+    document.title = `${hasEnded ? '✓ ' : ''}${count > 0 ? `(${count}) ` : ''}${text}`;
+  }, [count, hasEnded, title, page, t]);
 }
 
 /** Reload the list of sessions when a run starts, is named, waits or ends. */

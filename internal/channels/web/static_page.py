@@ -1,10 +1,11 @@
 """The built page: the files in `dist`, read once at start.
 
-Asset names contain a hash, so assets are cached forever; only `index.html` is revalidated.
+Asset names contain a hash, so assets are cached forever. `index.html`, and the manifest and the
+icons of an installed page, have fixed names and are revalidated.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 DIST = Path(__file__).with_name("dist")
@@ -26,7 +27,10 @@ _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
+    ".png": "image/png",
+    ".webmanifest": "application/manifest+json",
 }
+_FIXED = ("*.webmanifest", "icons/*.png")
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
@@ -46,10 +50,14 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The built page; `index` is empty if it has not been built."""
+    """The built page; `index` is empty if it has not been built.
+
+    `fixed` are the files with fixed names, by their path below the page's address.
+    """
 
     index: bytes
     assets: dict[str, Asset]
+    fixed: dict[str, Asset] = field(default_factory=dict)
 
 
 def read_page(folder: Path = DIST) -> Page:
@@ -59,7 +67,12 @@ def read_page(folder: Path = DIST) -> Page:
         return Page(b"", {})
     files = sorted((folder / "assets").iterdir())
     assets = {file.name: _read_asset(file) for file in files if file.suffix in _MEDIA_TYPES}
-    return Page(index.read_bytes(), assets)
+    fixed = {
+        file.relative_to(folder).as_posix(): _read_asset(file)
+        for pattern in _FIXED
+        for file in folder.glob(pattern)
+    }
+    return Page(index.read_bytes(), assets, fixed)
 
 
 def _read_asset(file: Path) -> Asset:

@@ -20,6 +20,9 @@ def built(folder: Path) -> Path:
     (assets / "index-1a2b.js.br").write_bytes(b"brotli")
     (assets / "index-3c4d.css").write_text("style")
     (assets / "index-1a2b.js.map").write_text("no part of the page")
+    (folder / "dist" / "manifest.webmanifest").write_text("{}")
+    (folder / "dist" / "icons").mkdir()
+    (folder / "dist" / "icons" / "icon-192.png").write_bytes(b"picture")
     return folder / "dist"
 
 
@@ -29,7 +32,8 @@ async def test_a_page_that_is_not_built_is_reported(tmp_path: Path) -> None:
             reply = await app.client.get(path, NOBODY)
             assert reply.status == 503
             assert "make page" in reply.error["message"]
-        assert (await app.client.get("/assets/index.js", NOBODY)).status == 404
+        for path in ("/assets/index.js", "/manifest.webmanifest"):
+            assert (await app.client.get(path, NOBODY)).status == 404
 
 
 async def test_the_page_is_public_with_a_strict_content_security_policy(tmp_path: Path) -> None:
@@ -42,6 +46,19 @@ async def test_the_page_is_public_with_a_strict_content_security_policy(tmp_path
             policy = reply.headers["content-security-policy"].split("; ")
             assert {"default-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= {*policy}
             assert "unsafe" not in reply.headers["content-security-policy"]
+
+
+async def test_what_an_installed_page_needs_is_public_and_revalidated(tmp_path: Path) -> None:
+    async with open_web_app(tmp_path, read_page(built(tmp_path))) as app:
+        for path, media_type, body in (
+            ("/manifest.webmanifest", "application/manifest+json", b"{}"),
+            ("/icons/icon-192.png", "image/png", b"picture"),
+        ):
+            reply = await app.client.get(path, NOBODY)
+            assert (reply.status, reply.body) == (200, body)
+            assert reply.headers["content-type"] == media_type
+            assert reply.headers["cache-control"] == "no-cache"
+        assert (await app.client.get("/icons/none.png", NOBODY)).status == 404
 
 
 async def test_assets_are_immutable_and_use_the_best_accepted_encoding(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ export const api = {
       `${session(id)}/events?limit=500${after ? `&after=${encodeURIComponent(after)}` : ''}`,
     ),
   submit: (body: CreateTaskRequest) => request<Submitted>('POST', '/api/tasks', body),
-  steer: (id: string, text: string) => request<Steered>('POST', `${task(id)}/steer`, { text }),
+  steer: (id: string, text: string, key: string) =>
+    request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key }),
   stop: (id: string) => request<void>('POST', `${task(id)}/stop`, {}),
   questions: () => request<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
   answer: (id: string, input: AnswerInput) =>

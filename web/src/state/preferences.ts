@@ -12,6 +12,10 @@ export interface Preferences {
   /** Plans of new tasks need approval. */
   review: boolean;
   offlineNoticeDismissed: boolean;
+  /** Show a notification of the system when something waits or ends while no tab is visible. */
+  notify: boolean;
+  /** Play a sound with it. */
+  sound: boolean;
 }
 
 const KEY = 'larkspur.preferences';
@@ -37,7 +41,7 @@ export const storage = {
 
 function stored(): Preferences {
   const language = navigator.language.startsWith('zh') ? 'zh' : 'en';
-  const defaults: Preferences = { language, theme: 'system', mode: 'ask', review: false, offlineNoticeDismissed: false };
+  const defaults: Preferences = { language, theme: 'system', mode: 'ask', review: false, offlineNoticeDismissed: false, notify: false, sound: false };
   try {
     return { ...defaults, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
   } catch {

@@ -54,6 +54,16 @@ async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response
     return Response(index, headers=headers, media_type="text/html")
 
 
+async def show_manifest(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return the manifest, with which a browser installs the page as an application."""
+    return _fixed_file(request, "manifest.webmanifest")
+
+
+async def show_icon(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return an icon of the installed page."""
+    return _fixed_file(request, f"icons/{request.path['name']}")
+
+
 async def show_asset(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
     """Return a file of the page in the best encoding that the browser accepts."""
     name = request.path["name"]
@@ -66,3 +76,12 @@ async def show_asset(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Respons
     headers |= {"vary": "Accept-Encoding"}
     headers |= {"content-encoding": encoding} if encoding else {}
     return Response(asset.bodies[encoding], headers=headers, media_type=asset.media_type)
+
+
+def _fixed_file(request: ApiRequest[EmptyRequest, EmptyRequest], path: str) -> Response:
+    file = request.services.page.fixed.get(path)
+    if file is None:
+        raise HttpError(404, "not_found", f"The page has no file {path[:80]}.")
+    return Response(
+        file.bodies[""], headers={"cache-control": "no-cache"}, media_type=file.media_type
+    )

@@ -323,6 +323,8 @@ PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/waiting", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/sessions/{session_id}", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/assets/{name}", meta.show_asset, media_type="*/*", public=True),
+    Endpoint("GET", "/icons/{name}", meta.show_icon, media_type="image/png", public=True),
+    Endpoint("GET", "/manifest.webmanifest", meta.show_manifest, media_type="*/*", public=True),
 )
 """The page, which is public and loads its data from the API."""
 

@@ -23,6 +23,7 @@ const Uploads = lazyComponent(() => import('../files/uploads').then((module) => 
 
 const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
 const STOP_AGAIN_MS = 3_000;
+const RESEND_MS = 3_000;
 
 export function Composer(props: {
   session: string | null;
@@ -41,6 +42,8 @@ export function Composer(props: {
   const [held, setHeld] = useState<boolean | null>(null);
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
+  /** The server was not reached; true if the message becomes the next task. */
+  const [unsent, setUnsent] = useState<boolean | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const onUnreachable = useCallback(() => setFailure(t.unreachable), [t]);
@@ -81,7 +84,7 @@ export function Composer(props: {
       setFailure('');
       try {
         if (canSteer && !queue) {
-          await api.steer(active.task, text);
+          await api.steer(active.task, text, draft.key(text));
         } else {
           const attachments = files.map(({ name: file, media_type, uri }) => ({ name: file, media_type, uri }));
           const submitted = await api.submit({
@@ -94,18 +97,20 @@ export function Composer(props: {
           });
           if (session === null) onStarted(submitted.session_id);
         }
+        setUnsent(null);
         draft.clear();
         // files that were added in the meantime belong to the next message
         setDraftFiles(name, draftFiles(name).filter((file) => !files.includes(file)));
       } catch (error) {
         // the draft is kept; sent again with the same key, it creates no second task
+        setUnsent(hasStatus(error, 0) ? queue : null);
         if (hasStatus(error, 401)) useSessionStore.setState({ loggedOut: true });
-        else setFailure((error as Error).message || t.unreachable);
+        else setFailure((error as Error).message);
       } finally {
         setBusy(false);
       }
     },
-    [active, busy, draft, files, name, onStarted, session, canSteer, t, withQueue],
+    [active, busy, draft, files, name, onStarted, session, canSteer, withQueue],
   );
 
   useEffect(() => {
@@ -123,6 +128,30 @@ export function Composer(props: {
     const timer = setTimeout(() => void send(draft.text, held));
     return () => clearTimeout(timer);
   }, [draft, held, isUploading, send]);
+
+  useEffect(() => {
+    if (unsent === null || busy) return undefined;
+    const retry = () => void send(draft.text, unsent);
+    const timer = setTimeout(retry, RESEND_MS);
+    // at once when the stream is connected again
+    const stop = useSessionStore.subscribe((now, before) => {
+      if (now.lostSince === null && before.lostSince !== null) retry();
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, [busy, draft, send, unsent]);
+
+  // an error about the connection is over with it
+  useEffect(
+    () =>
+      useSessionStore.subscribe((now, before) => {
+        if (now.lostSince !== null || before.lostSince === null) return;
+        setFailure((shown) => (shown === t.unreachable ? '' : shown));
+      }),
+    [t],
+  );
 
   const press = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.key !== 'Enter' || event.shiftKey || event.altKey) return;
@@ -142,6 +171,14 @@ export function Composer(props: {
           {failure}
         </p>
       )}
+      {unsent !== null && (
+        <p role="status" className="mb-1.5 text-warn">
+          {t.unsent}{' '}
+          <button type="button" className="underline" onClick={() => setUnsent(null)}>
+            {t.dontSend}
+          </button>
+        </p>
+      )}
       {stopping && (
         <p role="status" className="mb-1.5 text-warn">
           {t.stopAgain}
@@ -159,7 +196,11 @@ export function Composer(props: {
           rows={1}
           dir="auto"
           value={draft.text}
-          onChange={(event) => draft.write(event.target.value)}
+          onChange={(event) => {
+            setFailure('');
+            setUnsent(null);
+            draft.write(event.target.value);
+          }}
           onKeyDown={press}
           className="field-sizing-content block max-h-[40vh] min-h-11 w-full resize-none bg-transparent px-3.5 pt-2.5 pb-1 text-[15px] outline-none! placeholder:text-dim"
         />

@@ -9,6 +9,7 @@ import { useOpenQuestions, useWaitingCount } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { COMMAND } from '../../lib/keyboard';
 import { StatusIcon } from '../thread/status_icon';
+import { NotificationButton } from './notification_button';
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
 
@@ -151,7 +152,10 @@ function Footer({ onShortcuts }: { onShortcuts: () => void }) {
         <Languages size={16} aria-hidden="true" />
         <span lang={language === 'en' ? 'zh-CN' : 'en'}>{t.language}</span>
       </button>
-      <button type="button" className="bar-button ml-auto" title={t.shortcuts} aria-label={t.shortcuts} onClick={onShortcuts}>
+      <span className="ml-auto">
+        <NotificationButton />
+      </span>
+      <button type="button" className="bar-button" title={t.shortcuts} aria-label={t.shortcuts} onClick={onShortcuts}>
         <Keyboard size={16} aria-hidden="true" />
       </button>
       <button type="button" className="bar-button" title={t.logOut} aria-label={t.logOut} onClick={() => void logOut()}>

@@ -1,0 +1,115 @@
+/** Notifications of the system and the mark in the title, for a page that nobody looks at. */
+import { create } from 'zustand';
+import type { Envelope } from '../stream/events';
+import { usePreferences } from './preferences';
+import { subscribe } from './session_store';
+
+/** A tab holds it while it is visible; all tabs of the browser can see that. */
+const VISIBLE = 'larkspur.visible';
+const MAX_RUNS = 1_000;
+const MAX_CHARS = 200;
+const BEEP = { hertz: 660, seconds: 0.18, volume: 0.08 };
+
+/** Whether a run ended since the page was last visible. */
+export const useAttention = create<{ ended: boolean }>(() => ({ ended: false }));
+
+export interface NoticeTexts {
+  waits: string;
+  completed: string;
+  failed: string;
+}
+
+/** Runs of this page and the terminal: nobody wants to hear of the end of every chat in Lark. */
+const started = new Set<string>();
+
+/** What an event is worth telling somebody who does not look, null if nothing. */
+export function noticeOf(event: Envelope, own: ReadonlySet<string>): { kind: keyof NoticeTexts; text: string } | null {
+  if (event.event === 'workflow.question.asked') return { kind: 'waits', text: event.payload.title };
+  if (event.event !== 'workflow.result.final' || !own.has(event.run_id)) return null;
+  const { stop_reason: reason, final_answer: answer, error = '' } = event.payload;
+  if (reason === 'await_user_input') return null;
+  const failed = error !== '';
+  return { kind: failed ? 'failed' : 'completed', text: failed ? error : answer };
+}
+
+/** Follow the events until the returned function is called. */
+export function startNotifications(texts: () => NoticeTexts): () => void {
+  const release = holdWhileVisible();
+  const stop = subscribe((event) => {
+    if (event.event === 'workflow.input.received' && event.payload.channel !== 'lark') {
+      if (started.size >= MAX_RUNS) started.clear();
+      started.add(event.run_id);
+    }
+    const notice = noticeOf(event, started);
+    if (notice !== null && document.hidden) void announce(event, notice, texts());
+  });
+  return () => {
+    stop();
+    release();
+  };
+}
+
+async function announce(event: Envelope, notice: { kind: keyof NoticeTexts; text: string }, texts: NoticeTexts): Promise<void> {
+  if (notice.kind !== 'waits') useAttention.setState({ ended: true });
+  const { notify, sound } = usePreferences.getState();
+  if (!notify || (await isAnyTabVisible())) return;
+  if (sound) beep();
+  if (globalThis.Notification?.permission !== 'granted') return;
+  let shown: Notification;
+  try {
+    // the tabs of a browser use the same tag, so that one notification is shown
+    const tag = event.event_id ?? event.run_id;
+    shown = new Notification(texts[notice.kind], { body: notice.text.slice(0, MAX_CHARS), tag, icon: '/icons/icon-192.png' });
+  } catch {
+    return; // browsers of phones show none without a service worker
+  }
+  shown.addEventListener('click', () => {
+    shown.close();
+    window.focus();
+    history.pushState(null, '', `/sessions/${event.session_id}`);
+    dispatchEvent(new PopStateEvent('popstate'));
+  });
+}
+
+/** Ask the browser for its permission. Resolves to false if it is refused or cannot be asked. */
+export async function requestNotifications(): Promise<boolean> {
+  if (globalThis.Notification === undefined) return false;
+  return (await Notification.requestPermission()) === 'granted';
+}
+
+function holdWhileVisible(): () => void {
+  let release: (() => void) | undefined;
+  const change = () => {
+    release?.();
+    release = undefined;
+    if (document.hidden) return;
+    useAttention.setState({ ended: false });
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    void navigator.locks?.request(VISIBLE, { mode: 'shared' }, () => held);
+  };
+  change();
+  document.addEventListener('visibilitychange', change);
+  return () => {
+    document.removeEventListener('visibilitychange', change);
+    release?.();
+  };
+}
+
+async function isAnyTabVisible(): Promise<boolean> {
+  const held = (await navigator.locks?.query())?.held ?? [];
+  return held.some((lock) => lock.name === VISIBLE);
+}
+
+function beep(): void {
+  const audio = new AudioContext();
+  const tone = audio.createOscillator();
+  const volume = audio.createGain();
+  tone.frequency.value = BEEP.hertz;
+  volume.gain.value = BEEP.volume;
+  tone.connect(volume).connect(audio.destination);
+  tone.start();
+  tone.stop(audio.currentTime + BEEP.seconds);
+  tone.addEventListener('ended', () => void audio.close());
+}
