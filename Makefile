@@ -9,11 +9,15 @@ LIGHT := not chaos and not bench and not browser
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
 REPORT := $(BIN)/coverage report
-# Tests share nothing, so idle workers take over tests of the others.
-PYTEST := $(BIN)/pytest --dist=worksteal
-MEASURED := $(BIN)/coverage run -m pytest --dist=worksteal
-# Tests with processes and timers often wait, so they get one worker more than there are cores.
-WAITING := --numprocesses=$(shell echo $$(($$(nproc) + 1)))
+# Tests share nothing, so idle workers take over tests of the others. They often wait for processes
+# and timers, so there is one worker more than there are cores.
+WORKERS := --dist=worksteal --numprocesses=$(shell echo $$(($$(nproc) + 1)))
+PYTEST := $(BIN)/pytest $(WORKERS)
+# Measuring the coverage takes half of the time again; CI sets COVERAGE=yes and requires the floors.
+# It is measured in the test processes, not in the processes that tests start: those are killed or run
+# on a pseudo-terminal.
+COVERAGE :=
+MEASURED := $(BIN)/$(if $(COVERAGE),coverage run -m )pytest $(WORKERS)
 # Lark's SDK leaves event loops and sockets to the garbage collector, so its tests have a process of
 # their own in which the resulting warnings are not errors.
 LARK := tests/integration/lark tests/integration/lark_simulator tests/integration/chat \
@@ -44,18 +48,16 @@ check: setup $(PARTS)
 	site=$$(mktemp -d) && $(BIN)/mkdocs build --strict --quiet --site-dir "$$site"; \
 	  built=$$?; rm -rf "$$site"; exit $$built
 
-# Coverage is measured in the test processes, not in the processes that tests start: those are killed
-# or run on a pseudo-terminal, and tracing them would double the time of the suite.
 test: check page
 	$(NPM) --silent test
-	$(BIN)/coverage erase
-	$(MEASURED) --numprocesses=auto -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
+	$(if $(COVERAGE),$(BIN)/coverage erase)
+	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
 	  $(foreach path,$(LARK),--ignore=$(path))
-	$(MEASURED) $(WAITING) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
-	$(PYTEST) $(WAITING) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
-	$(if $(BROWSER),$(PYTEST) --numprocesses=auto -m browser tests/browser)
-	$(BIN)/coverage combine --quiet
-	$(MAKE) --no-print-directory floors
+	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
+	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
+	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
+	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
+	$(if $(COVERAGE),$(MAKE) --no-print-directory floors)
 
 floors:
 	$(REPORT) --include='internal/agent/domain/*' --fail-under=98 --skip-covered --show-missing
@@ -63,7 +65,7 @@ floors:
 	$(REPORT) --fail-under=85 --skip-covered
 
 chaos: setup
-	$(PYTEST) $(WAITING) -m chaos tests/chaos tests/e2e tests/integration/web
+	$(PYTEST) -m chaos tests/chaos tests/e2e tests/integration/web
 
 # Without byte code start-up is measured several times too slow.
 bench: setup
