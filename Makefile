@@ -1,6 +1,6 @@
 # Everything a contributor does. Needs git, make and python3 >= 3.11; `setup` fetches the rest.
 .DEFAULT_GOAL := setup
-.PHONY: setup run page check test floors chaos bench generate clean
+.PHONY: setup run page wheel check test floors chaos bench generate clean
 
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -35,9 +35,14 @@ PARTS := web/node_modules/.package-lock.json
 setup: $(BIN)/larkspur
 
 run: setup page
-	$(BIN)/larkspur serve --lark-sim
+	@$(BIN)/larkspur serve --lark-sim --open
 
 page: $(PAGE)
+
+# dist/*.whl and the sources to build it from, both with the page: installs without Node and git.
+wheel: setup page
+	@rm -rf dist
+	@$(UV) build --quiet && ls dist/*.whl
 
 check: setup $(PARTS)
 	$(NPM) --silent run check
@@ -87,20 +92,24 @@ clean:
 	find cmd internal tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/larkspur: pyproject.toml uv.lock $(filter .uv/bin/uv,$(UV))
-	$(UV) sync --frozen --all-extras $(GROUPS)
-	touch $@
+	@echo "Installing Python packages into .venv …"
+	@$(UV) sync --quiet --frozen --all-extras $(GROUPS)
+	@touch $@
 
 $(PARTS): web/package-lock.json $(BIN)/larkspur
-	$(NPM) ci --ignore-scripts
-	touch $@
+	@echo "Installing the packages that build the page …"
+	@$(NPM) ci --ignore-scripts --loglevel=error --no-progress >/dev/null
+	@touch $@
 
 $(PAGE): $(PARTS) web/index.html web/vite.config.ts $(shell find web/src -type f)
-	$(NPM) --silent run build
-	touch $@
+	@echo "Building the page …"
+	@$(NPM) --silent run build -- --logLevel=warn
+	@touch $@
 
 # Debian keeps venv in a package of its own; only root can fetch it.
 .uv/bin/uv:
-	python3 -c 'import ensurepip' 2>/dev/null || [ "$$(id -u)" != 0 ] \
+	@python3 -c 'import ensurepip' 2>/dev/null || [ "$$(id -u)" != 0 ] \
 	  || { apt-get update -qq && apt-get install -qq -y python3-venv; }
-	python3 -m venv .uv
-	.uv/bin/pip install --quiet uv==$(UV_VERSION)
+	@echo "Installing uv …"
+	@python3 -m venv .uv
+	@.uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
