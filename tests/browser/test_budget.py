@@ -17,6 +17,7 @@ MAX_CHUNKS = {
     "decision": 9_000,
     "dialogs": 4_000,
     "login": 2_000,
+    "run_actions": 3_000,
     "files": 14_000,
     "virtual_rows": 5_000,
     "welcome": 2_000,

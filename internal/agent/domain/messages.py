@@ -82,6 +82,12 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
+    def thinking(self) -> str:
+        """The reasoning that the provider shows, without signatures."""
+        parts = (part.text for part in self.parts if isinstance(part, Thinking))
+        return "\n\n".join(filter(None, parts))
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in the order of the reply."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))

@@ -117,6 +117,7 @@ export const api = {
   submit: (body: CreateTaskRequest) => request<Submitted>('POST', '/api/tasks', body),
   steer: (id: string, text: string, key: string) =>
     request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key }),
+  resume: (id: string) => request<Submitted>('POST', `${task(id)}/resume`, {}),
   stop: (id: string) => request<void>('POST', `${task(id)}/stop`, {}),
   questions: () => request<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
   answer: (id: string, input: AnswerInput) =>

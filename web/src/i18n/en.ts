@@ -45,7 +45,11 @@ export const en = {
   via: (channel: string) => `via ${channel}`,
   channels: { cli: 'the terminal', lark: 'Lark', web: 'the web page' },
   plan: 'Plan',
-  thinking: 'thinking',
+  thinking: 'Thinking',
+  writing: 'Writing',
+  calls: (count: number) => `${count} calls`,
+  tokens: (count: string) => `${count} tokens`,
+  thought: (time: string) => `Thought for ${time}`,
   retry: ({ reason, seconds, attempt }: Payloads['workflow.node.retry']) =>
     `The model ${reason === 'overloaded' ? 'is overloaded' : "can't be reached"}, retrying in ${seconds} s (attempt ${attempt})`,
   startsOver: 'The reply starts over.',

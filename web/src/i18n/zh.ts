@@ -46,6 +46,10 @@ export const zh: Messages = {
   channels: { cli: '终端', lark: '飞书', web: '网页' },
   plan: '计划',
   thinking: '思考中',
+  writing: '正在撰写',
+  calls: (count: number) => `${count} 个调用`,
+  tokens: (count: string) => `${count} 词元`,
+  thought: (time: string) => `思考了 ${time}`,
   retry: ({ reason, seconds, attempt }) =>
     `${reason === 'overloaded' ? '模型繁忙' : '无法连接模型'}，${seconds} 秒后重试（第 ${attempt} 次）`,
   startsOver: '正在重新生成回复。',

@@ -106,7 +106,7 @@ class StateBuilder {
     this.applyToRun(event);
     if (event.event === 'workflow.node.retry') {
       const { run_id: run, payload: retry } = event;
-      this.live[keyOf(run, RETRY)] = { ...newNode(run, RETRY), retry };
+      this.live[keyOf(run, RETRY)] = { ...newNode(run, RETRY), retry: { ...retry, time: event.timestamp } };
     }
     this.collectFiles(event);
     this.questions = reduceQuestions(this.questions, event);

@@ -30,7 +30,9 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
       return run.text === '' ? { ...run, text: event.payload.task } : run;
     case 'workflow.lifecycle.updated': {
       const { status, stop_reason: reason } = event.payload;
-      return isOver(run.status) ? run : { ...run, status, reason: reason ?? null };
+      if (isOver(run.status)) return run;
+      const started = run.status === 'queued' ? event.timestamp : run.started;
+      return { ...run, status, reason: reason ?? null, started };
     }
     case 'workflow.node.started': {
       const { node_id: node } = event.payload;

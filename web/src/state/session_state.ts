@@ -56,6 +56,13 @@ export interface SayLine extends Placed {
   calls: number;
 }
 
+/** The reasoning before a reply, which took so many milliseconds. */
+export interface ThoughtLine extends Placed {
+  kind: 'thought';
+  text: string;
+  duration: number;
+}
+
 export interface ToolLine extends Placed {
   kind: 'tool';
   call: string;
@@ -82,18 +89,14 @@ export interface QuestionLine extends Placed {
   answered?: QuestionAnswered;
 }
 
-export interface FailureLine extends Placed {
-  kind: 'failure';
-  phase: string;
-  error: string;
-}
-
 export interface EndLine extends Placed {
   kind: 'end';
   status: Status;
   reason: string;
   answer: string;
   error: string;
+  /** What kind of error of the model it is; "" for others. */
+  code: string;
   duration: number;
   usage: Tokens | null;
   cost: number | null;
@@ -110,14 +113,14 @@ export interface SubtaskLine extends Placed {
 export type Line =
   | InputLine
   | SayLine
+  | ThoughtLine
   | ToolLine
   | PlanLine
   | QuestionLine
-  | FailureLine
   | EndLine
   | SubtaskLine;
 
-/** Lines in order, and the indices of those that later events may update. */
+/** Lines, those of a run together, and the indices of the lines that later events may update. */
 export interface Thread {
   lines: readonly Line[];
   open: Readonly<Record<string, number>>;
@@ -148,7 +151,7 @@ export interface LiveNode {
   reasoning: boolean;
   again: boolean;
   /** The wait for the model that this node shows instead of a text. */
-  retry?: Payloads['workflow.node.retry'];
+  retry?: Payloads['workflow.node.retry'] & { time: string };
 }
 
 /** A stored file of the session; `sent` by a person, not the whole output of a call. */

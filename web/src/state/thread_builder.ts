@@ -51,6 +51,10 @@ export class ThreadBuilder {
       case 'workflow.node.output.summary': {
         const { content: text, node_id: node, llm_model: model, tool_call_count: calls } =
           event.payload;
+        const { thinking = '', thinking_ms: duration = 0 } = event.payload;
+        if (thinking !== '') {
+          this.put({ kind: 'thought', key: keyOf(run, `${node}:thought`), run, time, text: thinking, duration });
+        }
         if (text.trim() === '') return;
         this.put({ kind: 'say', key: keyOf(run, node), run, time, text, model, calls });
         return;
@@ -82,18 +86,12 @@ export class ThreadBuilder {
         if (asked?.kind === 'question') this.put({ ...asked, answered: event.payload });
         return;
       }
-      case 'workflow.node.failed': {
-        const { node_id: node, phase, error } = event.payload;
-        const key = event.event_id ?? keyOf(run, `${node}:failed`);
-        this.put({ kind: 'failure', key, run, time, phase, error });
-        return;
-      }
       case 'workflow.result.final':
       case 'workflow.result.cancelled':
         this.endRun(event);
         return;
       default:
-        return; // stages, iterations, diagnostics and unknown events have no line
+        return; // stages, iterations, failed nodes, diagnostics and unknown events have no line
     }
   }
 
@@ -119,7 +117,7 @@ export class ThreadBuilder {
     for (const key of Object.keys(this.open)) if (key.startsWith(`${run}/`)) delete this.open[key];
     if (event.event === 'workflow.result.cancelled') {
       const { reason } = event.payload;
-      const nothing = { answer: '', error: '', duration: 0, usage: null, cost: null };
+      const nothing = { answer: '', error: '', code: '', duration: 0, usage: null, cost: null };
       this.put({ ...placed, status: 'cancelled', reason, ...nothing });
       return;
     }
@@ -128,8 +126,8 @@ export class ThreadBuilder {
     const said = this.lines.findLast((line) => line.run === run && line.kind === 'say');
     const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
     const status = statusAfter(reason);
-    const { cost = null, error = '' } = event.payload;
-    this.put({ ...placed, status, reason, answer, error, duration, usage, cost });
+    const { cost = null, error = '', error_code: code = '' } = event.payload;
+    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost });
   }
 
   private lineAt(key: string): Line | undefined {
@@ -137,12 +135,24 @@ export class ThreadBuilder {
     return at === undefined ? undefined : this.lines[at];
   }
 
-  /** Replace the line with this key, or append it. An `isOpen` line may be updated later. */
+  /** Replace the line with this key, or add it. An `isOpen` line may be updated later. */
   private put(line: Line, isOpen = false): void {
-    const at = this.open[line.key] ?? this.lines.length;
-    this.lines[at] = line;
+    const known = this.open[line.key];
+    const at = known ?? this.insert(line);
+    if (known !== undefined) this.lines[at] = line;
     if (isOpen) this.open[line.key] = at;
     else delete this.open[line.key];
+  }
+
+  /** Add a line after the others of its run, which stay together, and return its index. */
+  private insert(line: Line): number {
+    const end = this.lines.length;
+    if (end === 0 || this.lines[end - 1]?.run === line.run) return this.lines.push(line) - 1;
+    const last = this.lines.findLastIndex((one) => one.run === line.run);
+    if (last < 0) return this.lines.push(line) - 1;
+    this.lines.splice(last + 1, 0, line);
+    for (const [key, at] of Object.entries(this.open)) if (at > last) this.open[key] = at + 1;
+    return last + 1;
   }
 }
 
@@ -167,7 +177,7 @@ function newSubtask(event: Envelope, key: string): SubtaskLine {
   return {
     kind: 'subtask',
     key,
-    run: event.run_id,
+    run: event.parent_run_id ?? event.run_id, // among the lines of its parent
     time: event.timestamp,
     ended: false,
     failed: false,

@@ -161,7 +161,7 @@ export interface OutputDelta {
   reasoning?: boolean;
 }
 
-/** A reply is complete; `content` is its visible text. */
+/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. */
 export interface OutputSummary {
   node_id: string;
   iteration: number;
@@ -171,6 +171,8 @@ export interface OutputSummary {
   llm_request_id: string;
   llm_model: string;
   usage: Usage;
+  thinking?: string;
+  thinking_ms?: number;
 }
 
 /** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */

@@ -2,10 +2,11 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventName } from '../../src/stream/events.gen';
 import { activeRun, markGaps, reduceEvents, reduceEvent, withoutLive } from '../../src/state/event_reducer';
-import { EMPTY, isAfterCursor, type State } from '../../src/state/session_state';
+import { EMPTY, isAfterCursor, type Row, type State } from '../../src/state/session_state';
 import { anyRows, deltas, Log, manifest, wholeRun } from '../envelopes';
 
 const lines = (state: State) => state.thread.lines.map((line) => line.kind);
+const shape = (state: State) => state.thread.lines.map((line) => [line.run, line.kind, line.key]);
 const live = (state: State) => Object.values(state.live).map((node) => node.text);
 
 describe('reducing events', () => {
@@ -71,6 +72,45 @@ describe('reducing events', () => {
     expect(plan).toMatchObject({ steps: [{ status: 'completed' }] });
     expect(tool).toMatchObject({ status: 'done', result: 'ab', arguments: { command: 'ls' } });
     expect(end).toMatchObject({ answer: 'done', cost: null });
+  });
+
+  test('the lines of a run stay together, however the events of runs are mixed', () => {
+    const runs = ['A', 'B', 'C'];
+    fc.assert(
+      fc.property(fc.array(fc.nat(2), { maxLength: 80 }), (order) => {
+        const log = new Log();
+        const waiting = runs.map((run) => wholeRun(new Log(), run).filter((row) => row.id !== undefined));
+        const mixed = [...order, ...runs.flatMap((_, at) => Array(20).fill(at) as number[])].flatMap((at) => {
+          const event = waiting[at]?.shift()?.event;
+          return event === undefined ? [] : [log.durable(event.run_id, event.event, event.payload as never)];
+        });
+        const seen = [...new Set(mixed.map((row) => row.event.run_id))];
+        const sorted = seen.flatMap((run) => mixed.filter((row) => row.event.run_id === run));
+        const renumbered = sorted.map((row, at) => ({ ...row, id: `abcdef-${at + 1}` }));
+        const state = reduceEvents(EMPTY, mixed);
+        expect(shape(state)).toEqual(shape(reduceEvents(EMPTY, renumbered)));
+        expect(state.thread.open).toEqual({});
+      }),
+    );
+  });
+
+  test('reasoning is a line of its own before its reply, and failed nodes are none', () => {
+    const log = new Log();
+    const [input] = wholeRun(log, 'A');
+    const reply = { iteration: 1, tool_call_count: 0, llm_duration_ms: 5, llm_request_id: 'r', llm_model: 'm', usage: {} };
+    const state = reduceEvents(EMPTY, [
+      input as Row,
+      log.durable('A', 'workflow.node.output.summary', {
+        ...reply,
+        node_id: 'iter:1:say',
+        content: 'So',
+        thinking: 'Hm',
+        thinking_ms: 12_000,
+      } as never),
+      log.durable('A', 'workflow.node.failed', { node_id: 'iter:2:say', kind: 'generation', phase: 'think', error: 'x', recoverable: false }),
+    ]);
+    expect(lines(state)).toEqual(['input', 'thought', 'say']);
+    expect(state.thread.lines[1]).toMatchObject({ text: 'Hm', duration: 12_000 });
   });
 
   test('files that runs made are collected with their run, and sent ones apart from outputs', () => {
@@ -203,7 +243,7 @@ test('a wait for the model is shown until the reply goes on or ends', () => {
   const log = new Log();
   const retry = { node_id: 'iter:1:say', reason: 'overloaded', seconds: 8, attempt: 3 } as const;
   const waiting = reduceEvent(EMPTY, log.durable('a', 'workflow.node.retry', retry));
-  expect(Object.values(waiting.live).map((node) => node.retry)).toEqual([retry]);
+  expect(Object.values(waiting.live).map((node) => node.retry)).toMatchObject([retry]);
   const thought = { node_id: 'iter:1:think', k: 1, n: 1, text: 'Hm' };
   const thinks = reduceEvent(waiting, log.ephemeral('a', 'workflow.node.output.delta', thought));
   expect(live(thinks)).toEqual(['Hm']);

@@ -50,7 +50,7 @@ from internal.agent.domain.react.context_window import (
 )
 from internal.agent.domain.react.steps import Act, Ask, Done, ModelSpending, Pause
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.text import truncate_json
+from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
 from internal.agent.ports.llm import (
     MAX_REPLY_CHARACTERS,
     ModelBook,
@@ -63,9 +63,12 @@ from internal.agent.ports.llm import (
     StreamRestarted,
     TextDelta,
 )
+from internal.agent.ports.runtime import Clock
 from internal.agent.store.chats import Steering
 from internal.agent.store.database import Write
 
+MAX_THINKING_BYTES = 8_000
+"""How much of the reasoning before a reply is stored with its event, in bytes of JSON."""
 MAX_CONTINUATIONS = 3
 """Requests that continue one text reply that was cut at the output limit."""
 
@@ -75,10 +78,13 @@ logger = logging.getLogger(__name__)
 class ReplyStream:
     """Emits the deltas of one model reply; answer and reasoning are counted separately."""
 
-    def __init__(self, emit: Emit, iteration: int) -> None:
+    def __init__(self, emit: Emit, iteration: int, clock: Clock) -> None:
         self.node_id = f"iter:{iteration}:say"
+        self.thinking_seconds = 0.0
         self._reasoning_id = f"iter:{iteration}:think"
         self._emit = emit
+        self._clock = clock
+        self._thinking_since: float | None = None
         self._counts: dict[str, int] = {}
         self._kept = ""
 
@@ -109,10 +115,20 @@ class ReplyStream:
                             )
                         )
                     case ModelResponse():
+                        self._measure_thinking(reasoning=False)
                         return event
         raise ModelUnreachable("The model's reply ended early.")
 
+    def _measure_thinking(self, *, reasoning: bool) -> None:
+        """Add the time since the reasoning began, once it has ended."""
+        if reasoning:
+            self._thinking_since = self._thinking_since or self._clock.monotonic()
+        elif self._thinking_since is not None:
+            self.thinking_seconds += self._clock.monotonic() - self._thinking_since
+            self._thinking_since = None
+
     async def _emit_delta(self, text: TextDelta) -> None:
+        self._measure_thinking(reasoning=text.reasoning)
         node_id = self._reasoning_id if text.reasoning else self.node_id
         k = self._counts[node_id] = self._counts.get(node_id, 0) + text.n
         if text.reasoning:
@@ -284,7 +300,7 @@ class ReactEngine:
         iteration = turn.iteration + 1
         await context.stream.emit(_iteration_started(iteration))
         started_at = self._clock.monotonic()
-        stream = ReplyStream(context.stream.emit, iteration)
+        stream = ReplyStream(context.stream.emit, iteration, self._clock)
         try:
             reply = await self._request_reply(context, turn, stream)
         except ModelError as error:
@@ -299,15 +315,20 @@ class ReactEngine:
             raise
         cost = self._book.prices.cost(reply.model, reply.usage)
         message = Message("assistant", reply.parts)
+        thinking = truncate_json(message.thinking, MAX_THINKING_BYTES)
         summary = OutputSummary(
             node_id=stream.node_id,
             iteration=iteration,
-            content=truncate_json(message.text),
+            content=truncate_json(
+                message.text, MAX_JSON_BYTES - (MAX_THINKING_BYTES if thinking else 0)
+            ),
             tool_call_count=len(message.calls),
             llm_duration_ms=self._elapsed_ms(started_at),
             llm_request_id=reply.request_id,
             llm_model=reply.model,
             usage=reply.usage,
+            thinking=thinking,
+            thinking_ms=round(stream.thinking_seconds * 1000),
         )
         parts = without_call_ids(reply.parts)
         add = partial(turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop)

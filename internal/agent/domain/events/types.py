@@ -252,7 +252,11 @@ class Partial(Event, frozen=True, kw_only=True):
 
 
 class OutputSummary(Event, frozen=True, kw_only=True):
-    """A reply is complete; `content` is its visible text."""
+    """A reply is complete; `content` is its visible text.
+
+    `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how
+    long it took.
+    """
 
     name: ClassVar[str] = "workflow.node.output.summary"
     node_id: str
@@ -263,6 +267,8 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     llm_request_id: str
     llm_model: str
     usage: Usage
+    thinking: str = ""
+    thinking_ms: int = 0
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""

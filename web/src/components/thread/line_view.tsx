@@ -21,6 +21,7 @@ import { Tool } from './tool_call';
 
 const FileChips = lazyComponent(() => import('../files/file_chips').then((module) => module.FileChips));
 const RunFiles = lazyComponent(() => import('../files/file_chips').then((module) => module.RunFiles));
+const RunActions = lazyComponent(() => import('./run_actions').then((module) => module.RunActions));
 const PermissionCalls = lazyComponent(() =>
   import('../decision/permission_calls').then((module) => module.PermissionCalls),
 );
@@ -29,6 +30,7 @@ const PermissionCalls = lazyComponent(() =>
 export const LineView = memo(function LineView(
   props: RowProps & { line: Line; live: LiveNode | undefined },
 ) {
+  const t = useMessages();
   const { line, live, ...row } = props;
   switch (line.kind) {
     case 'input':
@@ -41,10 +43,10 @@ export const LineView = memo(function LineView(
       return <Plan line={line} {...row} />;
     case 'question':
       return <Question line={line} {...row} />;
-    case 'failure':
+    case 'thought':
       return (
-        <ExpandableRow {...row} id={line.key} glyph="✕" tone="text-bad" title={line.phase} hint={line.error}>
-          <Text tone="text-bad">{line.error}</Text>
+        <ExpandableRow {...row} id={line.key} glyph="·" tone="text-dim" title={t.thought(formatDuration(Math.max(MIN_THOUGHT_MS, line.duration)))} quiet>
+          <Text>{line.text}</Text>
         </ExpandableRow>
       );
     case 'end':
@@ -54,21 +56,11 @@ export const LineView = memo(function LineView(
   }
 });
 
-/** A reply, or the reasoning before it, while it is streamed. */
-export function LiveView(props: RowProps & { node: LiveNode }) {
+/** A reply while it is streamed. */
+export function LiveView({ node, here }: { node: LiveNode; here: boolean }) {
   const t = useMessages();
-  const { node, ...row } = props;
-  if (node.reasoning) {
-    const last = node.text.trimEnd().split('\n').at(-1) ?? '';
-    return (
-      <ExpandableRow {...row} id={`${node.run}/${node.node}`} glyph="·" tone="text-dim pulse" title={t.thinking} hint={last.slice(-160)} quiet>
-        <Text>{node.text}</Text>
-      </ExpandableRow>
-    );
-  }
   return (
-    <StaticRow glyph="●" tone="text-accent pulse" here={props.here}>
-      {node.retry && t.retry(node.retry)}
+    <StaticRow glyph="●" tone="text-ink" here={here}>
       {node.again && <p className="mb-1 text-dim">{t.startsOver}</p>}
       <MarkdownView text={node.text} growing />
       {node.hole && <p className="mt-1 text-dim">{t.lost}</p>}
@@ -76,6 +68,7 @@ export function LiveView(props: RowProps & { node: LiveNode }) {
   );
 }
 
+const MIN_THOUGHT_MS = 1_000;
 const MAX_COLLAPSED_CHARS = 400;
 
 function Input({ line, ...row }: RowProps & { line: InputLine }) {
@@ -182,12 +175,12 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const reason = t.reasons[line.reason] ?? line.reason;
   const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
-    line.reason === 'final_answer' ? '' : reason,
+    line.reason === 'final_answer' || line.error !== '' ? '' : reason,
     line.duration > 0 ? formatDuration(line.duration) : '',
-    line.usage === null
+    line.usage === null || line.usage.in + line.usage.out === 0
       ? ''
       : `${formatCount(line.usage.in + line.usage.cached)} ${t.short.in} ${formatCount(line.usage.out)} ${t.short.out}`,
-    line.cost === null ? '' : formatCost(line.cost),
+    line.cost === null || line.cost === 0 ? '' : formatCost(line.cost),
   ];
   return (
     <>
@@ -205,7 +198,10 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
         <RunFiles run={line.run} />
       </Suspense>
       <NoteRow glyph={glyph} here={row.here}>
-        {facts.filter((fact) => fact !== '').join(' · ') || t.status[line.status]}
+        <span className="min-w-0">{facts.filter((fact) => fact !== '').join(' · ') || t.status[line.status]}</span>
+        <Suspense fallback={null}>
+          <RunActions line={line} />
+        </Suspense>
       </NoteRow>
     </>
   );

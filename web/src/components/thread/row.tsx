@@ -78,15 +78,15 @@ export function Text({ children, tone = 'text-dim' }: { children: string; tone?:
 }
 
 export function NoteRow({ glyph, here, children }: { glyph: string; here: boolean; children: ReactNode }) {
-  const box = useRef<HTMLParagraphElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   useFocus(box, here);
   return (
-    <p ref={box} tabIndex={-1} className="flex gap-1.5 rounded-lg py-1 text-[13px] text-dim tabular-nums">
+    <div ref={box} tabIndex={-1} className="flex min-h-8 flex-wrap items-center gap-1.5 rounded-lg py-1 text-[13px] text-dim tabular-nums">
       <span className="glyph" aria-hidden="true">
         {glyph}
       </span>
       {children}
-    </p>
+    </div>
   );
 }
 

@@ -9,6 +9,7 @@ import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
 import { LineView, LiveView } from './line_view';
 import { RowBoundary } from './row';
+import { WorkingRow, type Activity } from './working_row';
 
 const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
 
@@ -17,18 +18,28 @@ const VIRTUALIZE_FROM = 200;
 /** The view follows the end while it is closer than this. */
 const NEAR_END_PX = 80;
 
-type Entry = { key: string; line: Line } | { key: string; node: LiveNode };
+type Entry =
+  | { key: string; run: string; line: Line }
+  | { key: string; run: string; node: LiveNode }
+  | { key: string; run: string; activity: Activity };
 
-/** Return the lines, followed by the replies that are being streamed. */
+/** Return the lines of each run, the replies that are being streamed, and what active runs do. */
 function entriesOf(state: State): Entry[] {
-  const entries: Entry[] = state.thread.lines.map((line) => ({ key: line.key, line }));
+  const entries: Entry[] = state.thread.lines.map((line) => ({ key: line.key, run: line.run, line }));
   const nodes = Object.values(state.live);
-  for (const node of nodes) {
-    const key = keyOf(node.run, node.node);
-    const isReply = node.node.endsWith(':say') || node.node.endsWith(':think');
-    const reply = state.live[keyOf(node.run, node.node.replace(/:think$/, ':say'))];
-    const isSuperseded = node.reasoning && reply !== undefined && reply.text !== '';
-    if (isReply && !isSuperseded) entries.push({ key, node });
+  const running = Object.values(state.thread.open).flatMap((at) => {
+    const line = state.thread.lines[at];
+    return line?.kind === 'tool' && line.status === 'running' ? [line] : [];
+  });
+  for (const run of state.runs) {
+    if (run.status !== 'running' && run.status !== 'queued') continue;
+    const own = nodes.filter((node) => node.run === run.run);
+    const replies = own.filter((node) => node.node.endsWith(':say') && node.retry === undefined);
+    const calls = running.filter((line) => line.run === run.run);
+    const added: Entry[] = replies.map((node) => ({ key: keyOf(run.run, node.node), run: run.run, node }));
+    added.push({ key: keyOf(run.run, 'working'), run: run.run, activity: { run, nodes: own, calls } });
+    const last = entries.findLastIndex((entry) => entry.run === run.run);
+    entries.splice(last < 0 ? entries.length : last + 1, 0, ...added);
   }
   return entries;
 }
@@ -48,7 +59,7 @@ export function Thread() {
   const linked = useLocationProperty(() => location.hash && keyOf(location.hash.slice(1), 'result'));
 
   // a reply that was seen while it was streamed stays expanded when it is complete
-  const streamed = entries.flatMap((one) => ('node' in one && !one.node.reasoning ? [one.key] : []));
+  const streamed = entries.flatMap((one) => ('node' in one ? [one.key] : []));
   if (!streamed.every((key) => open.has(key))) setOpen(new Set([...open, ...streamed]));
 
   const measure = useCallback(() => {
@@ -116,7 +127,7 @@ export function Thread() {
   const rows = entries.map((one) => {
     const isSelected = one.key === selected;
     return (
-      <RowBoundary key={one.key} content={'line' in one ? one.line : one.node}>
+      <RowBoundary key={one.key} content={'line' in one ? one.line : 'node' in one ? one.node : one}>
         {'line' in one ? (
           <LineView
             line={one.line}
@@ -125,8 +136,10 @@ export function Thread() {
             here={isSelected}
             onToggle={toggle}
           />
+        ) : 'node' in one ? (
+          <LiveView node={one.node} here={isSelected} />
         ) : (
-          <LiveView node={one.node} open={open.has(one.key)} here={isSelected} onToggle={toggle} />
+          <WorkingRow id={one.key} activity={one.activity} open={open.has(one.key)} here={isSelected} onToggle={toggle} />
         )}
       </RowBoundary>
     );

@@ -1,7 +1,7 @@
-import { useEffect, useState } from 'react';
 import type { LiveNode, ToolLine } from '../../state/session_state';
 import { formatDuration } from '../../lib/format';
 import { lazyComponent } from '../../lib/lazy';
+import { useElapsed } from './elapsed';
 import { ExpandableRow, type RowProps } from './row';
 
 const ToolDetails = lazyComponent(() => import('./tool_details').then((module) => module.ToolDetails));
@@ -13,7 +13,7 @@ const TOOL_LOOK = {
 };
 
 /** Return the first text argument of a call on one line. */
-function gist(given: Record<string, unknown>): string {
+export function gist(given: Record<string, unknown>): string {
   const values = Object.values(given).filter((value) => typeof value === 'string' && value !== '');
   const [first] = values as string[];
   const text = first ?? (Object.keys(given).length > 0 ? JSON.stringify(given) : '');
@@ -30,7 +30,6 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
     <>
       {gist(line.arguments)}
       {failed !== '' && <span className="text-bad"> · {failed}</span>}
-      {output !== '' && <span> · {output.trimEnd().split('\n').at(-1)?.slice(-120)}</span>}
     </>
   );
   return (
@@ -45,11 +44,6 @@ function ToolName({ name }: { name: string }) {
 }
 
 function Elapsed({ since }: { since: string }) {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, []);
-  const passed = Math.max(0, now - Date.parse(since));
+  const passed = useElapsed(since);
   return passed < 1_000 ? null : `${Math.round(passed / 1_000)}s`;
 }

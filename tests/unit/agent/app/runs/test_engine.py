@@ -11,6 +11,7 @@ from internal.agent.domain.events.types import Event, OutputDelta, Partial
 from internal.agent.domain.messages import Text
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelResponse, ModelStreamEvent, StreamRestarted, TextDelta
+from internal.observability.clock import SystemClock
 
 RESPONSE = ModelResponse((Text("hello"),), Usage(), "end", "model-1")
 
@@ -26,7 +27,7 @@ async def consume(*pieces: ModelStreamEvent) -> list[Event]:
         for piece in pieces:
             yield piece
 
-    assert await ReplyStream(emit, 2).consume(stream()) is RESPONSE
+    assert await ReplyStream(emit, 2, SystemClock()).consume(stream()) is RESPONSE
     return emitted
 
 
@@ -58,3 +59,32 @@ async def test_a_restart_clears_the_text_and_the_count() -> None:
 async def test_a_stream_without_a_response_is_an_error() -> None:
     with pytest.raises(ModelUnreachable, match="ended early"):
         await consume(TextDelta("hal"))
+
+
+class CountingClock(SystemClock):
+    """A clock that is one second later each time it is read."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += 1
+        return self.seconds
+
+
+async def test_the_time_of_the_reasoning_is_measured() -> None:
+    async def emit(*_events: Event, **_options: Any) -> None:
+        pass
+
+    async def stream() -> AsyncGenerator[ModelStreamEvent, None]:
+        for text in (
+            TextDelta("hm", reasoning=True),  # at 1 s
+            TextDelta("hm", reasoning=True),
+            TextDelta("so"),  # at 2 s
+            TextDelta("and", reasoning=True),  # at 3 s
+        ):
+            yield text
+        yield RESPONSE  # at 4 s
+
+    reply = ReplyStream(emit, 1, CountingClock())
+    await reply.consume(stream())
+    assert reply.thinking_seconds == 2.0

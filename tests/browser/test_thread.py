@@ -1,0 +1,87 @@
+"""The rows of a conversation: failed runs, several runs at once, reasoning, copied answers."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.browser.conftest import Open, Serve
+from tests.browser.test_page import accessible
+from tests.browser.test_runs import send, session_of, status
+from tests.support.anthropic_server import Call, Fault, Reply, When
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+
+def test_a_failed_run_is_one_row_with_what_can_be_done(
+    serve: Serve, script: Any, context: Callable[..., BrowserContext]
+) -> None:
+    refused = Fault(
+        "status", status=400, error="invalid_request_error", message="no such thing", times=1
+    )
+    replies = [
+        Reply(text="It works **now**.", fault=refused, when=When(last_user="tell me")),
+    ]
+    gateway = serve(script(replies))
+    browser = context(permissions=["clipboard-read", "clipboard-write"])
+    page = browser.new_page()
+    page.goto(gateway.link())
+    send(page, "tell me")
+    status(page, "failed")
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("no such thing")).to_have_count(1)
+    for stage in ("think", "iter:1", "execute"):
+        expect(thread.get_by_text(stage)).to_have_count(0)
+    expect(thread.get_by_role("button", name="Resume")).to_be_visible()
+    accessible(page)
+
+    thread.get_by_role("button", name="Retry").click()
+    expect(thread.get_by_text("It works now.")).to_be_visible()
+    expect(thread.get_by_role("button", name="Retry")).to_have_count(0)
+    thread.get_by_role("button", name="Copy the answer").click()
+    expect(thread.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("() => navigator.clipboard.readText()") == "It works **now**."
+    told = gateway.ask("GET", f"/api/tasks?session_id={session_of(page)}")["tasks"]
+    assert [one["task"] for one in told] == ["tell me", "tell me"]
+
+
+def test_a_run_keeps_its_rows_together_and_shows_what_it_does(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    command = "for n in 1 2 3 4; do echo line $n; done; read -r _ < pipe"
+    replies = [
+        Reply(
+            calls=[Call("plan", {"goal": "wait", "steps": ["wait"]})],
+            when=When(last_user="slow", results=0),
+        ),
+        Reply(
+            thinking="First I look.\nThen I run it.",
+            calls=[Call("shell", {"command": f"mkfifo pipe; {command}"})],
+            when=When(last_user="slow", results=1),
+        ),
+        Reply(text="The slow one is done.", when=When(last_user="slow", results=2)),
+        Reply(text="The next one is done.", when=When(last_user="next")),
+    ]
+    gateway = serve(script(replies))
+    page = enter(gateway)
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "slow")
+    thread = page.get_by_test_id("thread")
+    working = page.get_by_test_id("working")
+    expect(working).to_contain_text(re.compile(r"shell.*mkfifo.*line 2\nline 3\nline 4", re.DOTALL))
+    page.get_by_label("Message", exact=True).fill("next")
+    page.keyboard.press("Control+Enter")
+    expect(working).to_have_count(2)
+    expect(working.nth(1)).to_contain_text("queued")
+    for pipe in gateway.home.rglob("pipe"):
+        pipe.write_text("\n")
+    expect(thread.get_by_text("The next one is done.")).to_be_visible()
+    expect(working).to_have_count(0)
+    whole = thread.inner_text()
+    order = ["slow", "Thought for", "shell", "The slow one is done.", "next", "The next one"]
+    assert [whole.find(one) for one in order] == sorted(whole.find(one) for one in order)
+    page.reload()
+    thread.get_by_role("button", name="Thought for").click()
+    expect(thread.get_by_text("Then I run it.")).to_be_visible()
