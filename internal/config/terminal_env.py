@@ -20,6 +20,11 @@ class TerminalFacts(NamedTuple):
     true_colour: bool
     locale: str
     language: str
+    reflows: bool = True
+    """True if the terminal wraps its rows again when its window becomes narrower."""
+
+
+_WITHOUT_REFLOW = ("linux", "screen", "rxvt", "eterm")
 
 
 def terminal_facts(environ: Mapping[str, str] = os.environ) -> TerminalFacts:
@@ -31,6 +36,10 @@ def terminal_facts(environ: Mapping[str, str] = os.environ) -> TerminalFacts:
         true_colour=environ.get("COLORTERM", "") in {"truecolor", "24bit"},
         locale=next((one for one in named if one), ""),
         language=environ.get("LARKSPUR_UI__LANGUAGE", ""),
+        reflows=bool(environ.get("TMUX"))
+        or not (
+            environ.get("XTERM_VERSION") or environ.get("TERM", "").startswith(_WITHOUT_REFLOW)
+        ),
     )
 
 

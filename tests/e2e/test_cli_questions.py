@@ -178,9 +178,8 @@ async def test_detached_task_waits_for_approval_of_its_calls(
         task_id = (await cli.shot("touch it", "--detach")).out.decode().strip()
         question = await wait_for_question(cli)
         listed = await run(cli, "questions")
-        assert f"larkspur answer {question['question_id']} yes | session | rule" in (
-            listed.out.decode()
-        )
+        command = f"  larkspur answer {question['question_id']} yes\n"
+        assert f"{command}  instead of yes: session · rule" in listed.out.decode()
         assert (cli.folder / "made").exists() is False
         said = await run(cli, "answer", question["question_id"], "no", "--item", "1=yes")
         assert (said.code, said.out) == (0, b"")

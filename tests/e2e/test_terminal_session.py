@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -225,6 +226,27 @@ async def test_the_window_can_be_resized_during_a_reply(
         assert [int(one) for one in found][-20:] == list(range(100, 120))
 
 
+async def test_a_resize_leaves_one_frame_as_a_single_render_does(
+    home: Path, environ: dict[str, str]
+) -> None:
+    random = Random(14)  # noqa: S311 - window sizes
+    async with open_session("process", home, environ, [Reply(text="fine")]) as repl:
+        await repl.send("hello")
+        await repl.tty.wait_for("● fine", " out")
+        repl.tty.type("a draft " * 6)
+        await repl.tty.wait_for(("a draft " * 6).strip())
+        for _ in range(12):
+            columns, rows = random.randint(20, 100), random.randint(12, 30)
+            drawn = frame_drawn(repl.tty)
+            repl.tty.resize(columns, rows)
+            await repl.tty.wait_until(drawn)
+            lines = repl.tty.screen.text.splitlines()
+            rules = [n for n, line in enumerate(lines) if "──" in line]
+            assert [lines[n] for n in rules] == ["─" * columns], repl.tty.screen.text
+            assert "".join("".join(lines[rules[0] + 2 :]).split())[1:] == "adraft" * 6
+        assert repl.tty.screen.text.count("● fine") == 1
+
+
 async def test_a_restarted_reply_repeats_no_printed_block(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -433,6 +455,7 @@ FIRST_FRAME = """
 import asyncio, os, sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from internal.channels.cli.exit_codes import CliExit
 from internal.channels.cli.repl.app import ReplOptions, run_repl_session
 from internal.channels.cli.repl.session import TaskChoices
@@ -445,7 +468,7 @@ async def open_services(_report):
     raise CliExit(42, "rich" if "rich" in sys.modules else "no rich yet")
     yield
 
-options = ReplOptions(TaskChoices({}), Path("."), Path("history"), "en", "0", term="xterm-256color")
+options = ReplOptions(TaskChoices({}), Path("."), Path("history"), "en", "0")
 try:
     asyncio.run(run_repl_session(options, open_services))
 except CliExit as leave:

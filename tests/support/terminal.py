@@ -27,6 +27,7 @@ class ScrollbackScreen(pyte.HistoryScreen):
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
         lines, columns = lines or self.lines, columns or self.columns
+        self._wrap(columns)
         while self.cursor.y >= lines:
             self.history.top.append(self.buffer[0])
             for y in range(self.lines - 1):
@@ -39,6 +40,30 @@ class ScrollbackScreen(pyte.HistoryScreen):
         self.margins = None
         self.dirty.update(range(lines))
         self.cursor.x = min(self.cursor.x, columns - 1)
+
+    def _wrap(self, columns: int) -> None:
+        """Wrap the rows that a narrower window cannot show, as most terminals do."""
+        wrapped: list[Any] = []
+        at = (0, 0)
+        for y in range(self.lines):
+            line = self.buffer[y]
+            width = max((x + 1 for x in line if line[x].data != " "), default=0)
+            if y == self.cursor.y:
+                at = (len(wrapped) + self.cursor.x // columns, self.cursor.x % columns)
+                width = max(width, self.cursor.x + 1)
+            for start in range(0, max(width, 1), columns):
+                part = type(line)(line.default)
+                part.update(
+                    {x - start: line[x] for x in list(line) if start <= x < start + columns}
+                )
+                wrapped.append(part)
+        while len(wrapped) > self.lines and not self.row(wrapped[-1]) and at[0] < len(wrapped) - 1:
+            wrapped.pop()
+        hidden = max(len(wrapped) - self.lines, 0)
+        self.history.top.extend(wrapped[:hidden])
+        self.buffer.clear()
+        self.buffer.update(enumerate(wrapped[hidden:]))
+        self.cursor.y, self.cursor.x = max(at[0] - hidden, 0), at[1]
 
     def row(self, line: Any) -> str:
         wide = max(line.keys(), default=-1) + 1

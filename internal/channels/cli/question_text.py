@@ -25,19 +25,25 @@ def render_question(question: Mapping[str, Any], messages: MessageCatalog) -> li
     for number, call in enumerate(calls, 1):
         lines += _call(call, number if len(calls) > 1 else 0, messages)
     lines += [f"  {n}. {option}" for n, option in enumerate(question.get("options") or (), 1)]
-    return [*lines, f"  {answer_command(question, messages)}"]
+    return [*lines, *(f"  {line}" for line in answer_command(question, messages))]
 
 
-def answer_command(question: Mapping[str, Any], messages: MessageCatalog) -> str:
-    """Return the command that answers a question, with the possible decisions."""
+def answer_command(question: Mapping[str, Any], messages: MessageCatalog) -> list[str]:
+    """Return a command that answers a question, and a line with the other possible answers.
+
+    The command can be pasted into a shell as it is.
+    """
     kind, calls = question["kind"], question.get("calls") or ()
     once_only = kind == "approval" and not all(call.get("rules") for call in calls)
-    answers = [messages("approval_once" if once_only else kind)]
+    answers = messages("approval_once" if once_only else kind).split(" | ")
     if question.get("options"):
         answers.insert(0, "1,2" if question.get("multiple") else "1")
     if len(calls) > 1:
         answers.append(messages("item"))
-    return messages("answer_command", question=question["question_id"], answers=" | ".join(answers))
+    first, *others = answers
+    command = messages("answer_command", question=question["question_id"], answer=first)
+    more = messages("other_answers", answer=first, others=" · ".join(others))
+    return [command, more] if others else [command]
 
 
 def _call(call: Mapping[str, Any], number: int, messages: MessageCatalog) -> Iterator[str]:

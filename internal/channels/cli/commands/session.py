@@ -65,7 +65,7 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
         files=check_files(args.files),
         ascii_only=args.ascii,
         colours=_color_depth(facts),
-        term=facts.term,
+        terminal=facts,
     )
 
     @asynccontextmanager

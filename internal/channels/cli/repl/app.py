@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,7 @@ from internal.channels.cli.repl.session import ReplSession, TaskChoices
 from internal.channels.cli.repl.signals import SessionSignals
 from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
+from internal.config.terminal_env import TerminalFacts, terminal_facts
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
@@ -53,7 +54,7 @@ class ReplOptions:
     files: tuple[InputFile, ...] = ()
     ascii_only: bool = False
     colours: ColorDepth | None = None
-    term: str = ""
+    terminal: TerminalFacts = field(default_factory=terminal_facts)
 
 
 ServicesOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[ReplServices]]
@@ -121,7 +122,7 @@ class _ReplApp:
         )
         streams = (
             PasteInput(sys.stdin),
-            FrameOutput(sys.stdout, start.term, start.colours, self._gone),
+            FrameOutput(sys.stdout, start.terminal, start.colours, self._gone),
         )
         self.screen = TerminalScreen(
             self.prompt,

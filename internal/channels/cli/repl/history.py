@@ -9,8 +9,8 @@ from pathlib import Path
 from prompt_toolkit.history import History
 
 _MAX_ENTRIES = 1_000
-_MAX_ENTRY_LENGTH = 20_000
-"""Longer entries are pastes and are not stored."""
+MAX_ENTRY_LENGTH = 100_000
+"""Longer entries are not stored."""
 _MAX_FILE_SIZE = 4 * 1024 * 1024
 
 
@@ -41,7 +41,7 @@ class HistoryFile(History):
 
     def store_string(self, string: str) -> None:
         """Append an entry."""
-        if not string.strip() or string.startswith(" ") or len(string) > _MAX_ENTRY_LENGTH:
+        if not string.strip() or string.startswith(" ") or len(string) > MAX_ENTRY_LENGTH:
             return
         line = json.dumps(string, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         with suppress(OSError):

@@ -16,6 +16,7 @@ from prompt_toolkit.keys import Keys
 
 from internal.channels.cli.exit_codes import INTERRUPTED, OK
 from internal.channels.cli.render.text import StyledLine, sanitize
+from internal.channels.cli.repl.history import MAX_ENTRY_LENGTH
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.prompt import Prompt
 from internal.channels.cli.repl.session import HINT_SECONDS, ReplSession
@@ -139,11 +140,22 @@ class KeyHandlers:
             self._prompt.confirm()
             return
         is_drafting = self._prompt.is_drafting
-        self._box.reset(append_to_history=not is_drafting)
+        if not is_drafting:
+            self._remember(text)
+        self._box.reset()
         if text.startswith("/") and "\n" not in text.strip() and not is_drafting:
             self._actions.command(text.strip())
         elif not self._prompt.submit(text):
             self._session.send(text.strip("\n"))
+
+    def _remember(self, text: str) -> None:
+        """Add an input to the history, with the pasted texts instead of their placeholders."""
+        whole = self._session.pastes.expand(text)
+        history = self._box.history
+        if len(whole) <= MAX_ENTRY_LENGTH:
+            text = whole
+        if text not in history.get_strings()[-1:]:
+            history.append_string(text)
 
     def _begin_decision(self, event: KeyPressEvent) -> None:
         question = self._prompt.question
@@ -177,7 +189,8 @@ class KeyHandlers:
             box.complete_next()
         elif self._queues() and box.text.strip():
             text = box.text
-            box.reset(append_to_history=True)
+            self._remember(text)
+            box.reset()
             session.queue_text(text.strip("\n"))
         else:
             box.start_completion(insert_common_part=True)

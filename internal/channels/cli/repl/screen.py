@@ -2,7 +2,7 @@
 
 import termios
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -53,6 +53,18 @@ class ScreenContent(Protocol):
         ...
 
 
+class LiveArea(NamedTuple):
+    """What the last frame occupies above the cursor: the width of each row, in columns."""
+
+    width: int = 0
+    rows: tuple[int, ...] = ()
+    cursor: int = 0
+
+    def wrapped_rows(self, width: int) -> int:
+        """Return how many rows a terminal adds above the cursor in a window of another width."""
+        return sum(max(row - 1, 0) // width for row in self.rows) + self.cursor // width
+
+
 class TerminalScreen:
     """Draws at most `MAX_REDRAWS_PER_SECOND` frames, each in one write."""
 
@@ -73,6 +85,7 @@ class TerminalScreen:
         self._tail: list[Fragments] = []
         self._panel: list[Fragments] = []
         self._raw: list[Any] | None = None
+        self._drawn = LiveArea()
         self._search = SearchToolbar()
         self.app: Application[int] = Application(
             layout=Layout(self._layout()),
@@ -85,7 +98,7 @@ class TerminalScreen:
             input=self._input,
             output=self._output,
             before_render=self._before,
-            after_render=lambda _app: self._output.release(),
+            after_render=self._after,
         )
         self.app.ttimeoutlen = _ESCAPE_TIMEOUT_SECONDS
         self.app.timeoutlen = 10 * _ESCAPE_TIMEOUT_SECONDS
@@ -116,6 +129,8 @@ class TerminalScreen:
         if self._raw is None:
             self._raw = termios.tcgetattr(self._input.fileno())
         width = self.width
+        if width < self._drawn.width:
+            self._erase_reflowed(app, width)
         final, self._tail = self._shown.take_rows(width)
         self._panel = self._shown.panel(width, self._panel_rows())
         if final or self._shrinks(app):
@@ -123,6 +138,31 @@ class TerminalScreen:
         for row in final:
             text: StyleAndTextTuples = [*row, ("", "\n")]
             print_formatted_text(self._output, text, self._style, color_depth=app.color_depth)
+
+    def _after(self, app: Application[int]) -> None:
+        """Remember what the frame occupies, and write it."""
+        screen = app.renderer.last_rendered_screen
+        if screen is None:
+            self._drawn = LiveArea()
+        else:
+            cursor = screen.get_cursor_position(app.layout.current_window)
+            widths = [
+                max(
+                    (x + 1 for x, cell in screen.data_buffer[y].items() if cell.char != " "),
+                    default=0,
+                )
+                for y in range(cursor.y)
+            ]
+            self._drawn = LiveArea(self.width, tuple(widths), cursor.x)
+        self._output.release()
+
+    def _erase_reflowed(self, app: Application[int], width: int) -> None:
+        """Erase the live rows that a narrower window has wrapped, which moves the cursor down."""
+        app.renderer.erase(leave_alternate_screen=False)
+        if self._output.reflows:
+            self._output.write_raw("\r")
+            self._output.cursor_up(self._drawn.wrapped_rows(width))
+            self._output.erase_down()
 
     def _panel_rows(self) -> int:
         """Return how many rows are left for a question beside the input."""
@@ -143,7 +183,10 @@ class TerminalScreen:
         searching = Condition(lambda: self.app.layout.is_searching)
         box = Window(
             BufferControl(
-                self.box, search_buffer_control=self._search.control, focus_on_click=False
+                self.box,
+                search_buffer_control=self._search.control,
+                preview_search=True,  # shows the match while it is searched
+                focus_on_click=False,
             ),
             height=Dimension(min=1, max=_MAX_INPUT_ROWS),
             wrap_lines=True,

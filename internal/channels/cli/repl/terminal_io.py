@@ -16,6 +16,8 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from internal.config.terminal_env import TerminalFacts
+
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronised output: a terminal that supports it shows everything between the two at once."""
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
@@ -31,8 +33,15 @@ class FrameOutput(Vt100_Output):
     """
 
     def __init__(
-        self, stdout: TextIO, term: str, depth: ColorDepth | None, gone: Callable[[OSError], None]
+        self,
+        stdout: TextIO,
+        facts: TerminalFacts,
+        depth: ColorDepth | None,
+        gone: Callable[[OSError], None],
     ) -> None:
+        term = facts.term
+        self.reflows = facts.reflows
+        """True if the terminal wraps its rows again when its window becomes narrower."""
         self._descriptor = stdout.fileno()
         super().__init__(
             stdout, self._size, term, default_color_depth=depth, enable_bell=False, enable_cpr=False

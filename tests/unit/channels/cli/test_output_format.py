@@ -176,11 +176,15 @@ def test_waiting_run_exits_with_6_and_names_the_answer_command() -> None:
         "  of these",
         "  1. red",
         "  2. green",
-        '  larkspur answer question-1 1 | "your answer"',
+        "  larkspur answer question-1 1",
+        '  instead of 1: "your answer"',
     ]
-    assert remarks_of(asks("clarify", options=("a", "b"), multiple=True))[-1] == (
-        '  larkspur answer question-1 1,2 | "your answer"'
-    )
+    assert remarks_of(asks("clarify", options=("a", "b"), multiple=True))[-2:] == [
+        "  larkspur answer question-1 1,2",
+        '  instead of 1,2: "your answer"',
+    ]
+    # without options the only answer is a text, quoted as a shell needs it
+    assert remarks_of(asks("clarify"))[-1] == '  larkspur answer question-1 "your answer"'
 
 
 def test_waiting_plan_is_shown_with_its_steps() -> None:
@@ -190,7 +194,8 @@ def test_waiting_plan_is_shown_with_its_steps() -> None:
         "  report",
         "  1. collect",
         "  2. write",
-        '  larkspur answer question-1 yes | no | "what should change" | edit --steps FILE',
+        "  larkspur answer question-1 yes",
+        '  instead of yes: no · "what should change" · edit --steps FILE',
     ]
 
 
@@ -200,7 +205,7 @@ def test_calls_that_need_approval_are_shown() -> None:
         ApprovalItem("c1", "shell", "rm -r x", "exec", "no rule", "h", ("shell(rm -r x)",)),
         ApprovalItem("c2", "write_file", "write_file {}", "write", "", "h", (), diff=long),
     )
-    first, one, command, two, *change, more, how = remarks_of(
+    first, one, command, two, *change, more, how, others = remarks_of(
         asks("approval", title="Allow 2 calls?", calls=calls)
     )
     assert (first, one, command) == (
@@ -210,9 +215,9 @@ def test_calls_that_need_approval_are_shown() -> None:
     )
     assert (two, len(change), more) == ("  2. write_file (write)", 40, "    … 10 more lines")
     # a rule may not allow the second, so it is not offered for both
-    answers = 'yes | no | "no because …" | no --item 1=yes'
-    assert how == f"  larkspur answer question-1 {answers}"
-    assert " | session | rule | " in remarks_of(asks("approval", calls=calls[:1]))[-1]
+    assert how == "  larkspur answer question-1 yes"
+    assert others == '  instead of yes: no · "no because …" · no --item 1=yes'
+    assert ": session · rule · " in remarks_of(asks("approval", calls=calls[:1]))[-1]
 
 
 def test_json_has_the_open_questions() -> None:

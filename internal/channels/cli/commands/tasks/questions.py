@@ -38,7 +38,8 @@ def run(args: Namespace, context: CommandContext) -> int:
             output.line("  ".join(one_line(cell) for cell in one.cells))
             if one.status == "open":
                 until = messages("until", time=format_minute(one.expires))
-                output.line(f"  {answer_command(one.view, messages)}  ({until})")
+                for line in (*answer_command(one.view, messages), until):
+                    output.line(f"  {line}")
         if not found:
             print_error(messages("no_open_questions"))
         return OK

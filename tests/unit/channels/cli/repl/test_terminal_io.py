@@ -11,6 +11,7 @@ import pytest
 from prompt_toolkit.keys import Keys
 
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
+from internal.config.terminal_env import terminal_facts
 
 
 class Terminal(NamedTuple):
@@ -36,7 +37,7 @@ def terminal() -> Iterator[Terminal]:
 
 
 def output(terminal: Terminal, term: str, errors: list[OSError]) -> FrameOutput:
-    return FrameOutput(terminal.file, term, None, errors.append)
+    return FrameOutput(terminal.file, terminal_facts({"TERM": term}), None, errors.append)
 
 
 def test_a_frame_is_written_at_once_as_synchronised_output(terminal: Terminal) -> None:

@@ -10,7 +10,8 @@ def test_open_question_is_listed_with_its_answer_command(run: CommandRunner) -> 
 
     assert listed.code == 0
     assert question["title"] in listed.out
-    assert f"larkspur answer {question['question_id']}" in listed.out
+    lines = listed.out.splitlines()
+    assert any(one.startswith(f"  larkspur answer {question['question_id']} ") for one in lines)
 
 
 def test_answered_question_is_listed_with_all(run: CommandRunner) -> None:
