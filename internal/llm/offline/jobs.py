@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,9 @@ _SHOWN = 4_000
 _MAX_QUOTE_CHARACTERS = 800
 _MAX_QUOTED_LINES = 5
 _MAX_REQUEST_CHARACTERS = 2_000
+_MAX_PARTS = 8
+_COURTESIES = frozenset({"greet", "thanks"})
+_CLOSING_QUOTES = {"`": "`", '"': '"', "“": "”"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class DemoCatalog:
 
     understands: tuple[tuple[str, re.Pattern[str]], ...]
     examples: tuple[str, ...]
-    then: re.Pattern[str]
+    first_examples: Mapping[str, Sequence[str]]
+    split: Mapping[str, re.Pattern[str]]
     ends: str
     signs: Mapping[str, str]
     phrases: Mapping[str, Mapping[str, str]]
@@ -67,7 +71,11 @@ def load_catalog() -> DemoCatalog:
             for pattern in rule["patterns"]
         ),
         examples=tuple(example for rule in rules for example in rule["examples"]),
-        then=re.compile(table["split"]["then"], re.IGNORECASE),
+        first_examples=table["examples"],
+        split={
+            name: re.compile(table["split"][name], re.IGNORECASE)
+            for name in ("next", "quoted", "before", "after", "second", "sentence")
+        },
         ends=table["split"]["ends"],
         signs=table["signs"],
         phrases={"en": table["en"], "zh": table["zh"]},
@@ -80,23 +88,85 @@ def detect_language(text: str) -> str:
 
 
 def parse_jobs(text: str) -> list[Job]:
-    """Return the jobs in a request, or none if any part of it is not understood."""
+    """Return the jobs in a request, or none if any part of it is not understood.
+
+    Of all ways to divide the request into parts that are understood, the one with the most parts
+    counts, so that no part is taken as a value of another. Greetings beside other parts are left
+    out.
+    """
     known = load_catalog()
-    if (job := _job(known, text)) is not None:
-        return [job]
-    jobs = [_job(known, part) for part in known.then.split(text)]
-    return [job for job in jobs if job is not None] if None not in jobs else []
+    if len(text) > _MAX_REQUEST_CHARACTERS:  # bounds the running time of the patterns
+        return []
+    parts = _parts(known, text)
+    best: list[list[Job] | None] = [[]]  # the jobs before each boundary
+    for end in range(1, len(parts) + 1):
+        found: list[Job] | None = None
+        for start in range(end):
+            before = best[start]
+            if before is None or (found is not None and len(before) < len(found)):
+                continue
+            job = _job(known, text[parts[start][0] : parts[end - 1][1]])
+            found = found if job is None else [*before, job]
+        best.append(found)
+    jobs = best[-1] or []
+    return [job for job in jobs if job.kind not in _COURTESIES] or jobs[:1]
+
+
+def find_unknown_part(text: str) -> str:
+    """Return the first part of a request that is not understood beside one that is, or ""."""
+    known = load_catalog()
+    if len(text) > _MAX_REQUEST_CHARACTERS:
+        return ""
+    parts = [text[start:end].strip() for start, end in _parts(known, text)]
+    unknown = [part for part in parts if _job(known, part) is None]
+    return unknown[0] if 0 < len(unknown) < len(parts) else ""
+
+
+def _parts(known: DemoCatalog, text: str) -> list[tuple[int, int]]:
+    """Return where the parts of a request begin and end, the whole one if there are too many."""
+    quoted = [match.span() for match in known.split["quoted"].finditer(text)]
+    parts, start = [], 0
+    for match in known.split["next"].finditer(text):
+        if not any(first < match.end() and match.start() < last for first, last in quoted):
+            parts.append((start, match.start()))
+            start = match.end()
+    parts.append((start, len(text)))
+    parts = [(start, end) for start, end in parts if text[start:end].strip(known.ends + "\t\r\n")]
+    return parts if 0 < len(parts) <= _MAX_PARTS else [(0, len(text))]
 
 
 def _job(known: DemoCatalog, text: str) -> Job | None:
-    text = text.strip(known.ends + " \t\r\n")
-    # enough for the patterns, and bounds their running time
-    if len(text) > _MAX_REQUEST_CHARACTERS:
-        return None
-    for kind, pattern in known.understands:
-        if match := pattern.fullmatch(text):
-            return Job(kind, {name: value for name, value in match.groupdict().items() if value})
+    """Return the job of one part, with or without words of courtesy around it."""
+    text = text.strip(known.ends + "\t\r\n")
+    plain = known.split["before"].match(text)
+    rest = text[plain.end() :] if plain else text
+    for candidate in dict.fromkeys((rest, text, _without_end(known, rest))):
+        for kind, pattern in known.understands:
+            match = pattern.fullmatch(candidate)
+            if match and not _holds_second_request(known, match):
+                named = {name: value for name, value in match.groupdict().items() if value}
+                return Job(kind, named)
     return None
+
+
+def _without_end(known: DemoCatalog, text: str) -> str:
+    return re.sub(f"(?:{known.split['after'].pattern})$", "", text, flags=re.IGNORECASE)
+
+
+def _holds_second_request(known: DemoCatalog, match: re.Match[str]) -> bool:
+    """Return True if a value without quotes contains what looks like another request."""
+    for name, value in match.groupdict(default="").items():
+        before = match.string[max(0, match.start(name) - 1) : match.start(name)]
+        if before in _CLOSING_QUOTES:
+            ends = _CLOSING_QUOTES[before] in value
+        else:
+            unquoted = known.split["quoted"].sub("", value)
+            ends = known.split["second"].search(unquoted) is not None
+            if name in {"command", "path", "url"}:
+                ends = ends or known.split["sentence"].search(value) is not None
+        if ends:
+            return True
+    return False
 
 
 # The tool of each job kind and which named values are its arguments.
@@ -228,12 +298,15 @@ def answer_job(job: Job, language: str) -> str:
         name = "no_sum" if result is None else "sum"
         return known.phrase(language, name, sum=job.named["sum"].strip(), result=result)
     if job.kind == "help":
-        return greeting("help", language)
+        return introduction("help", language)
     return known.phrase(language, job.kind)
 
 
-def greeting(opening: str, language: str) -> str:
-    """Return an introduction and the examples in the language."""
+def introduction(opening: str, language: str, **named: str) -> str:
+    """Return an introduction and examples in the language: all of them only for `help`."""
     known = load_catalog()
-    lines = (f"- {text}" for text in known.examples if detect_language(text) == language)
-    return "\n".join((known.phrase(language, opening), "", *lines))
+    examples: Iterable[str] = known.first_examples[language]
+    if opening == "help":
+        examples = (text for text in known.examples if detect_language(text) == language)
+    lines = (f"- {text}" for text in examples)
+    return "\n".join((known.phrase(language, opening, **named), "", *lines))

@@ -23,7 +23,8 @@ from internal.llm.offline.jobs import (
     describe_job,
     describe_result,
     detect_language,
-    greeting,
+    find_unknown_part,
+    introduction,
     load_catalog,
     parse_jobs,
     tool_jobs,
@@ -101,25 +102,35 @@ class _Conversation:
         if not jobs and (attached or not request_text):  # files are quoted, whatever is asked
             jobs = [Job("summary", {})]
         self._jobs = with_attachments(jobs, attached)
+        self._request_text = request_text
         self._done = list(_answered_calls(since))
 
     def reply(self) -> Iterator[Part]:
         """Return the parts of the next response: text and at most one call."""
         work = [each for job in self._jobs for each in tool_jobs(job, self._language)]
         if not self._jobs:
-            yield self._answer_text(greeting("unknown", self._language))
+            yield self._answer_text(self._not_understood())
         elif not work:
-            yield self._answer_text(
-                "\n\n".join(answer_job(job, self._language) for job in self._jobs)
-            )
+            yield self._answer_text("\n\n".join(self._answers()))
         else:
             yield from self._carry_out(work)
+
+    def _answers(self) -> Iterator[str]:
+        """Yield the answers to the jobs that take no tool."""
+        for job in self._jobs:
+            if not tool_jobs(job, self._language):
+                yield answer_job(job, self._language)
+
+    def _not_understood(self) -> str:
+        part = _line(find_unknown_part(self._request_text))
+        opening = "partly" if part else "unknown"
+        return introduction(opening, self._language, part=part)
 
     def _carry_out(self, work: Sequence[ToolJob]) -> Iterator[Part]:
         outcomes: list[str] = []
         call = self._next_call(work, outcomes)
         if call is None:
-            yield self._answer_text("\n\n".join(outcomes))
+            yield self._answer_text("\n\n".join((*outcomes, *self._answers())))
         elif self._may_call:
             if call.text:
                 yield Text(call.text)

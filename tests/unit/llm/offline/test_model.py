@@ -473,6 +473,21 @@ async def test_a_request_about_no_file_is_not_understood() -> None:
     assert "did not understand" in await AgentStub().ask("summarise it")
 
 
+async def test_free_text_gets_all_answers_or_a_plain_sentence() -> None:
+    agent = AgentStub()
+    answer = await agent.ask("Hi! List the files here, and tell me what is 6*7.")
+    assert "result of list_dir" in answer
+    assert "6*7 = 42" in answer
+
+    agent = AgentStub()
+    answer = await agent.ask("list the files here and sing a song")
+    assert agent.calls == []
+    assert "did not understand “sing a song”" in answer
+    assert "a few rules instead of a real model" in answer
+    assert answer.count("\n- ") == 3
+    assert "离线演示模型" in await agent.ask("今天天气怎么样")
+
+
 async def test_a_long_file_is_quoted_in_part() -> None:
     agent = AgentStub()
     agent.results["read_file"] = ("lark " * 2_000, False)
