@@ -34,7 +34,7 @@ function smallIcons(): Plugin {
   };
 }
 
-const ON_DEMAND_LIBRARIES = /[\\/](virtua|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
+const ON_DEMAND_LIBRARIES = /[\\/](virtua|highlight\.js|katex|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/](shortcuts|dialogs))/;
 const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;

@@ -19,6 +19,8 @@ MAX_CHUNKS = {
     "login": 2_000,
     "run_actions": 3_000,
     "files": 14_000,
+    "highlight": 27_000,
+    "math": 78_000,
     "virtual_rows": 5_000,
     "welcome": 2_000,
     "zh": 3_000,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +86,52 @@ def test_a_run_keeps_its_rows_together_and_shows_what_it_does(
     page.reload()
     thread.get_by_role("button", name="Thought for").click()
     expect(thread.get_by_text("Then I run it.")).to_be_visible()
+
+
+CONTENT = """\
+The sum $a^2 + b^2$ costs $5.
+
+$$\\frac{1}{2}$$
+
+```python
+def price(x):
+    return x * 0.92
+```
+
+```diff
+-old
++new
+```
+
+| company | change | reason | source |
+|:--|--:|:-:|---|
+| Alpha | 8 % | averylongwordwithoutanybreak | https://example.com/a/very/long/address |
+"""
+
+
+def test_code_formulas_and_tables_are_shown_as_such(
+    serve: Serve, script: Any, context: Callable[..., BrowserContext], shots: Path
+) -> None:
+    gateway = serve(script([Reply(text=CONTENT, pieces=20, packets="each")]))
+    browser = context(permissions=["clipboard-read", "clipboard-write"])
+    page = browser.new_page()
+    page.goto(gateway.link())
+    send(page, "show me")
+    status(page, "completed")
+    thread = page.get_by_test_id("thread")
+    expect(thread.locator(".hljs-keyword").first).to_have_text("def")
+    expect(thread.locator(".hljs-addition")).to_have_text("+new")
+    expect(thread.locator("math")).to_have_count(2)
+    expect(thread.locator("math mfrac")).to_have_count(1)
+    expect(thread.locator("td").nth(1)).to_have_attribute("align", "right")
+    expect(thread.get_by_text("costs $5.")).to_be_visible()
+    thread.get_by_role("button", name="Copy the code").first.click()
+    assert page.evaluate("() => navigator.clipboard.readText()").startswith("def price(x):\n")
+    accessible(page)
+    page.screenshot(path=shots / "content.png")
+    page.emulate_media(color_scheme="dark")
+    accessible(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.screenshot(path=shots / "content-phone.png")
+    wide = page.evaluate("() => document.documentElement.scrollWidth")
+    assert wide == 390

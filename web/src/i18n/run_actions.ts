@@ -4,6 +4,8 @@ import { usePreferences, type Language } from '../state/preferences';
 const en = {
   copy: 'Copy the answer',
   copied: 'Copied',
+  code: 'Code',
+  copyCode: 'Copy the code',
   retry: 'Retry',
   retryHint: 'Run the same message again',
   resume: 'Resume',
@@ -13,6 +15,8 @@ const en = {
 const zh: typeof en = {
   copy: '复制回答',
   copied: '已复制',
+  code: '代码',
+  copyCode: '复制代码',
   retry: '重试',
   retryHint: '重新运行同一条消息',
   resume: '继续',

@@ -3,7 +3,7 @@
  * loaded; they become links.
  */
 import DOMPurify from 'dompurify';
-import { Marked, Tokenizer, type Token, type Tokens } from 'marked';
+import { Marked, Tokenizer, type Token, type TokenizerAndRendererExtension, type Tokens } from 'marked';
 
 const TAGS =
   'a b bdi blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
@@ -11,7 +11,7 @@ const TAGS =
 const HARMLESS = /^<\/?(?:b|br|i|kbd|mark|sub|sup|u)\s*\/?>$/i;
 
 /** Attributes that never hold URLs. */
-const PLAIN = ['target', 'rel', 'start', 'colspan', 'rowspan', 'align', 'data-lang', 'data-image'];
+const PLAIN = ['target', 'rel', 'start', 'colspan', 'rowspan', 'align', 'data-image', 'data-math'];
 
 const POLICY = {
   ALLOWED_TAGS: [...TAGS.split(' '), '#text'],
@@ -56,12 +56,35 @@ marked.use({
     checkbox({ checked }: Tokens.Checkbox): string {
       return checked ? '☑ ' : '☐ ';
     },
-    code({ text, lang }: Tokens.Code): string {
-      const name = escaped((lang ?? '').split(/\s/)[0] ?? '');
-      return `<pre data-lang="${name}"><code>${escaped(text)}</code></pre>`;
+    code({ text }: Tokens.Code): string {
+      return `<pre><code>${escaped(text)}</code></pre>`;
     },
   },
+  extensions: [
+    formula('inline', /^\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?!\d)|^\\\((.+?)\\\)/, /\$|\\\(/),
+    formula('block', /^\$\$([\s\S]+?)\$\$\s*(?:\n|$)|^\\\[([\s\S]+?)\\\]\s*(?:\n|$)/, /\$\$|\\\[/),
+  ],
 });
+
+const MAX_FORMULA_CHARS = 2_000;
+
+/** Formulas in TeX: `$…$` and `\(…\)` in a line, `$$…$$` and `\[…\]` as a block. Prices are none. */
+function formula(level: 'inline' | 'block', pattern: RegExp, start: RegExp): TokenizerAndRendererExtension {
+  return {
+    name: `${level}Formula`,
+    level,
+    start: (text: string) => {
+      const at = text.search(start);
+      return at < 0 ? undefined : at;
+    },
+    tokenizer(text: string) {
+      const [raw, first, second] = pattern.exec(text.slice(0, MAX_FORMULA_CHARS)) ?? [];
+      if (raw === undefined) return undefined;
+      return { type: `${level}Formula`, raw, text: (first ?? second ?? '').trim() };
+    },
+    renderer: (token) => `<code data-math="${level}">${escaped(String(token['text']))}</code>`,
+  };
+}
 
 const purify = DOMPurify(window);
 
@@ -145,6 +168,15 @@ export class IncrementalBlocks {
     return open === undefined ? [...this.done] : [...this.done, { raw: open.raw, token: open }];
   }
 }
+
+/** Return the text and the language of a block of code, null for other blocks. */
+export function codeOf({ token }: Block): { code: string; language: string } | null {
+  if (token.type !== 'code') return null;
+  const { text, lang } = token as Tokens.Code;
+  return { code: text, language: (lang ?? '').split(/\s/)[0]?.slice(0, MAX_LANGUAGE_CHARS) ?? '' };
+}
+
+const MAX_LANGUAGE_CHARS = 30;
 
 /** Return a block as sanitized HTML. */
 export function render(block: Block): string {
