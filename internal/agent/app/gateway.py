@@ -1,7 +1,8 @@
 """The gateway: the facade that all channels call."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing, suppress
 from functools import partial
 
 import msgspec
@@ -44,7 +45,7 @@ from internal.agent.domain.ids import ArtifactId, QuestionId, SessionId, TaskId,
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Session, Status, Task, may_control
+from internal.agent.domain.tasks import Channel, Run, Session, Status, Task, may_control
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -409,6 +410,25 @@ class Gateway:
         self._broadcaster.forget_session(session_id)
         await self.files.remove_unused()
 
+    async def wait_for_run(
+        self, submitted: Submitted, principal: Principal, seconds: float
+    ) -> tuple[Task, Run]:
+        """Return a task and its run when that has ended or waits for a person.
+
+        After `seconds`, or when the process stops, they are returned as they are.
+        """
+        read = partial(self.queries.task_with_run, submitted.task_id, principal)
+        batches = self._broadcaster.watch(frozenset({submitted.session_id}), None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds), aclosing(batches):
+                async for batch in batches:
+                    if not any(map(_may_settle, batch)):
+                        continue
+                    task, run = await read()
+                    if run.status not in {"queued", "running"}:
+                        return task, run
+        return await read()
+
     def watch(
         self, sessions: SessionFilter, start: Cursor | None
     ) -> AsyncGenerator[list[StreamItem]]:
@@ -446,6 +466,11 @@ class Gateway:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _may_settle(item: StreamItem) -> bool:
+    """Return True if a run may have ended or asked: also before the stream began."""
+    return not isinstance(item, EventRecord) or item.event in _EVENTS_WITH_MESSAGES
 
 
 def _checked(submission: Submission, principal: Principal) -> Submission:

@@ -84,7 +84,9 @@ class Resource:
             message = f"Method {context.method} is not allowed for this path. Allowed: {allowed}."
             raise HttpError(405, "method_not_allowed", message, {"allow": allowed})
         body = await self._body(endpoint, context, receive)
-        seconds = None if endpoint.streams_body else self._services.timeouts.request_seconds
+        seconds: float | None = None
+        if not endpoint.streams_body:
+            seconds = self._services.timeouts.request_seconds + endpoint.max_wait_seconds
         async with asyncio.timeout(seconds):
             query = decode_query(scope, endpoint.query)
             path: dict[str, str] = scope["path_params"]

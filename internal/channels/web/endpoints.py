@@ -80,6 +80,7 @@ class Endpoint:
         max_body_bytes: A larger body is rejected unread; `server.max_body_bytes` if that is less.
         streams_body: The body is of any media type; the handler reads it as an iterator of bytes,
             of which `max_body_bytes` alone limits the number.
+        max_wait_seconds: How long the handler may wait in addition to the time of a request.
         public: The endpoint does not require authentication.
     """
 
@@ -95,6 +96,7 @@ class Endpoint:
     public_reply: type[msgspec.Struct] | None = None
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     streams_body: bool = False
+    max_wait_seconds: float = 0.0
     public: bool = False
 
     @property

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
+from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitted
 from internal.agent.app.task_options import TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message, Thinking
@@ -87,6 +87,15 @@ class CreateTaskRequest(RequestModel, frozen=True):
     plan_review: PlanReview | None = None
     idempotency_key: Key | None = None
     options: TaskOptions = TaskOptions()
+
+
+MAX_WAIT_SECONDS = 300
+
+
+class CreateTaskQuery(RequestModel, frozen=True):
+    """For how many seconds the response waits for the end of the run, or for a question."""
+
+    wait: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS)] = 0
 
 
 class SteerRequest(RequestModel, frozen=True):
@@ -182,6 +191,12 @@ class TaskView(msgspec.Struct, frozen=True):
     stop_reason: StopReason | None
     created: str
     attachments: tuple[Attachment, ...]
+
+
+class CreatedTask(Submitted, frozen=True):
+    """A task that was created; with `wait`, also its run at the time of the response."""
+
+    run: RunView | UnsetType = UNSET
 
 
 class TaskWithRun(TaskView, frozen=True):
@@ -308,7 +323,12 @@ def task_view(task: Task) -> TaskView:
 
 def task_with_run(task: Task, run: Run) -> TaskWithRun:
     """Return the view of a task with its newest run."""
-    run_view = RunView(
+    return TaskWithRun(run=run_view(run), **_task_fields(task))
+
+
+def run_view(run: Run) -> RunView:
+    """Return the view of a run."""
+    return RunView(
         run.id,
         run.status,
         run.stop_reason,
@@ -318,7 +338,6 @@ def task_with_run(task: Task, run: Run) -> TaskWithRun:
         run.cost,
         run.error,
     )
-    return TaskWithRun(run=run_view, **_task_fields(task))
 
 
 def _task_fields(task: Task) -> dict[str, Any]:

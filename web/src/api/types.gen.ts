@@ -85,6 +85,15 @@ export interface ComponentHealth {
   detail?: string;
 }
 
+/** A task that was created; with `wait`, also its run at the time of the response. */
+export interface CreatedTask {
+  task_id: string;
+  run_id: string;
+  session_id: string;
+  status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
+  run?: RunView;
+}
+
 /** A message that was given up at `given_up_at` (RFC 3339), because of `reason`. `about` is the person's message, `text` what was to be sent: "" for a question, which has a `question_id`. */
 export interface DeadLetterView {
   number: number;

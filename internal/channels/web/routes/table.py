@@ -58,8 +58,11 @@ from internal.channels.web.routes.people import (
 from internal.channels.web.routes.questions import AnswerRequest, QuestionsPage, QuestionsQuery
 from internal.channels.web.routes.usage import UsageQuery, UsageView
 from internal.channels.web.schemas import (
+    MAX_WAIT_SECONDS,
     CreateAttachmentRequest,
+    CreatedTask,
     CreateSessionRequest,
+    CreateTaskQuery,
     CreateTaskRequest,
     EmptyRequest,
     EventsPage,
@@ -110,9 +113,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "POST",
         "/api/tasks",
         tasks.create_task,
-        Submitted,
+        CreatedTask,
         201,
+        query=CreateTaskQuery,
         body=CreateTaskRequest,
+        max_wait_seconds=MAX_WAIT_SECONDS,
         errors=(404, 409),
         max_body_bytes=_FILES_BODY_BYTES,
     ),

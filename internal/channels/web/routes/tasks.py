@@ -10,6 +10,8 @@ from internal.agent.domain.ids import SessionId, TaskId
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import (
+    CreatedTask,
+    CreateTaskQuery,
     CreateTaskRequest,
     EmptyRequest,
     SteerRequest,
@@ -18,13 +20,18 @@ from internal.channels.web.schemas import (
     TasksPage,
     TasksQuery,
     TaskWithRun,
+    run_view,
     task_view,
     task_with_run,
 )
 
 
-async def create_task(request: ApiRequest[EmptyRequest, CreateTaskRequest]) -> Submitted:
-    """Store a task and queue its run. The task is stored durably before the response."""
+async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -> CreatedTask:
+    """Store a task and queue its run. The task is stored durably before the response.
+
+    With `wait` the response comes when the run has ended or waits for a person, at the latest after
+    so many seconds. A client that disconnects does not stop the run.
+    """
     task, services = request.body, request.services
     submission = Submission(
         instruction=task.task,
@@ -36,7 +43,12 @@ async def create_task(request: ApiRequest[EmptyRequest, CreateTaskRequest]) -> S
         ),
         idempotency_key=task.idempotency_key,
     )
-    return await services.gateway.submit(submission, request.principal)
+    submitted = await services.gateway.submit(submission, request.principal)
+    created = CreatedTask(*msgspec.structs.astuple(submitted))
+    if not request.query.wait:
+        return created
+    _, run = await services.gateway.wait_for_run(submitted, request.principal, request.query.wait)
+    return msgspec.structs.replace(created, status=run.status, run=run_view(run))
 
 
 async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage:
