@@ -1,5 +1,6 @@
 """Sessions in a real terminal, with a gateway and in one process."""
 
+import asyncio
 import os
 import re
 import signal
@@ -286,15 +287,34 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
             ("/rename A good name", "Renamed this session to A good name"),
             ("/model claude-y", "Model from the next message on: claude-y"),
             ("/tools", "web_fetch"),
-            ("/tasks", "task-"),
+            ("/tasks", "just now  cli  completed  say one"),
             ("/cost", "Session cost: "),
             ("/export out.md", "Saved to"),
             ("/theme dark", "Theme: dark"),
-            ("/new", "Started a new session."),
-            ("/resume", "A good name"),
+            ("/theme", "/theme\n  plain"),  # the list; the next one filters it
+            ("lig", "Theme: light"),
+            ("/copy", "Copied the last answer (OSC 52)."),
+            ("/context", "about 2: your messages and the answers"),
+            ("/compact", "The context is shortened automatically"),
+            ("/diff", "No changes."),
+            ("/clear", "Started a new session."),
+            ("/context", "No request was sent"),
+            ("/resume", "just now  A good name"),
+            ("goo", "· A good name"),
         ):
             repl.tty.type(f"{command}\r")
             await repl.tty.wait_for(answer)
+        assert b"\x1b]52;c;b25l\x07" in repl.tty.raw
+        assert "Theme: light" not in "\n".join(repl.tty.screen.rows)  # cleared
+        (repl.place.folder / "new.txt").write_text("new")
+        commit = "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"
+        for command in ("init -q", commit):
+            process = await asyncio.create_subprocess_exec(
+                "git", *command.split(), cwd=repl.place.folder
+            )
+            assert await process.wait() == 0
+        repl.tty.type("/diff\r")
+        await repl.tty.wait_for("Changes since the last commit:", "@@ new.txt")
         assert "> say one\n\none\n" in (repl.place.folder / "out.md").read_text()
         await repl.send("say two")
         await repl.tty.wait_for("● two")

@@ -36,6 +36,7 @@ class GatewaySession:
                 client=GatewayClient(ThreadedHttpTransport(endpoint, lambda: None)),
                 language="en",
                 tools=list,
+                models=list,
                 doctor=list,
                 check_rule=lambda _rule, _allows: None,
                 decide=_decide,

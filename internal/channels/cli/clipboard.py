@@ -1,4 +1,4 @@
-"""The picture in the clipboard, read with a program of the desktop."""
+"""The clipboard, read and written with a program of the desktop."""
 
 import asyncio
 import os
@@ -15,6 +15,11 @@ _PROGRAMS: tuple[Sequence[str], ...] = (
     ("wl-paste", "--no-newline", "--type", "image/png"),
     ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
     ("pngpaste", "-"),
+)
+_WRITERS: tuple[Sequence[str], ...] = (
+    ("wl-copy",),
+    ("xclip", "-selection", "clipboard"),
+    ("pbcopy",),
 )
 
 
@@ -42,6 +47,29 @@ async def read_picture(timeout_seconds: float = TIMEOUT_SECONDS) -> bytes:
         if media_type_of("", content) == "image/png":
             return content
     raise NoPicture("no_picture")
+
+
+async def copy_text(text: str, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """Copy a text with a program of the desktop. Return its name, "" if none could copy it."""
+    for program in _WRITERS:
+        if not shutil.which(program[0]):
+            continue
+        process = await asyncio.create_subprocess_exec(
+            *program,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # it may stay, to own the clipboard
+        )
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await process.communicate(text.encode("utf-8", "replace"))
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        if process.returncode == 0:
+            return program[0]
+    return ""
 
 
 async def _output_of(program: Sequence[str], timeout_seconds: float) -> bytes:

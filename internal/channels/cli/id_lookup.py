@@ -9,6 +9,7 @@ from internal.channels.cli.records import ArtifactItem, QuestionItem, TaskItem
 
 ACTIVE = frozenset({"queued", "running", "waiting"})
 """The states of a task that has not ended."""
+MIN_SHORT_LENGTH = 4
 _KSUID_LENGTH = 27
 _LIMIT = 500
 _MAX_RUNS = 50
@@ -32,6 +33,25 @@ def find_id(written: str, known: Sequence[str]) -> str:
     if not found:
         raise GatewayError(USAGE, f"No id begins or ends with {shown}.")
     raise GatewayError(USAGE, f"{shown} is ambiguous: {len(found)} ids match.")
+
+
+def short_ids(known: Sequence[str]) -> dict[str, str]:
+    """Return the shortest ending of each id that no other of them has, of 4 or more characters.
+
+    The beginning of an id is the time of its creation, so it says less than its end.
+    """
+    bare = {name: _bare(name) for name in known}
+    short: dict[str, str] = {}
+    for name, text in bare.items():
+        length = MIN_SHORT_LENGTH
+        stem, dash, number = text.partition("-")  # the id of a question ends with a number
+        while (
+            length < len(stem)
+            and sum(one.endswith(f"{stem[-length:]}{dash}{number}") for one in bare.values()) > 1
+        ):
+            length += 1
+        short[name] = f"{stem[-length:]}{dash}{number}"
+    return short
 
 
 async def find_session(client: GatewayClient, written: str) -> str:

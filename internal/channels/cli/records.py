@@ -1,6 +1,7 @@
 """Records of the gateway's HTTP API as the terminal reads them. Standard library only."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from internal.channels.cli.input_files import InputFile
@@ -257,6 +258,15 @@ class StreamBatch(NamedTuple):
 def format_minute(instant: str) -> str:
     """Return an RFC 3339 instant as `YYYY-MM-DD HH:MM`."""
     return instant[:16].replace("T", " ")
+
+
+def age(instant: str, now: datetime) -> tuple[str, int]:
+    """Return how long ago an RFC 3339 instant was, as a unit and a number of it."""
+    seconds = max((now - datetime.fromisoformat(instant)).total_seconds(), 0)
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= length:
+            return unit, int(seconds // length)
+    return "now", 0
 
 
 def format_size(count: int) -> str:

@@ -52,6 +52,7 @@ def _services(
         client=GatewayClient(transport),
         language=resolve_language(language, terminal_facts().locale),
         tools=application.tools,
+        models=partial(application.models, config),
         doctor=lambda: [format_check(check) for check in run_checks(application, config)],
         check_rule=partial(_check_rule, application),
         decide=_decide,

@@ -94,11 +94,15 @@ class EventRows:
             hint = self._messages("allow_hint", rule=truncate_line(str(rule), 400))
             yield StyledLine((("class:faint", hint),), rest, rest)
 
-    def change(self, diff: str, edge: Fragments = (("", "  "),)) -> Iterator[StyledLine]:
-        """Yield the lines of a unified diff without the file names."""
+    def change(
+        self, diff: str, edge: Fragments = (("", "  "),), *, names: bool = False
+    ) -> Iterator[StyledLine]:
+        """Yield the lines of a unified diff, with the file names only if `names` is True."""
         for line in sanitize(diff).splitlines():
-            if not line.startswith(("--- ", "+++ ")):
+            is_name = line.startswith(("--- ", "+++ "))
+            if names or not is_name:
                 style = {"+": "class:ok", "-": "class:failed", "@": "class:faint"}.get(line[:1], "")
+                style = "class:strong" if is_name else style
                 yield StyledLine(((style, line),), edge, (*edge, ("", "  ")), verbatim=True)
 
     def _diff(self, diff: str) -> Iterator[StyledLine]:

@@ -16,9 +16,11 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
+from internal.channels.cli.id_lookup import find_session
 from internal.channels.cli.input_files import InputFile
 from internal.channels.cli.records import AgentDefaults
 from internal.channels.cli.render.theme import ASCII, UNICODE
+from internal.channels.cli.repl.commands.context import SlashContext
 from internal.channels.cli.repl.completion import SessionCompleter
 from internal.channels.cli.repl.history import HistoryFile
 from internal.channels.cli.repl.keybindings import KeyActions, KeyHandlers
@@ -27,7 +29,7 @@ from internal.channels.cli.repl.screen import TerminalScreen
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.session import ReplSession, TaskChoices
 from internal.channels.cli.repl.signals import SessionSignals
-from internal.channels.cli.repl.slash_commands import SlashCommands, SlashContext
+from internal.channels.cli.repl.slash_commands import SlashCommands
 from internal.channels.cli.repl.terminal_io import FrameOutput, PasteInput, TerminalRestorer
 from internal.config.terminal_env import TerminalFacts, terminal_facts
 from internal.i18n.catalog import MessageCatalog
@@ -92,7 +94,15 @@ class _ReplApp:
         self.session.place = _shown_folder(start.folder)
         self.session.title, self.session.files = start.title, [*start.files]
         self._over = asyncio.Event()
-        self._context = SlashContext(self.session, start.folder, self._set_theme, self.leave)
+        self._context = SlashContext(
+            self.session,
+            start.folder,
+            self._set_theme,
+            self.leave,
+            clear_screen=self._clear,
+            pick=self._pick,
+            write=self._write,
+        )
         self._commands = SlashCommands(self._context)
         self.box = Buffer(
             multiline=True,
@@ -197,7 +207,7 @@ class _ReplApp:
             ]
             wanted = newest[0].session_id if newest else None
         if wanted is not None and not start.lists:
-            await session.open(wanted)
+            await session.open(await find_session(services.client, wanted))
         if start.lists:
             self._commands.run("/resume")
         if start.prompt:
@@ -247,6 +257,15 @@ class _ReplApp:
 
     def _set_theme(self, theme: str) -> None:
         self.screen.set_theme(theme)
+
+    def _clear(self) -> None:
+        self.screen.clear()
+
+    def _pick(self, name: str) -> None:
+        self.prompt.pick(name)
+
+    def _write(self, sequence: str) -> None:
+        self.screen.write(sequence)
 
     def _insert(self, text: str) -> None:
         self.box.insert_text(text)

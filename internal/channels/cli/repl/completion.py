@@ -1,13 +1,14 @@
 """Completion of slash commands, their values, and file names after `@`."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from internal.channels.cli.render.text import sanitize
+from internal.channels.cli.repl.commands.context import Values
 
 _MAX_FILES = 200
 _HIDDEN = "."
@@ -23,7 +24,7 @@ class SessionCompleter(Completer):
         self,
         folder: Path,
         commands: Callable[[], Mapping[str, str]],
-        values: Callable[[str], Sequence[tuple[str, str]]],
+        values: Callable[[str], Values],
     ) -> None:
         self._folder = folder
         self._commands = commands
@@ -50,9 +51,12 @@ class SessionCompleter(Completer):
                 yield Completion(f"/{known}", -len(name) - 1, display_meta=meaning)
 
     def _value(self, name: str, rest: str) -> Iterable[Completion]:
-        for value, meaning in self._values(name):
-            if value.startswith(rest):
-                yield Completion(value, -len(rest), display_meta=sanitize(meaning))
+        words = rest.lower().split()
+        for value in self._values(name):
+            # any part of the value or of its description
+            known = f"{value.text} {value.meaning}".lower()
+            if all(word in known for word in words):
+                yield Completion(value.text, -len(rest), display_meta=sanitize(value.meaning))
 
     def _file(self, written: str) -> Iterable[Completion]:
         folder, _, start = written.rpartition("/")

@@ -135,10 +135,17 @@ class KeyHandlers:
         self.is_editor_open = False
 
     def _send(self, _event: KeyPressEvent) -> None:
+        if self._prompt.is_picking:
+            first = next(iter(self._prompt.offered()), None)
+            if first is not None:
+                self._box.apply_completion(first)
         text = self._box.text
         if not text.strip():
             self._prompt.confirm()
             return
+        self._submit(text)
+
+    def _submit(self, text: str) -> None:
         is_drafting = self._prompt.is_drafting
         if not is_drafting:
             self._remember(text)
@@ -178,7 +185,10 @@ class KeyHandlers:
     def _choose(self, _event: KeyPressEvent) -> None:
         state = self._box.complete_state
         if state is not None and state.current_completion is not None:
+            picking = self._prompt.is_picking
             self._box.apply_completion(state.current_completion)
+            if picking:
+                self._submit(self._box.text)
 
     def _break_line(self, _event: KeyPressEvent) -> None:
         self._box.insert_text("\n")

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completion
 
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line
@@ -35,6 +36,8 @@ class Prompt:
         """The id of the visible question, and since when it is visible."""
         self._draft_id = ""
         """The id of the question that the input is an answer to."""
+        self._picked = ""
+        """The command whose value is chosen from a list."""
         self._rows: list[Fragments] = []
         self._rendered_for: tuple[object, ...] = ()
         self._open: list[str] = []
@@ -52,6 +55,25 @@ class Prompt:
     def is_drafting(self) -> bool:
         """True while the input is part of an answer."""
         return self.question is not None and bool(self.question.drafting)
+
+    @property
+    def is_picking(self) -> bool:
+        """True while the input filters a list of values, of which Enter takes the first."""
+        if self._picked and not self._box.text.startswith(self._picked):
+            self._picked = ""
+        return bool(self._picked)
+
+    def pick(self, name: str) -> None:
+        """Let a value of a command be chosen, unless something else is typed meanwhile."""
+        if not self._box.text:
+            self._picked = f"/{name} "
+            self._box.insert_text(self._picked)
+            self._box.start_completion()
+
+    def offered(self) -> Iterable[Completion]:
+        """Return the completions of the input."""
+        document, completer = self._box.document, self._box.completer
+        return completer.get_completions(document, CompleteEvent())
 
     # for the screen
 

@@ -48,6 +48,11 @@ class ScreenContent(Protocol):
         """Return the open question, in at most `max_rows` rows."""
         ...
 
+    @property
+    def is_picking(self) -> bool:
+        """True while Enter takes the first entry of the menu."""
+        ...
+
     def mark(self) -> Fragments:
         """Return the prompt before the input."""
         ...
@@ -117,6 +122,16 @@ class TerminalScreen:
             termios.tcsetattr(self._input.fileno(), termios.TCSANOW, self._raw)
             self.app.renderer.erase()
             self.app.invalidate()
+
+    def clear(self) -> None:
+        """Clear the visible rows; the scrollback buffer stays."""
+        self.app.renderer.clear()
+        self.app.invalidate()
+
+    def write(self, sequence: str) -> None:
+        """Write an escape sequence that shows nothing."""
+        self._output.write_raw(sequence)
+        self._output.flush()
 
     @property
     def width(self) -> int:
@@ -248,6 +263,8 @@ class TerminalScreen:
         if state is None:
             return []
         chosen = state.complete_index
+        if chosen is None and self._shown.is_picking:
+            chosen = 0
         first = max((chosen or 0) - _MAX_MENU_ROWS + 1, 0)
         found = state.completions[first : first + _MAX_MENU_ROWS]
         names = [one.display_text for one in found]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from internal.channels.cli.application import ToolItem
+from internal.channels.cli.application import ListedModel, ToolItem
 from internal.channels.cli.client import GatewayClient
 from internal.i18n.language import Language
 
@@ -19,6 +19,7 @@ class ReplServices(NamedTuple):
     client: GatewayClient
     language: Language
     tools: Callable[[], Sequence[ToolItem]]
+    models: Callable[[], Sequence[ListedModel]]
     doctor: Callable[[], Sequence[str]]
     check_rule: Callable[[str, bool], None]
     decide: Callable[[Mapping[str, Any], str], dict[str, Any]]

@@ -157,10 +157,10 @@ class ReplSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def send(self, text: str) -> None:
-        """Send text: it steers the running task, or becomes the next task."""
+    def send(self, text: str, options: Mapping[str, Any] | None = None) -> None:
+        """Send text: it steers the running task, or becomes the next task with these options."""
         self._sending += 1
-        self.start(self._send_in_order(text))
+        self.start(self._send_in_order(text, options or {}))
 
     def paste(self, text: str) -> str:
         """Return what to insert for pasted text; paths of existing files become placeholders."""
@@ -273,17 +273,17 @@ class ReplSession:
         else:
             self.insert_text(f"{self.pastes.add_picture(picture)} ")
 
-    async def _send_in_order(self, text: str) -> None:
+    async def _send_in_order(self, text: str, options: Mapping[str, Any]) -> None:
         try:
             async with self._send_lock:
-                await self._send(*self.pastes.expand_to_files(text))
+                await self._send(*self.pastes.expand_to_files(text), options)
         except GatewayError:
             self.restore_input(text)
             raise
         finally:
             self._sending -= 1
 
-    async def _send(self, text: str, pasted: list[InputFile]) -> None:
+    async def _send(self, text: str, pasted: list[InputFile], options: Mapping[str, Any]) -> None:
         client, run = (await self.ready()).client, self.view.current
         first, self.files = self.files, []
         files = [*first, *pasted]
@@ -294,9 +294,8 @@ class ReplSession:
             return
         self.view.add_sent(text)
         self.redraw()
-        request = TaskRequest(
-            text, self.choices.options(), self.session_id, self.choices.profile, tuple(files)
-        )
+        chosen = {**self.choices.options(), **options}
+        request = TaskRequest(text, chosen, self.session_id, self.choices.profile, tuple(files))
         self._uploading = bool(files)
         try:
             ids = await client.submit(request, self._check_upload)

@@ -5,78 +5,37 @@ to the `repl` catalogues.
 """
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from asyncio import to_thread
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost, format_tokens
 from internal.channels.cli.exit_codes import OK, USAGE
-from internal.channels.cli.id_lookup import find_id
-from internal.channels.cli.records import SessionItem
+from internal.channels.cli.id_lookup import find_id, short_ids
+from internal.channels.cli.records import age
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import StyledLine, truncate_line
 from internal.channels.cli.render.theme import THEMES
 from internal.channels.cli.render.transcript import transcript_markdown
+from internal.channels.cli.repl.commands.context import (
+    MAX_CELL_WIDTH,
+    SlashCommand,
+    SlashContext,
+    Value,
+    Values,
+)
+from internal.channels.cli.repl.commands.conversation import clear, compact, context_use, copy
+from internal.channels.cli.repl.commands.folder import diff, init
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.channels.cli.repl.session import ReplSession
 from internal.i18n.catalog import load_catalog
 
 _PERMISSION_MODES = ("ask", "plan", "accept-edits", "deny", "full")
 _PLAN_REVIEWS = {"on": "always", "off": "off"}
 _MAX_LISTED = 15
-_MAX_CELL_WIDTH = 60
 _MAX_TITLE_WIDTH = 200
 _MIN_SIMILARITY = 0.4
 """How close an unknown name must be to a command to be suggested (`difflib` ratio)."""
-
-
-@dataclass
-class SlashContext:
-    """What handlers work with. `set_theme` recolours the screen, `quit` ends the session."""
-
-    session: ReplSession
-    folder: Path
-    set_theme: Callable[[str], None]
-    quit: Callable[[int], None]
-    theme: str = next(iter(THEMES))
-    sessions: Sequence[SessionItem] = field(default=())
-    """The sessions offered as values of `/resume`."""
-
-    def print_notes(self, *sentences: str) -> None:
-        """Print each sentence as a note."""
-        rows = self.session.view.rows
-        self.session.note(*(rows.note(sentence) for sentence in sentences))
-
-    def print_message(self, key: str, **values: object) -> None:
-        """Print a message of the catalogue as a note."""
-        self.print_notes(self.session.messages(key, **values))
-
-    def print_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print rows in aligned columns; long cells are truncated."""
-        cells = [[truncate_line(cell, _MAX_CELL_WIDTH) for cell in row] for row in rows]
-        self.session.note(*align_columns(cells))
-
-    def is_busy(self) -> bool:
-        """Return True, and say so, while a task of this session runs."""
-        if self.session.view.current is None:
-            return False
-        self.print_message("busy")
-        return True
-
-
-Values = Sequence[tuple[str, str]]
-"""Values offered by completion, each with its description."""
-
-
-@dataclass(frozen=True)
-class SlashCommand:
-    """A command. `usage` describes its arguments, `values` returns those that completion offers."""
-
-    name: str
-    usage: str
-    run: Callable[[SlashContext, str], Awaitable[None]]
-    values: Callable[[SlashContext], Values] = lambda _context: ()
 
 
 class SlashCommands:
@@ -97,6 +56,11 @@ class SlashCommands:
         """Return the values that completion offers for a command, [] if none are known."""
         command = self._find(name)
         return () if command is None else command.values(self._context)
+
+    def picks(self, name: str) -> bool:
+        """Return True if each value of a command is a complete argument."""
+        command = self._find(name)
+        return command is not None and command.picks
 
     def run(self, line: str) -> None:
         """Start the command of a line that begins with a slash."""
@@ -125,7 +89,7 @@ class SlashCommands:
         }
 
     def _reject(self, name: str) -> None:
-        shown, typed = truncate_line(name, _MAX_CELL_WIDTH), name[:_MAX_CELL_WIDTH].lower()
+        shown, typed = truncate_line(name, MAX_CELL_WIDTH), name[:MAX_CELL_WIDTH].lower()
         similar = difflib.get_close_matches(typed, list(self.menu()), n=1, cutoff=_MIN_SIMILARITY)
         if similar:
             self._context.print_message("nearest", name=f"/{shown}", near=f"/{similar[0]}")
@@ -161,12 +125,28 @@ async def _resume(context: SlashContext, arguments: str) -> None:
     if not others:
         context.print_message("no_sessions")
     elif not arguments:
-        context.print_table([one.cells for one in others[:_MAX_LISTED]])
+        context.pick("resume")
     elif not context.is_busy():
-        found = find_id(arguments, [one.session_id for one in others])
+        titled = [one.session_id for one in others if one.title == arguments]
+        found = titled[0] if titled else find_id(arguments, [one.session_id for one in others])
         title = next(one.title for one in others if one.session_id == found)
         await session.open(found)
-        context.print_notes(truncate_line(title, _MAX_CELL_WIDTH) or found)
+        context.print_notes(truncate_line(title, MAX_CELL_WIDTH) or found)
+
+
+def _session_values(context: SlashContext) -> Values:
+    others = [one for one in context.sessions if one.session_id != context.session.session_id]
+    short = short_ids([one.session_id for one in others])
+    now = datetime.now(UTC)
+    return [
+        Value(short[one.session_id], f"{_age(context, one.updated, now)}  {one.title}")
+        for one in others
+    ]
+
+
+def _age(context: SlashContext, instant: str, now: datetime) -> str:
+    unit, count = age(instant, now)
+    return context.session.messages(f"age_{unit}", count=count)
 
 
 async def _rename(context: SlashContext, arguments: str) -> None:
@@ -239,10 +219,34 @@ async def _list_rules(context: SlashContext) -> None:
 async def _model(context: SlashContext, arguments: str) -> None:
     session = context.session
     if not arguments:
+        context.models = await to_thread((await session.ready()).models)
         context.print_message("model_is", model=session.model)
+        if context.models:
+            context.pick("model")
         return
-    session.choices.model = session.model = truncate_line(arguments, _MAX_CELL_WIDTH)
+    session.choices.model = session.model = truncate_line(arguments, MAX_CELL_WIDTH)
     context.print_message("model_next", model=session.model)
+
+
+def _model_values(context: SlashContext) -> Values:
+    messages = context.session.messages
+    return [
+        Value(
+            one.model,
+            " · ".join(
+                part
+                for part in (
+                    one.provider,
+                    messages("window", count=format_tokens(one.context_window))
+                    if one.context_window
+                    else "",
+                    messages("no_key") if one.key == "missing" else "",
+                )
+                if part
+            ),
+        )
+        for one in context.models
+    ]
 
 
 async def _profile(context: SlashContext, arguments: str) -> None:
@@ -261,10 +265,23 @@ async def _tools(context: SlashContext, _arguments: str) -> None:
     context.print_table([(one.name, one.risk, one.description) for one in services.tools()])
 
 
+def _print_records(
+    context: SlashContext, rows: Sequence[Sequence[str]], instants: Sequence[str]
+) -> None:
+    """Print records, whose first two columns are id and time, with short ids and ages."""
+    short, now = short_ids([row[0] for row in rows]), datetime.now(UTC)
+    context.print_table(
+        [
+            (short[row[0]], _age(context, instant, now), *row[2:])
+            for row, instant in zip(rows, instants, strict=True)
+        ]
+    )
+
+
 async def _tasks(context: SlashContext, _arguments: str) -> None:
     found = await (await context.session.ready()).client.tasks(limit=_MAX_LISTED)
     if found:
-        context.print_table([one.cells for one in found])
+        _print_records(context, [one.cells for one in found], [one.created for one in found])
     else:
         context.print_message("no_tasks")
 
@@ -272,7 +289,7 @@ async def _tasks(context: SlashContext, _arguments: str) -> None:
 async def _questions(context: SlashContext, _arguments: str) -> None:
     found = await (await context.session.ready()).client.questions()
     if found:
-        context.print_table([one.cells for one in found])
+        _print_records(context, [one.cells for one in found], [one.asked for one in found])
     else:
         context.print_message("no_questions")
 
@@ -357,6 +374,9 @@ async def _theme(context: SlashContext, arguments: str) -> None:
     if arguments in THEMES:
         context.theme = arguments
         context.set_theme(arguments)
+    elif not arguments:
+        context.pick("theme")
+        return
     context.print_message("theme_is", theme=context.theme, known=", ".join(THEMES))
 
 
@@ -371,21 +391,23 @@ async def _quit(context: SlashContext, _arguments: str) -> None:
 SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("help", "", _help),
     SlashCommand("new", "", _new),
+    SlashCommand("clear", "", clear),
     SlashCommand(
         "resume",
         "[ID]",
         _resume,
-        lambda context: [(one.session_id, one.title) for one in context.sessions],
+        _session_values,
+        picks=True,
     ),
     SlashCommand("rename", "TITLE", _rename),
-    SlashCommand("plan", "[on|off]", _plan, lambda _context: [("on", ""), ("off", "")]),
+    SlashCommand("plan", "[on|off]", _plan, lambda _context: [Value("on"), Value("off")]),
     SlashCommand(
         "permissions",
         "[MODE|allow|deny|remove]",
         _permissions,
-        lambda _context: [(one, "") for one in (*_PERMISSION_MODES, "allow ", "deny ", "remove ")],
+        lambda _context: [Value(one) for one in (*_PERMISSION_MODES, "allow ", "deny ", "remove ")],
     ),
-    SlashCommand("model", "[NAME]", _model),
+    SlashCommand("model", "[NAME]", _model, _model_values, picks=True),
     SlashCommand("profile", "[NAME]", _profile),
     SlashCommand("tools", "", _tools),
     SlashCommand("tasks", "", _tasks),
@@ -394,13 +416,20 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
         "answer",
         "ID yes|no|TEXT",
         _answer,
-        lambda context: [(one, "") for one in context.session.view.questions],
+        lambda context: [Value(one) for one in context.session.view.questions],
     ),
-    SlashCommand("files", "[all]", _files, lambda _context: [("all", "")]),
+    SlashCommand("files", "[all]", _files, lambda _context: [Value("all")]),
     SlashCommand("paste", "", _paste),
+    SlashCommand("diff", "", diff),
+    SlashCommand("init", "", init),
+    SlashCommand("context", "", context_use),
+    SlashCommand("compact", "", compact),
     SlashCommand("cost", "", _cost),
+    SlashCommand("copy", "", copy),
     SlashCommand("export", "[FILE]", _export),
-    SlashCommand("theme", "[NAME]", _theme, lambda _context: [(theme, "") for theme in THEMES]),
+    SlashCommand(
+        "theme", "[NAME]", _theme, lambda _context: [Value(theme) for theme in THEMES], picks=True
+    ),
     SlashCommand("doctor", "", _doctor),
     SlashCommand("quit", "", _quit),
 )

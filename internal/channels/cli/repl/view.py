@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
@@ -13,6 +13,15 @@ from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import RunActivity, RunState
 from internal.i18n.catalog import MessageCatalog
+
+
+class RequestUsage(NamedTuple):
+    """The tokens of a request to the model. `input` includes `cached`."""
+
+    model: str = ""
+    input: int = 0
+    cached: int = 0
+    output: int = 0
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,11 @@ class TranscriptView:
         self.plan: Mapping[str, Any] | None = None
         self.output: tuple[str, str] | None = None
         """The name and output of the last tool."""
+        self.request = RequestUsage()
+        """The last request of the session to the model."""
+        self.last_answer = ""
+        self.changes: list[str] = []
+        """The diffs of the changed files, oldest first."""
         self.stopped: set[str] = set()
         """The ids of tasks that this terminal stopped."""
         self.rows = EventRows(messages, glyphs)
@@ -77,12 +91,14 @@ class TranscriptView:
         if role == "user":
             self.print_lines("you", self.rows.user_message(text))
             return
+        self.last_answer = text
         self._queue.append(_Item("say", reply=StreamedReply("", "", self._glyphs, text)))
 
     def reset(self) -> None:
         """Start over for another session; printed rows stay."""
         self.runs, self.plan, self.output, self.questions = RunActivity(), None, None, {}
         self._reply, self._held, self._own_texts = None, [], []
+        self.request, self.last_answer, self.changes = RequestUsage(), "", []
 
     def set_messages(self, messages: MessageCatalog) -> None:
         """Change the language."""
@@ -207,6 +223,13 @@ class TranscriptView:
         if run := self.runs.runs.get(run_id):
             run.tokens += sum(summary["usage"].values())
             run.thinking, run.notice = False, ""
+        usage = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0} | {
+            name.removesuffix("_tokens"): count for name, count in summary["usage"].items()
+        }
+        sent = usage["input"] + usage["cache_read"] + usage["cache_write"]
+        self.request = RequestUsage(
+            summary.get("llm_model", ""), sent, usage["cache_read"], usage["output"]
+        )
         if summary["content"] or self._reply is not None:
             self._reply_of(run_id, summary["node_id"]).complete(summary["content"])
             self._close()
@@ -240,6 +263,8 @@ class TranscriptView:
                     run.progress = ""
                 text = payload.get("error") or payload.get("result", "")
                 self.output = (payload["tool_name"], text)
+                if isinstance(diff := payload.get("metadata", {}).get("diff"), str):
+                    self.changes.append(diff)
                 if payload["call_id"] not in self._refused:  # else the answer's row has said it
                     self._add(_Item("row", call=(started, payload)))
             case _:
@@ -259,6 +284,7 @@ class TranscriptView:
     def _finish(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         self._close()
         answer = result["final_answer"]
+        self.last_answer = answer or self.last_answer
         is_shown = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT
         if answer and not is_shown:
             self.add_message("assistant", answer)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from internal.channels.cli.client import GatewayClient, GatewayError
-from internal.channels.cli.id_lookup import find_id, find_session, find_task
+from internal.channels.cli.id_lookup import find_id, find_session, find_task, short_ids
 from internal.channels.cli.records import TaskItem
 from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport
 from internal.channels.cli.transports.interface import drive
@@ -31,6 +31,13 @@ def test_ambiguous_and_unknown_ids_are_usage_errors(written: str, message: str) 
     with pytest.raises(GatewayError, match=message) as error:
         find_id(written, IDS)
     assert error.value.code == 2
+
+
+def test_short_ids_are_unique_endings_that_are_found() -> None:
+    known = ["session-2abcdefgh", "session-2zzzdefgh", "session-2abcdxxxx", "question-2abcdyyyy-1"]
+    short = short_ids(known)
+    assert [*short.values()] == ["cdefgh", "zdefgh", "xxxx", "yyyy-1"]
+    assert [find_id(one, known) for one in short.values()] == known
 
 
 def client_of(server: AnsweringServer, *statuses: str) -> GatewayClient:

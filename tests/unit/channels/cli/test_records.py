@@ -1,10 +1,15 @@
 """Records as columns."""
 
+from datetime import datetime, timedelta
+
+import pytest
+
 from internal.channels.cli.records import (
     QuestionItem,
     SessionItem,
     StreamBatch,
     StreamRow,
+    age,
     format_minute,
 )
 
@@ -20,6 +25,20 @@ def question(calls: list[dict[str, str]]) -> QuestionItem:
 
 def test_time_is_shown_to_the_minute() -> None:
     assert format_minute(TIME) == "2026-01-02 03:04"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (-5, ("now", 0)),
+        (59, ("now", 0)),
+        (60, ("minutes", 1)),
+        (7_300, ("hours", 2)),
+        (200_000, ("days", 2)),
+    ],
+)
+def test_age_has_one_unit(seconds: int, expected: tuple[str, int]) -> None:
+    assert age(TIME, datetime.fromisoformat(TIME) + timedelta(seconds=seconds)) == expected
 
 
 def test_session_without_a_task_has_an_empty_status() -> None:

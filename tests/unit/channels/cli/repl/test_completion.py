@@ -5,10 +5,11 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from internal.channels.cli.repl.commands.context import Value
 from internal.channels.cli.repl.completion import SessionCompleter
 
 COMMANDS = {"help": "show help", "model": "change the model", "模型": "change the model"}
-VALUES = {"model": [("small", "fast\x1b[1m"), ("large", "")]}
+VALUES = {"model": [Value("small", "fast\x1b[1m"), Value("large")]}
 
 
 def completed(text: str, folder: Path = Path()) -> list[str]:
@@ -29,6 +30,12 @@ def test_the_values_of_a_command_are_completed_after_a_blank() -> None:
     assert completed("/model ") == ["/model small", "/model large"]
     assert completed("/model la") == ["/model large"]
     assert completed("/help x") == []
+
+
+def test_the_values_of_a_command_are_filtered_by_parts_of_name_and_description() -> None:
+    assert completed("/model ar") == ["/model large"]
+    assert completed("/model FAS sm") == ["/model small"]
+    assert completed("/model sm lar") == []
 
 
 def test_descriptions_of_values_contain_no_controls() -> None:
