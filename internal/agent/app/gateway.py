@@ -45,7 +45,15 @@ from internal.agent.domain.ids import ArtifactId, QuestionId, SessionId, TaskId,
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Run, Session, Status, Task, may_control
+from internal.agent.domain.tasks import (
+    Channel,
+    Run,
+    Session,
+    SessionMarks,
+    Status,
+    Task,
+    may_control,
+)
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -351,17 +359,29 @@ class Gateway:
         await self._database.write(partial(self._stores.sessions.add, session))
         return session
 
-    async def rename_session(
-        self, session_id: SessionId, title: str, principal: Principal
+    async def change_session(
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        *,
+        title: str | None = None,
+        marks: SessionMarks | None = None,
     ) -> Session:
-        """Change the title of a session.
+        """Change the title of a session and how it is listed; None leaves it as it is.
 
         Raises:
             NotFound: the session does not exist or belongs to another person.
         """
         await self.queries.session(session_id, principal)
-        rename = partial(self._stores.sessions.rename, session_id, title, self._now())
-        await self._database.write(rename)
+        now = self._now()
+
+        def work() -> Write[None]:
+            if title is not None:
+                yield from self._stores.sessions.rename(session_id, title, now)
+            if marks is not None:
+                yield from self._stores.sessions.mark(session_id, marks, now)
+
+        await self._database.write(work)
         return await self.queries.session(session_id, principal)
 
     async def change_artifact(

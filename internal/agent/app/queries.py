@@ -28,11 +28,21 @@ from internal.agent.domain.questions import (
     QuestionStatus,
 )
 from internal.agent.domain.react.history import StoredMessage
-from internal.agent.domain.tasks import Channel, Run, Session, SessionSummary, Status, Task
+from internal.agent.domain.tasks import (
+    Channel,
+    Run,
+    Session,
+    SessionList,
+    SessionListFilter,
+    Status,
+    Task,
+)
 from internal.agent.domain.usage import UsageKey, UsageSum
 from internal.agent.store.database import Database, Read
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
+
+EVERY_SESSION = SessionListFilter()
 
 
 class EventPage(NamedTuple):
@@ -138,19 +148,24 @@ class Queries:
         await self._database.read(work)
 
     async def sessions(
-        self, principal: Principal, *, before: str | None = None, limit: int = 50
-    ) -> list[SessionSummary]:
-        """Return sessions, last active first, starting after the session id `before`.
+        self,
+        principal: Principal,
+        wanted: SessionListFilter = EVERY_SESSION,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> SessionList:
+        """Return sessions, pinned ones first, then last active first, after the id `before`.
 
         Raises:
             NotFound: the session `before` does not exist or belongs to another person.
         """
         who = _owner_filter(principal)
 
-        def work() -> Read[list[SessionSummary]]:
+        def work() -> Read[SessionList]:
             if before is not None:
                 yield from _as_cursor(before, self._get_session(SessionId(before), principal))
-            return (yield from self._stores.sessions.list_page(who, before, limit))
+            return (yield from self._stores.sessions.list_page(who, wanted, before, limit))
 
         return await self._database.read(work)
 

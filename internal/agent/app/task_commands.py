@@ -290,7 +290,13 @@ def _session_for(
         if session is not None:
             return session.id
     yield from open_session(
-        stores, ids.session_id, principal, channel=channel, now=now, scope=scope
+        stores,
+        ids.session_id,
+        principal,
+        channel=channel,
+        now=now,
+        scope=scope,
+        one_shot=submission.one_shot,
     )
     return ids.session_id
 

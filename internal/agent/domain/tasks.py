@@ -1,6 +1,6 @@
 """Sessions, tasks, runs and the profile of the agent in a run."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -214,7 +214,9 @@ class Session(msgspec.Struct, frozen=True):
     """A conversation. `owner` is the principal that it belongs to.
 
     `scope` is what the conversation belongs to, such as a chat; its newest session is the current
-    one. "" for an independent session.
+    one. "" for an independent session. `one_shot` is True while all its tasks were submitted by
+    `larkspur -p`. `ended` is when its newest ended run ended, `seen` when somebody last read it;
+    "" for never. `workspace` is the folder of its newest task.
     """
 
     id: SessionId
@@ -224,11 +226,51 @@ class Session(msgspec.Struct, frozen=True):
     created: str
     updated: str
     scope: str = ""
+    pinned: bool = False
+    archived: bool = False
+    one_shot: bool = False
+    ended: str = ""
+    seen: str = ""
+    workspace: str = ""
+
+    @property
+    def unread(self) -> bool:
+        """Whether a run ended after the session was last read."""
+        return self.ended > self.seen
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
-    """A session in a list."""
+    """A session in a list. `found` is where its text contains the text of a search, else ""."""
 
     session: Session
     status: Status | None
     tasks: int
+    found: str = ""
+
+
+class SessionListFilter(msgspec.Struct, frozen=True):
+    """Which sessions a list contains; None and "" for no condition.
+
+    `text` is searched in titles, tasks and answers.
+    """
+
+    text: str = ""
+    channel: Channel | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+    one_shot: bool | None = None
+
+
+class SessionList(NamedTuple):
+    """A page of sessions. `next` is the session after which the next page starts, None for none."""
+
+    sessions: list[SessionSummary]
+    next: SessionId | None
+
+
+class SessionMarks(msgspec.Struct, frozen=True):
+    """Changes of how a session is listed; None changes nothing. `read` False marks it unread."""
+
+    pinned: bool | None = None
+    archived: bool | None = None
+    read: bool | None = None

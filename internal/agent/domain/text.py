@@ -237,6 +237,16 @@ def truncate_line(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
+def excerpt(text: str, wanted: str, max_chars: int) -> str:
+    """Return the part of a text around the first place of another, on one line."""
+    at = max(text.lower().find(wanted.lower()), 0)
+    start = max(at - max_chars // 3, 0)
+    part = truncate_line(text[start : start + max_chars], max_chars)
+    before = "…" if start else ""
+    after = "…" if start + max_chars < len(text) else ""
+    return f"{before}{part}{after}"
+
+
 _KIB = 1024
 
 

@@ -8,12 +8,24 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message
 from internal.agent.domain.react.context_window import message_tokens
 from internal.agent.domain.react.history import MessageKind, StoredMessage, message_kinds
-from internal.agent.domain.tasks import Channel, Session, SessionSummary
+from internal.agent.domain.tasks import (
+    Channel,
+    Session,
+    SessionList,
+    SessionListFilter,
+    SessionMarks,
+    SessionSummary,
+)
+from internal.agent.domain.text import excerpt
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
 
 _message = msgspec.json.Decoder(Message)
-_FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
+_FIRST_CURSOR = (2, "", "")  # sorts after every (pinned, timestamp, id)
+_SEARCHED_PAGE = 100
+MAX_SEARCHED = 1_000
+"""How many sessions one page of a search reads; it may be short and still have a next page."""
+_SNIPPET_CHARACTERS = 120
 _MAX_NUMBER = 2**62
 _DELETE_CONTENTS = (
     "delete_checkpoints_of_session",
@@ -53,56 +65,107 @@ class SessionStore:
                 session.updated,
                 storable(session.title),
                 session.scope,
+                session.one_shot,
+                bool(session.title),
             ),
         )
 
     def get(self, session_id: SessionId, /) -> Read[Session | None]:
         """Return a session."""
         rows = yield Statement("session", (session_id,))
-        return Session(*rows[0]) if rows else None
+        return _session(rows[0]) if rows else None
 
     def get_newest(self, owner: str, channel: Channel, /) -> Read[Session | None]:
         """Return the most recently active session of an owner in a channel."""
         rows = yield Statement("newest_session", (owner, channel))
-        return Session(*rows[0]) if rows else None
+        return _session(rows[0]) if rows else None
 
     def get_current(self, channel: Channel, scope: str, /) -> Read[Session | None]:
         """Return the most recently created session of a scope."""
         rows = yield Statement("current_session", (channel, scope))
-        return Session(*rows[0]) if rows else None
+        return _session(rows[0]) if rows else None
 
     def list_page(
-        self, owner: str | None, before: str | None, limit: int, /
-    ) -> Read[list[SessionSummary]]:
-        """Return sessions, most recently active first.
+        self, owner: str | None, wanted: SessionListFilter, before: str | None, limit: int, /
+    ) -> Read[SessionList]:
+        """Return sessions, pinned ones first, then most recently active first.
+
+        A page of a search may have less than `limit` sessions, or none, and still have a next one.
 
         Args:
             owner: the owner's principal id; None for the sessions of all owners.
+            wanted: which sessions.
             before: return the sessions after this session id in the order. No session is returned
                 when the id is unknown or belongs to another owner.
             limit: the maximum number of sessions.
         """
+        if not wanted.text:
+            page = yield from self._list_after(owner, wanted, before, limit + 1)
+            last = page[limit - 1].session.id if len(page) > limit else None
+            return SessionList(page[:limit], last)
+        return (yield from self._search(owner, wanted, before, limit))
+
+    def _list_after(
+        self, owner: str | None, wanted: SessionListFilter, before: str | None, limit: int, /
+    ) -> Read[list[SessionSummary]]:
         cursor: Row = _FIRST_CURSOR
         if before is not None:
             rows = yield Statement("session_cursor", (before, owner))
             if not rows:
                 return []
             cursor = rows[0]
+        conditions = (wanted.channel, wanted.archived, wanted.pinned, wanted.one_shot)
         if owner is None:
-            rows = yield Statement("sessions_page", (*cursor, limit))
+            rows = yield Statement("sessions_page", (*cursor, *conditions, limit))
         else:
-            rows = yield Statement("sessions_page_of_owner", (*cursor, limit, owner))
-        return [SessionSummary(Session(*row[:7]), row[7], row[8]) for row in rows]
+            rows = yield Statement("sessions_page_of_owner", (*cursor, *conditions, owner, limit))
+        return [SessionSummary(_session(row), row[13], row[14]) for row in rows]
+
+    def _search(
+        self, owner: str | None, wanted: SessionListFilter, before: str | None, limit: int, /
+    ) -> Read[SessionList]:
+        found: list[SessionSummary] = []
+        for _ in range(MAX_SEARCHED // _SEARCHED_PAGE):
+            page = yield from self._list_after(owner, wanted, before, _SEARCHED_PAGE)
+            for summary in page:
+                before = summary.session.id
+                snippet = yield from self._find_text(summary.session, wanted.text)
+                if snippet:
+                    found.append(msgspec.structs.replace(summary, found=snippet))
+                    if len(found) == limit:
+                        return SessionList(found, summary.session.id)
+            if len(page) < _SEARCHED_PAGE:
+                return SessionList(found, None)
+        return SessionList(found, None if before is None else SessionId(before))
+
+    def _find_text(self, session: Session, text: str, /) -> Read[str]:
+        """Return where the title, a task or an answer contains a text, or ""."""
+        if text.lower() in session.title.lower():
+            return session.title
+        rows = yield Statement("text_found", (session.id, _pattern(text)))
+        return excerpt(rows[0][0], text, _SNIPPET_CHARACTERS) if rows else ""
 
     def rename(self, session_id: SessionId, title: str, now: str, /) -> Write[bool]:
-        """Set the title. Return False when there is no such session."""
+        """Set the title that a person chose. Return False when there is no such session."""
         rows = yield Statement("rename_session", (session_id, storable(title), now))
         return bool(rows)
 
-    def set_title_if_empty(self, session_id: SessionId, title: str, /) -> Write[bool]:
-        """Set the title of a session that has none. Return whether it was set."""
-        rows = yield Statement("set_session_title_if_empty", (session_id, storable(title)))
+    def set_title_unless_named(self, session_id: SessionId, title: str, /) -> Write[bool]:
+        """Replace a title that was taken from the first task. Return whether it was replaced."""
+        rows = yield Statement("name_session", (session_id, storable(title)))
         return bool(rows)
+
+    def mark(self, session_id: SessionId, marks: SessionMarks, now: str, /) -> Write[None]:
+        """Change how a session is listed."""
+        seen = None if marks.read is None else now if marks.read else ""
+        yield Statement("mark_session", (session_id, marks.pinned, marks.archived, seen))
+
+    def add_task(
+        self, session_id: SessionId, workspace: str, title: str, *, one_shot: bool
+    ) -> Write[None]:
+        """Record a new task: its folder, and the title of a session that has none."""
+        values = (session_id, storable(workspace), storable(title), one_shot)
+        yield Statement("add_session_task", values)
 
     def delete(self, session_id: SessionId, /) -> Write[bool]:
         """Delete a session and everything in it, except its audit entries.
@@ -119,7 +182,7 @@ class SessionStore:
     def add_messages(
         self, session_id: SessionId, run_id: RunId, messages: Sequence[Message], *, now: str
     ) -> Write[None]:
-        """Append the messages of a run to the conversation."""
+        """Append the messages of an ended run to the conversation."""
         kinds = message_kinds(messages)
         yield Batch(
             "insert_message",
@@ -128,7 +191,7 @@ class SessionStore:
                 for kind, message in zip(kinds, messages, strict=True)
             ],
         )
-        yield Statement("touch_session", (session_id, now))
+        yield Statement("end_session_run", (session_id, now))
 
     def list_messages(
         self, session_id: SessionId, before: int | None, limit: int, /
@@ -157,6 +220,18 @@ class SessionStore:
         """Return the last message of a kind before a number; of any kind but `exchange`."""
         rows = yield Statement("last_message_of_kind", (session_id, _top(before), kind))
         return _stored(*rows[0]) if rows else None
+
+
+def _session(row: Row) -> Session:
+    flags = (bool(flag) for flag in row[7:10])
+    return Session(*row[:7], *flags, *row[10:13])
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern of LIKE that matches what contains a text."""
+    for special in ("\\", "%", "_"):
+        text = text.replace(special, f"\\{special}")
+    return f"%{storable(text)}%"
 
 
 def _top(before: int | None) -> int:

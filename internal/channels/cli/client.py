@@ -139,6 +139,7 @@ class GatewayClient:
             "options": dict(request.options),
             "idempotency_key": _new_key(),
             "attachments": attachments,
+            "one_shot": request.one_shot,
         }
         optional = {"session_id": request.session_id, "profile": request.profile}
         body |= {name: value for name, value in optional.items() if value is not None}

@@ -89,7 +89,7 @@ class HeadlessRunner:
 
     async def _submit(self, shot: OneShot, check: Callable[[], None]) -> tuple[Ids, str]:
         """Submit the task; return its ids and the position in its session before it."""
-        client, request = self._client, shot.request
+        client, request = self._client, shot.request._replace(one_shot=True)
         if shot.continue_last:
             newest = await newest_sessions(client)
             if not newest:

@@ -18,6 +18,7 @@ class TaskRequest(NamedTuple):
     session_id: str | None = None
     profile: str | None = None
     files: Sequence[InputFile] = ()
+    one_shot: bool = False
 
 
 class AgentDefaults(NamedTuple):

@@ -43,6 +43,7 @@ _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 Data = Annotated[bytes, Meta(extra_json_schema={"format": "byte", "pattern": _BASE64})]
 """Decoded by msgspec, which refuses what the pattern in the schema does not match."""
 Title = Annotated[str, Meta(pattern=r"\S", max_length=200)]
+Flag = Literal["true", "false"]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
 MAX_WATCHED_SESSIONS = 100
@@ -77,7 +78,8 @@ class AttachmentInput(RequestModel, frozen=True):
 class CreateTaskRequest(RequestModel, frozen=True):
     """A task to create; without `session_id` in a new session.
 
-    `plan_review` overrides which plans need approval.
+    `plan_review` overrides which plans need approval. A session of `one_shot` tasks alone is one
+    that lists may leave out.
     """
 
     task: Instruction
@@ -87,6 +89,7 @@ class CreateTaskRequest(RequestModel, frozen=True):
     plan_review: PlanReview | None = None
     idempotency_key: Key | None = None
     options: TaskOptions = TaskOptions()
+    one_shot: bool = False
 
 
 MAX_WAIT_SECONDS = 300
@@ -118,9 +121,27 @@ class CreateSessionRequest(RequestModel, frozen=True):
 
 
 class UpdateSessionRequest(RequestModel, frozen=True):
-    """A new title of a session."""
+    """Changes of a session; what is omitted stays. `read` false marks it as unread."""
 
-    title: Title
+    title: Title | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+    read: bool | UnsetType = UNSET
+
+
+class SessionsQuery(RequestModel, frozen=True):
+    """Filters and page of a list of sessions. `q` is searched in titles, tasks and answers.
+
+    `cursor` is `next` of the previous page; a page of a search may be short and have a next one.
+    """
+
+    q: Annotated[str, Meta(pattern=r"\S", max_length=200)] | UnsetType = UNSET
+    channel: Channel | UnsetType = UNSET
+    archived: Flag | UnsetType = UNSET
+    pinned: Flag | UnsetType = UNSET
+    one_shots: Flag | UnsetType = UNSET
+    limit: Limit = 50
+    cursor: Id | UnsetType = UNSET
 
 
 class TasksQuery(RequestModel, frozen=True):
@@ -220,24 +241,33 @@ class StopView(msgspec.Struct, frozen=True):
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """A session."""
+    """A session. `workspace` is the folder of its newest task, "" for a folder of its own."""
 
     session_id: SessionId
     title: str
     channel: Channel
     created: str
     updated: str
+    pinned: bool
+    archived: bool
+    unread: bool
+    one_shot: bool
+    workspace: str
 
 
 class SessionListItem(SessionView, frozen=True):
-    """A session in a list, with the status of its newest task and its number of tasks."""
+    """A session in a list, with the status of its newest task and its number of tasks.
+
+    `found` is the text around what a search found, "" without a search.
+    """
 
     status: Status | None
     tasks: int
+    found: str
 
 
 class SessionsPage(msgspec.Struct, frozen=True):
-    """Sessions, most recently active first. `next` is null on the last page."""
+    """Sessions, pinned ones first, then by activity. `next` is null on the last page."""
 
     sessions: list[SessionListItem]
     next: str | None
@@ -359,13 +389,26 @@ def _task_fields(task: Task) -> dict[str, Any]:
 
 def session_view(session: Session) -> SessionView:
     """Return the view of a session."""
-    return SessionView(session.id, session.title, session.channel, session.created, session.updated)
+    return SessionView(
+        session.id,
+        session.title,
+        session.channel,
+        session.created,
+        session.updated,
+        session.pinned,
+        session.archived,
+        session.unread,
+        session.one_shot,
+        session.workspace,
+    )
 
 
 def session_list_item(summary: SessionSummary) -> SessionListItem:
     """Return the view of a session in lists."""
     fields = msgspec.structs.asdict(session_view(summary.session))
-    return SessionListItem(status=summary.status, tasks=summary.tasks, **fields)
+    return SessionListItem(
+        status=summary.status, tasks=summary.tasks, found=summary.found, **fields
+    )
 
 
 def message_view(number: int, run_id: RunId, message: Message, created: str) -> MessageView:

@@ -2,50 +2,87 @@
 -- $1, $2 … are its values in order.
 
 -- name: insert_session
-insert into sessions (id, channel, owner, created, updated, title, scope)
-values ($1, $2, $3, $4, $5, $6, $7);
+insert into sessions (id, channel, owner, created, updated, title, scope, one_shot, named)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: session
-select id, title, channel, owner, created, updated, scope from sessions where id = $1;
+select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
+    seen, workspace
+from sessions where id = $1;
 
 -- name: newest_session
-select id, title, channel, owner, created, updated, scope from sessions
+select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
+    seen, workspace
+from sessions
 where owner = $1 and channel = $2 order by updated desc, id desc limit 1;
 
 -- name: current_session
-select id, title, channel, owner, created, updated, scope from sessions
+select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
+    seen, workspace
+from sessions
 where channel = $1 and scope = $2 order by created desc, id desc limit 1;
 
 -- name: sessions_page
-select id, title, channel, owner, created, updated, scope,
+select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
+    seen, workspace,
     (select status from tasks where session_id = sessions.id
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id)
 from sessions
-where (updated, id) < ($1, $2)
-order by updated desc, id desc limit $3;
+where (pinned, updated, id) < ($1, $2, $3)
+    and (cast($4 as text) is null or channel = $4)
+    and (cast($5 as bigint) is null or archived = $5)
+    and (cast($6 as bigint) is null or pinned = $6)
+    and (cast($7 as bigint) is null or one_shot = $7)
+order by pinned desc, updated desc, id desc limit $8;
 
 -- name: sessions_page_of_owner
-select id, title, channel, owner, created, updated, scope,
+select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
+    seen, workspace,
     (select status from tasks where session_id = sessions.id
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id)
 from sessions
-where owner = $4 and (updated, id) < ($1, $2)
-order by updated desc, id desc limit $3;
+where owner = $8 and (pinned, updated, id) < ($1, $2, $3)
+    and (cast($4 as text) is null or channel = $4)
+    and (cast($5 as bigint) is null or archived = $5)
+    and (cast($6 as bigint) is null or pinned = $6)
+    and (cast($7 as bigint) is null or one_shot = $7)
+order by pinned desc, updated desc, id desc limit $9;
+
+-- name: text_found
+select instruction from tasks where session_id = $1 and instruction like $2 escape '\'
+union all
+select answer from runs where session_id = $1 and answer like $2 escape '\'
+limit 1;
 
 -- name: session_cursor
-select updated, id from sessions
+select pinned, updated, id from sessions
 where id = $1 and (cast($2 as text) is null or owner = $2);
 
 -- name: rename_session
-update sessions set title = $2, updated = $3 where id = $1 returning id;
+update sessions set title = $2, updated = $3, named = 1 where id = $1 returning id;
 
--- name: set_session_title_if_empty
-update sessions set title = $2 where id = $1 and title = '' returning id;
+-- name: name_session
+update sessions set title = $2, named = 1 where id = $1 and named = 0 returning id;
+
+-- name: mark_session
+update sessions set pinned = coalesce($2, pinned), archived = coalesce($3, archived),
+    seen = coalesce($4, seen)
+where id = $1;
+
+-- name: add_session_task
+update sessions set workspace = $2, title = case when title = '' then $3 else title end,
+    one_shot = case when $4 = 1 then one_shot else 0 end
+where id = $1;
 
 -- name: touch_session
 update sessions set updated = $2 where id = $1 and updated < $2;
+
+-- name: end_session_run
+update sessions set updated = case when updated < $2 then $2 else updated end,
+    ended = case when ended < $2 then $2 else ended end
+where id = $1;
 
 -- name: insert_message
 insert into messages (session_id, number, run_id, created, kind, message)

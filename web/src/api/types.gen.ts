@@ -312,27 +312,38 @@ export interface RunView {
   error: string;
 }
 
-/** A session in a list, with the status of its newest task and its number of tasks. */
+/** A session in a list, with the status of its newest task and its number of tasks. `found` is the text around what a search found, "" without a search. */
 export interface SessionListItem {
   session_id: string;
   title: string;
   channel: string;
   created: string;
   updated: string;
+  pinned: boolean;
+  archived: boolean;
+  unread: boolean;
+  one_shot: boolean;
+  workspace: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
   tasks: number;
+  found: string;
 }
 
-/** A session. */
+/** A session. `workspace` is the folder of its newest task, "" for a folder of its own. */
 export interface SessionView {
   session_id: string;
   title: string;
   channel: string;
   created: string;
   updated: string;
+  pinned: boolean;
+  archived: boolean;
+  unread: boolean;
+  one_shot: boolean;
+  workspace: string;
 }
 
-/** Sessions, most recently active first. `next` is null on the last page. */
+/** Sessions, pinned ones first, then by activity. `next` is null on the last page. */
 export interface SessionsPage {
   sessions: Array<SessionListItem>;
   next: string | null;

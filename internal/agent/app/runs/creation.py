@@ -3,6 +3,7 @@
 import msgspec
 
 from internal.agent.app.files.session_files import use_attachments
+from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest
@@ -38,6 +39,7 @@ class Submission(msgspec.Struct, frozen=True):
     dispatcher. `direct` is True in a chat with the bot alone. `resumes` is the failed run that the
     task continues from its checkpoint. `prompt` is what the model reads instead of the instruction,
     such as the instruction with the name of the person who wrote it; "" is the instruction alone.
+    A session of `one_shot` submissions alone is one-shot.
     """
 
     instruction: str
@@ -53,6 +55,7 @@ class Submission(msgspec.Struct, frozen=True):
     direct: bool = False
     resumes: RunId | None = None
     prompt: str = ""
+    one_shot: bool = False
 
     @property
     def model_text(self) -> str:
@@ -122,9 +125,11 @@ def open_session(
     channel: Channel,
     now: str,
     scope: str = "",
+    one_shot: bool = False,
 ) -> Write[None]:
     """Store a new session without a title."""
-    yield from stores.sessions.add(Session(session_id, "", channel, owner.id, now, now, scope))
+    session = Session(session_id, "", channel, owner.id, now, now, scope=scope, one_shot=one_shot)
+    yield from stores.sessions.add(session)
 
 
 def create_task(
@@ -162,6 +167,12 @@ def create_task(
         terminal=bool(submission.owner),
     )
     yield from stores.tasks.add(task, submission.idempotency_key)
+    yield from stores.sessions.add_task(
+        session_id,
+        submission.spec.workspace,
+        one_line(submission.instruction),
+        one_shot=submission.one_shot,
+    )
     yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
     yield from stores.runs.add(run, now, submission.lease_until)
     received = InputReceived(

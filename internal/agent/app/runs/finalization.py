@@ -11,7 +11,6 @@ from msgspec import UNSET
 
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
-from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
 from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt, StoreError
@@ -56,7 +55,7 @@ INTERRUPTED = "interrupted"
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """The end of a run, its messages for the session, its usage by model, and a session title.
+    """The end of a run, its messages for the session, and its usage by model.
 
     A `silent` run sends no reply to its chat.
     """
@@ -64,7 +63,6 @@ class RunResult(msgspec.Struct, frozen=True):
     end: RunEnd
     messages: Sequence[Message] = ()
     usage: Mapping[str, tuple[Usage, float | None]] = {}
-    title: str = ""
     silent: bool = False
 
 
@@ -86,8 +84,6 @@ def finalize_run(
         raise LeaseLost(f"{run.id} is run by another process")
     yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, now=end.ended)
     yield from stores.sessions.add_messages(task.session_id, run.id, result.messages, now=end.ended)
-    if result.title:
-        yield from stores.sessions.set_title_if_empty(task.session_id, result.title)
     for model, (usage, cost) in result.usage.items():
         yield from stores.usage.save(
             run, task.origin.principal, model, usage=usage, cost=cost, now=end.ended
@@ -251,7 +247,7 @@ def summarize(
     else:
         messages = [user_message(task.model_text)] if run.fence else []
     silent = stopped and outcome.error == LEFT_CHAT
-    return RunResult(end, messages, usage, one_line(task.instruction), silent=silent)
+    return RunResult(end, messages, usage, silent=silent)
 
 
 def end_events(

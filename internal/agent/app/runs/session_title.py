@@ -1,4 +1,4 @@
-"""Session titles: taken from the first plan that has a title."""
+"""Session titles: the first line of the first task, then the title of the first titled plan."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ MAX_TITLE_CHARACTERS = 80
 
 
 class PlanSessionTitleRecorder:
-    """Stores the title of a run's first titled plan if the session has no title."""
+    """Stores the title of a run's first titled plan unless somebody named the session."""
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._database = database
@@ -26,7 +26,9 @@ class PlanSessionTitleRecorder:
                 self._title = one_line(title)
                 await self._database.write(
                     partial(
-                        self._stores.sessions.set_title_if_empty, envelope.session_id, self._title
+                        self._stores.sessions.set_title_unless_named,
+                        envelope.session_id,
+                        self._title,
                     )
                 )
             case _:

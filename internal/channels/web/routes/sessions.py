@@ -4,10 +4,11 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.tasks import SessionListFilter, SessionMarks
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
@@ -16,10 +17,11 @@ from internal.channels.web.schemas import (
     EventItem,
     EventsPage,
     EventsQuery,
+    Flag,
     MessagesPage,
     MessagesQuery,
-    PageQuery,
     SessionsPage,
+    SessionsQuery,
     SessionView,
     UpdateSessionRequest,
     message_view,
@@ -36,14 +38,20 @@ async def create_session(request: ApiRequest[EmptyRequest, CreateSessionRequest]
     )
 
 
-async def list_sessions(request: ApiRequest[PageQuery, EmptyRequest]) -> SessionsPage:
-    """List sessions, most recently active first."""
+async def list_sessions(request: ApiRequest[SessionsQuery, EmptyRequest]) -> SessionsPage:
+    """List sessions, pinned ones first, then most recently active first."""
     query = request.query
-    sessions = await request.services.gateway.queries.sessions(
-        request.principal, before=query.cursor or None, limit=query.limit + 1
+    wanted = SessionListFilter(
+        text=(query.q or "").strip(),
+        channel=query.channel or None,
+        archived=_flag(query.archived),
+        pinned=_flag(query.pinned),
+        one_shot=_flag(query.one_shots),
     )
-    page = [session_list_item(summary) for summary in sessions[: query.limit]]
-    return SessionsPage(page, page[-1].session_id if len(sessions) > query.limit else None)
+    page = await request.services.gateway.queries.sessions(
+        request.principal, wanted, before=query.cursor or None, limit=query.limit
+    )
+    return SessionsPage([session_list_item(each) for each in page.sessions], page.next)
 
 
 async def show_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> SessionView:
@@ -54,10 +62,15 @@ async def show_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Sessi
 
 
 async def change_session(request: ApiRequest[EmptyRequest, UpdateSessionRequest]) -> SessionView:
-    """Rename a session."""
-    title = _title(request.body.title)
+    """Rename a session, or change how it is listed."""
+    body = request.body
     return session_view(
-        await request.services.gateway.rename_session(_id(request), title, request.principal)
+        await request.services.gateway.change_session(
+            _id(request),
+            request.principal,
+            title=_title(body.title) if body.title else None,
+            marks=SessionMarks(_given(body.pinned), _given(body.archived), _given(body.read)),
+        )
     )
 
 
@@ -107,6 +120,14 @@ async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsP
 
 def _id(request: ApiRequest[Any, Any]) -> SessionId:
     return SessionId(request.path["session_id"])
+
+
+def _flag(value: Flag | UnsetType) -> bool | None:
+    return None if value is UNSET else value == "true"
+
+
+def _given(value: bool | UnsetType) -> bool | None:
+    return None if value is UNSET else value
 
 
 def _title(title: str) -> str:

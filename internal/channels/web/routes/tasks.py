@@ -42,6 +42,7 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
             services.gateway.files, task.attachments, request.principal.id
         ),
         idempotency_key=task.idempotency_key,
+        one_shot=task.one_shot,
     )
     submitted = await services.gateway.submit(submission, request.principal)
     created = CreatedTask(*msgspec.structs.astuple(submitted))

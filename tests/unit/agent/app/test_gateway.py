@@ -63,10 +63,10 @@ async def test_a_stopped_task_is_resumed_in_its_session(gateway: Gateway) -> Non
 async def test_sessions_are_opened_renamed_and_deleted(gateway: Gateway) -> None:
     session = await gateway.open_session(ANN, "web", title="Counting")
     assert (session.title, session.owner) == ("Counting", ANN.id)
-    renamed = await gateway.rename_session(session.id, "Numbers", ANN)
+    renamed = await gateway.change_session(session.id, ANN, title="Numbers")
     assert renamed.title == "Numbers"
     with pytest.raises(NotFound):
-        await gateway.rename_session(session.id, "Mine", Principal("web:other"))
+        await gateway.change_session(session.id, Principal("web:other"), title="Mine")
     made = await gateway.submit(Submission("count", RunSpec(), "web", session.id), ANN)
     with pytest.raises(Conflict, match="Stop it first"):
         await gateway.delete_session(session.id, ANN)

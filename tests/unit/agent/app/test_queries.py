@@ -80,7 +80,9 @@ async def test_lists_contain_the_principals_own_data(gateway: Gateway) -> None:
         first.task_id,
     ]
     assert await queries.tasks(ANN, status="running") == []
-    assert [each.session.id for each in await queries.sessions(BOB)] == [second.session_id]
+    assert [each.session.id for each in (await queries.sessions(BOB)).sessions] == [
+        second.session_id
+    ]
     newest = await queries.newest_session(ANN, "web")
     assert newest is not None
     assert newest.id == first.session_id
@@ -92,7 +94,7 @@ async def test_a_page_starts_after_a_known_item_of_the_principal(gateway: Gatewa
     made = await gateway.submit(TASK, ANN)
     queries = gateway.queries
     assert await queries.tasks(ANN, before=made.task_id) == []
-    assert await queries.sessions(ANN, before=made.session_id) == []
+    assert (await queries.sessions(ANN, before=made.session_id)).sessions == []
     for call, name in (
         (queries.tasks, made.task_id),
         (queries.sessions, made.session_id),

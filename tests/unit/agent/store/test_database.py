@@ -9,6 +9,7 @@ import pytest
 
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.tasks import SessionListFilter
 from internal.agent.store.database import Batch, Database, Read, Statement, Write
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, a_session
@@ -19,8 +20,10 @@ class Overslept(Exception):
 
 
 async def ids(database: Database, stores: Stores) -> list[str]:
-    page = await database.read(lambda: stores.sessions.list_page(None, None, 999))
-    return sorted(summary.session.id for summary in page)
+    page = await database.read(
+        lambda: stores.sessions.list_page(None, SessionListFilter(), None, 999)
+    )
+    return sorted(summary.session.id for summary in page.sessions)
 
 
 def add(stores: Stores, *names: str, then: Exception | None = None) -> Callable[[], Write[str]]:

@@ -20,11 +20,12 @@ from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.react.context_window import message_tokens
-from internal.agent.domain.tasks import SessionSummary
+from internal.agent.domain.tasks import SessionListFilter, SessionMarks, SessionSummary
 from internal.agent.domain.usage import Usage
 from internal.agent.store.checkpoints import CheckpointDelta
-from internal.agent.store.database import Database, Row
+from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.runs import RunEnd
+from internal.agent.store.sessions import MAX_SEARCHED
 from internal.agent.store.stores import Stores
 from tests.support.images import an_image
 from tests.support.store_records import (
@@ -78,6 +79,7 @@ async def test_pages_are_most_recently_active_first(database: Database, stores: 
         a_session("session-b", updated=T2),
         a_session("session-c", updated=T2),
     )
+    everything = SessionListFilter()
     others = a_session("session-d", updated=T0, owner="ana")
     for session in (a, b, c, others):
         await database.write(partial(stores.sessions.add, session))
@@ -88,7 +90,10 @@ async def test_pages_are_most_recently_active_first(database: Database, stores: 
     async def page(
         owner: str | None, before: str | None = None, limit: int = 9
     ) -> list[SessionSummary]:
-        return await database.read(lambda: stores.sessions.list_page(owner, before, limit))
+        listed = await database.read(
+            lambda: stores.sessions.list_page(owner, everything, before, limit)
+        )
+        return listed.sessions
 
     first, second = SessionSummary(c, None, 0), SessionSummary(b, None, 0)
     third, fourth = SessionSummary(a, "running", 2), SessionSummary(others, None, 0)
@@ -109,14 +114,108 @@ async def test_titles(database: Database, stores: Stores) -> None:
         assert session is not None
         return session.title, session.updated
 
-    assert await database.write(lambda: stores.sessions.set_title_if_empty(SESSION, HOSTILE))
+    async def add_task(line: str) -> None:
+        await database.write(lambda: stores.sessions.add_task(SESSION, "", line, one_shot=False))
+
+    await add_task("first words")
+    await add_task("second task")
+    assert await title() == ("first words", T0)
+    assert await database.write(lambda: stores.sessions.set_title_unless_named(SESSION, HOSTILE))
     assert await title() == (CLEANED, T0)
-    assert not await database.write(lambda: stores.sessions.set_title_if_empty(SESSION, "second"))
+    rename_again = partial(stores.sessions.set_title_unless_named, SESSION, "second")
+    assert not await database.write(rename_again)
     assert await database.write(lambda: stores.sessions.rename(SESSION, "third", T1))
     assert await title() == ("third", T1)
     unknown = SessionId("session-unknown")
     assert not await database.write(lambda: stores.sessions.rename(unknown, "x", T1))
-    assert not await database.write(lambda: stores.sessions.set_title_if_empty(unknown, "x"))
+    assert not await database.write(lambda: stores.sessions.set_title_unless_named(unknown, "x"))
+
+
+async def test_marks_and_filters(database: Database, stores: Stores) -> None:
+    for number, shot in ((1, False), (2, True), (3, False)):
+        session = a_session(f"session-{number}", updated=f"{T0}{number}", one_shot=shot)
+        await database.write(partial(stores.sessions.add, session))
+
+    async def ids(wanted: SessionListFilter, before: str | None = None, limit: int = 9) -> str:
+        listed = await database.read(
+            lambda: stores.sessions.list_page("local", wanted, before, limit)
+        )
+        more = "…" if listed.next else ""
+        return "".join(each.session.id[-1] for each in listed.sessions) + more
+
+    async def mark(**marks: bool) -> None:
+        changes = SessionMarks(**marks)
+        await database.write(lambda: stores.sessions.mark(SESSION, changes, T2))
+
+    assert await ids(SessionListFilter()) == "321"
+    await mark(pinned=True)
+    assert await ids(SessionListFilter(), limit=2) == "13…"
+    assert await ids(SessionListFilter(), "session-3") == "2"
+    await mark(archived=True)
+    assert await ids(SessionListFilter(archived=False)) == "32"
+    assert await ids(SessionListFilter(archived=True, pinned=True)) == "1"
+    assert await ids(SessionListFilter(one_shot=False)) == "13"
+    assert await ids(SessionListFilter(channel="lark")) == ""
+    await mark(pinned=False, archived=False)
+    assert await ids(SessionListFilter(pinned=False)) == "321"
+
+    async def is_unread() -> bool:
+        session = await database.read(lambda: stores.sessions.get(SESSION))
+        assert session is not None
+        return session.unread
+
+    assert not await is_unread()
+    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], now=T1))
+    assert await is_unread()
+    await mark(read=True)
+    assert not await is_unread()
+    await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], now=T3))
+    assert await is_unread()
+
+
+@pytest.mark.parametrize(
+    "text", ["100 %", "a_b", "it's", "鹭鸟", r"back\slash", '"quoted"', "HERON"]
+)
+async def test_a_search_finds_the_text_as_it_is_written(
+    database: Database, stores: Stores, text: str
+) -> None:
+    decoys = "100 x, aXb, its, 鸟鹭, back/slash, quoted, her on"
+    texts = {"task-1": f"{'x ' * 100}{text.lower()}{' y' * 100}", "task-2": decoys}
+    for number, (task, instruction) in enumerate(texts.items(), 1):
+        session = a_session(f"session-{number}")
+        await database.write(partial(stores.sessions.add, session))
+        stored = a_task(task, session.id, instruction=instruction)
+        await database.write(partial(stores.tasks.add, stored, None))
+    await database.write(partial(stores.sessions.add, a_session("session-3", title=text)))
+
+    wanted = SessionListFilter(text=text)
+    listed = await database.read(lambda: stores.sessions.list_page(None, wanted, None, 9))
+
+    found = {each.session.id: each.found for each in listed.sessions}
+    assert found.keys() == {"session-1", "session-3"}
+    assert text.lower() in found[SESSION].lower()
+    assert len(found[SESSION]) < len(texts["task-1"])
+    assert listed.next is None
+
+
+async def test_a_search_reads_a_limited_number_of_sessions_per_page(
+    database: Database, stores: Stores
+) -> None:
+    def add() -> Write[None]:
+        for number in range(MAX_SEARCHED + 50):
+            title = "the oldest" if number == 0 else ""
+            session = a_session(f"session-{number:05}", title=title)
+            yield from stores.sessions.add(session)
+
+    await database.write(add)
+    wanted = SessionListFilter(text="oldest")
+
+    first = await database.read(lambda: stores.sessions.list_page(None, wanted, None, 9))
+    second = await database.read(lambda: stores.sessions.list_page(None, wanted, first.next, 9))
+
+    assert first.sessions == []
+    assert [each.session.title for each in second.sessions] == ["the oldest"]
+    assert second.next is None
 
 
 async def test_stored_messages_are_returned_unchanged(database: Database, stores: Stores) -> None:

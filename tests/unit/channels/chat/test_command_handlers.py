@@ -56,7 +56,7 @@ async def test_new_starts_another_session(app: EchoApp, handlers: CommandHandler
     assert len(await app.gateway.chats.list_newest("echo", "echo-scope", 5)) == 1
     await reply(app, handlers, "/new")
     assert await app.gateway.chats.list_newest("echo", "echo-scope", 5) == []
-    assert len(await app.gateway.queries.sessions(LOCAL_OWNER)) == 2
+    assert len((await app.gateway.queries.sessions(LOCAL_OWNER)).sessions) == 2
 
 
 async def test_a_task_is_stopped_and_resumed(app: EchoApp, handlers: CommandHandlers) -> None:

@@ -49,6 +49,20 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "delete from schema_migrations where number >= 7",
         "alter table attachment_uses drop column size",  # of migration 8
         "alter table inbox drop column attachments",  # of migration 9
+        "drop index sessions_pinned_first",  # of migration 10
+        "drop index sessions_of_owner_pinned_first",
+        *(
+            f"alter table sessions drop column {column}"
+            for column in (
+                "pinned",
+                "archived",
+                "one_shot",
+                "named",
+                "ended",
+                "seen",
+                "workspace",
+            )
+        ),
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON

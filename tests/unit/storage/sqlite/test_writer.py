@@ -12,6 +12,7 @@ import pytest
 
 from internal.agent.domain.errors import Conflict, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.tasks import SessionListFilter
 from internal.agent.store.database import Batch, Read, Statement, Write
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
@@ -39,7 +40,9 @@ def add(name: str, title: str = "") -> Callable[[], Write[None]]:
 
 
 async def count(database: SqliteDatabase) -> int:
-    return len(await database.read(lambda: STORES.sessions.list_page(None, None, 9999)))
+    everything = SessionListFilter()
+    page = await database.read(lambda: STORES.sessions.list_page(None, everything, None, 9999))
+    return len(page.sessions)
 
 
 class Held:

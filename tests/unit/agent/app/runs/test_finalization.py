@@ -155,7 +155,6 @@ def test_a_run_without_a_turn_leaves_its_instruction_and_its_error() -> None:
     assert result.end.ended == T1
     assert [*result.messages] == [user_message(task.instruction)]
     assert result.usage == {}
-    assert result.title == "count"
     assert not result.silent
     assert not summarize(a_run(fence=0), task, None, outcome, ended=T1).messages
 
