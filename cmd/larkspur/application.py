@@ -45,7 +45,14 @@ from internal.config.loader import Loaded, load
 from internal.config.server import ServerSettings
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
-from internal.llm.registry import PRICES_AS_OF, PROVIDERS, ModelInfo, Provider, find_model
+from internal.llm.registry import (
+    PRICES_AS_OF,
+    PROVIDERS,
+    ModelInfo,
+    Provider,
+    find_model,
+    find_provider_of_key,
+)
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.sqlite.file_check import check_file
@@ -158,6 +165,11 @@ class Application:
             rows=[(row.key, row.value, row.origin) for row in describe(loaded)],
             transcription=f"{audio.model} at {audio.base_url}" if audio.model else "",
         )
+
+    def find_provider_of_key(self, key: str) -> tuple[str, str] | None:
+        """Return the name and title of the provider whose keys look like this one, or None."""
+        provider = find_provider_of_key(key)
+        return None if provider is None else (provider.name, provider.title)
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
         """Run `work` on a transport whose tasks are executed in this process; return its result.

@@ -211,6 +211,27 @@ def write_address(home: Path, address: GatewayAddress) -> None:
         ) from None
 
 
+def write_first_settings(home: Path, provider: str, key: str) -> Path:
+    """Store a provider and its key as the configuration file, with mode 600, and return its path.
+
+    `key` has no `$`. An existing file is never replaced.
+
+    Raises:
+        HomeError: there is a file, or it cannot be written.
+    """
+    path = prepare(home) / "config.yaml"
+    try:
+        _write_new(path, f"llm:\n  provider: {provider}\n  api_key: {json.dumps(key)}\n")
+    except OSError as error:
+        raise HomeError(f"The settings {path} cannot be written: {_reason(error)}.") from None
+    return path
+
+
+def is_unused(home: Path) -> bool:
+    """Return True if the folder has neither settings nor a database, or does not exist."""
+    return not any(os.path.lexists(home / name) for name in ("config.yaml", "larkspur.db"))
+
+
 def remove_address(home: Path, pid: int) -> None:
     """Remove the address that gateway `pid` stored. An address of another process is kept.
 

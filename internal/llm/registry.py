@@ -6,6 +6,7 @@ provider is connected.
 """
 # ruff: noqa: PLC0415 - adapters are imported by `connect`, see above
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -57,6 +58,7 @@ class Provider(ABC):
 
     `key_variable` and `base_url_variable` are the environment variables that the provider's own
     tools read; None where the provider has none. A provider without a `key_variable` needs no key.
+    `key_pattern` is a regular expression that its keys match and those of other providers do not.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Provider(ABC):
     default_model: str
     models: tuple[ModelInfo, ...]
     key_variable: str | None = None
+    key_pattern: str | None = None
     base_url_variable: str | None = None
 
     @abstractmethod
@@ -148,6 +151,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Anthropic",
         description="Claude, through Anthropic's API or any server that implements it",
         key_variable="ANTHROPIC_API_KEY",
+        key_pattern=r"sk-ant-[\w-]{8,}",
         base_url_variable="ANTHROPIC_BASE_URL",
         default_model="claude-sonnet-5-5",
         models=(
@@ -179,6 +183,7 @@ PROVIDERS: tuple[Provider, ...] = (
         description="OpenAI, or any server that implements Chat Completions",
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
+        key_pattern=r"sk-(?!ant-|or-|[0-9a-f]{32}$)[\w-]{8,}",
         base_url_variable="OPENAI_BASE_URL",
         default_model="gpt-6-sol",
         models=(
@@ -199,6 +204,7 @@ PROVIDERS: tuple[Provider, ...] = (
         description="Volcano Engine Ark (Doubao and others)",
         base_url="https://ark.cn-beijing.volces.com/api/v3",
         key_variable="ARK_API_KEY",
+        key_pattern=r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
         default_model="doubao-seed-1-8-251228",
         models=(
             ModelInfo("doubao-seed-1-8-", 256_000),
@@ -212,6 +218,7 @@ PROVIDERS: tuple[Provider, ...] = (
         description="DeepSeek",
         base_url="https://api.deepseek.com",
         key_variable="DEEPSEEK_API_KEY",
+        key_pattern=r"sk-[0-9a-f]{32}",
         default_model="deepseek-flash",
         models=(
             ModelInfo("deepseek-flash", 1_000_000, 384_000, prices(0.3, 1.2, 0.006, 0.3)),
@@ -225,6 +232,7 @@ PROVIDERS: tuple[Provider, ...] = (
         description="OpenRouter, which serves the models of many providers",
         base_url="https://openrouter.ai/api/v1",
         key_variable="OPENROUTER_API_KEY",
+        key_pattern=r"sk-or-[\w-]{8,}",
         default_model="anthropic/claude-sonnet-5.5",
         models=(ModelInfo("anthropic/claude-sonnet-5.5", 1_000_000, 128_000),),
     ),
@@ -251,6 +259,14 @@ PROVIDER_NAMES: tuple[str, ...] = tuple(provider.name for provider in PROVIDERS)
 def find_provider(name: str) -> Provider | None:
     """Return the provider with this name, or None."""
     return next((provider for provider in PROVIDERS if provider.name == name), None)
+
+
+def find_provider_of_key(key: str) -> Provider | None:
+    """Return the provider whose keys look like this one, or None."""
+    patterns = ((provider, provider.key_pattern) for provider in PROVIDERS)
+    return next(
+        (one for one, pattern in patterns if pattern and re.fullmatch(pattern, key, re.ASCII)), None
+    )
 
 
 def find_model(name: str) -> ModelInfo | None:

@@ -81,6 +81,10 @@ class Application(Protocol):
         """
         ...
 
+    def find_provider_of_key(self, key: str) -> tuple[str, str] | None:
+        """Return the name and title of the provider whose keys look like this one, or None."""
+        ...
+
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
         """Run `work` on a transport whose tasks are executed in this process."""
         ...

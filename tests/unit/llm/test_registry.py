@@ -34,7 +34,7 @@ from internal.agent.ports.llm import (
 )
 from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, Provider
+from internal.llm.registry import PROVIDERS, Provider, find_provider_of_key
 from tests import ROOT
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.images import an_image, in_base64
@@ -369,3 +369,23 @@ def test_every_default_model_is_listed_and_no_name_twice() -> None:
     for provider in PROVIDERS:
         mine = [info.name for info in provider.models]
         assert any(provider.default_model.startswith(name) for name in mine), provider.name
+
+
+@pytest.mark.parametrize(
+    ("key", "provider"),
+    [
+        ("sk-ant-api03-" + "a" * 90, "anthropic"),
+        ("sk-proj-" + "a_B-9" * 10, "openai"),
+        ("sk-" + "aB3" * 16, "openai"),
+        ("sk-" + "0a" * 16, "deepseek"),
+        ("sk-or-v1-" + "a1" * 32, "openrouter"),
+        ("0123abcd-01ab-01ab-01ab-0123456789ab", "ark"),
+        ("hello", None),
+        ("sk-", None),
+        ("sk-proj-" + "ä" * 20, None),
+        ("", None),
+    ],
+)
+def test_the_form_of_a_key_names_its_provider(key: str, provider: str | None) -> None:
+    found = find_provider_of_key(key)
+    assert (found.name if found else None) == provider

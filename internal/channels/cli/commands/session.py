@@ -15,6 +15,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 
 from internal.channels.cli.commands.confirmation import confirmed_folder
 from internal.channels.cli.commands.context import CommandContext
+from internal.channels.cli.commands.first_key import offer_key
 from internal.channels.cli.commands.gateway import find_gateway
 from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
 from internal.channels.cli.input_files import check_files
@@ -41,6 +42,8 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
     running = find_gateway(args)
     address = None if running is None else home_folder.find_gateway(home)
     folder = confirmed_folder(args, context)
+    if running is None:
+        offer_key(args, context)
     fixed = {name: getattr(args, name) for name in _FIXED_OPTIONS}
     choices = TaskChoices(
         fixed={"workspace": folder, **{name: value for name, value in fixed.items() if value}},
