@@ -43,7 +43,10 @@ const FILES =
   /src[\\/](components[\\/](files|layout[\\/]side_panel)|api[\\/](files|upload)|i18n[\\/]files|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
 /** Icons that only these modules use; otherwise each set of them is a chunk. */
 const FILE_ICONS =
-  /icons[\\/](archive|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
+  /icons[\\/](archive|search|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
+
+const SESSIONS =
+  /(src[\\/](components[\\/]sessions|i18n[\\/]sessions)|icons[\\/](ellipsis|mail-open|messages-square|package|package-open|pin|pin-off|sliders-horizontal|square-terminal|text-search)\.)/;
 
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
@@ -69,6 +72,7 @@ export default defineConfig({
           includeDependenciesRecursively: false,
           groups: [
             { name: 'dialogs', test: DIALOGS },
+            { name: 'sessions', test: SESSIONS },
             { name: 'decision', test: DECISION },
             { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
             { name: 'shared', test: isShared },

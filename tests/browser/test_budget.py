@@ -17,6 +17,7 @@ MAX_CHUNKS = {
     "decision": 9_000,
     "dialogs": 4_000,
     "login": 2_000,
+    "sessions": 6_000,
     "run_actions": 3_000,
     "files": 14_000,
     "highlight": 27_000,

@@ -86,7 +86,6 @@ export function App() {
     <Sidebar
       session={session}
       page={isWaitingPage ? 'waiting' : isLibrary ? 'library' : null}
-      onSearch={() => setOverlay('palette')}
       onShortcuts={() => setOverlay('shortcuts')}
       onNavigate={closeOverlay}
     />

@@ -15,7 +15,7 @@ import type {
   Submitted,
 } from './types.gen';
 
-export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionView };
+export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionsPage, SessionView };
 
 /** A request failed; `status` is 0, and there is no message, if the server was not reached. */
 export class ApiError extends Error {
@@ -86,6 +86,21 @@ export interface CreateTaskRequest {
   options: { permission_mode?: string };
 }
 
+/** Which sessions a list contains. */
+export interface SessionFilter {
+  q?: string;
+  channel?: string;
+  archived?: 'true' | 'false';
+  one_shots?: 'true' | 'false';
+}
+
+export interface SessionChanges {
+  title?: string;
+  pinned?: boolean;
+  archived?: boolean;
+  read?: boolean;
+}
+
 /** An answer to a question. The server validates which fields a question accepts. */
 export interface AnswerInput {
   decision: 'approve' | 'edit' | 'reject' | 'text';
@@ -104,10 +119,12 @@ export const api = {
   me: () => request<MeView>('GET', '/api/me'),
   login: (code: string) => request<LoginView>('POST', '/api/login', { code }),
   logout: () => request<void>('POST', '/api/logout', {}),
-  sessions: (cursor?: string) =>
-    request<SessionsPage>('GET', `/api/sessions?limit=100${cursor ? `&cursor=${cursor}` : ''}`),
+  sessions: (filter: SessionFilter, cursor?: string) => {
+    const query = new URLSearchParams({ ...filter, limit: '50', ...(cursor && { cursor }) });
+    return request<SessionsPage>('GET', `/api/sessions?${query}`);
+  },
   session: (id: string) => request<SessionView>('GET', session(id)),
-  rename: (id: string, title: string) => request<SessionView>('PATCH', session(id), { title }),
+  change: (id: string, changes: SessionChanges) => request<SessionView>('PATCH', session(id), changes),
   remove: (id: string) => request<void>('DELETE', session(id)),
   events: (id: string, after: string) =>
     request<EventsPage>(

@@ -1,4 +1,4 @@
-import { Menu, PanelRight, Pencil, Trash2 } from 'lucide-react';
+import { Folder, Menu, PanelRight, Pencil, Trash2 } from 'lucide-react';
 import { Suspense, useState } from 'react';
 import type { MeView } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
@@ -7,7 +7,7 @@ import type { State } from '../../state/session_state';
 import { useWaitingCount } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
-import { useTitle } from '../../state/sessions';
+import { useListed, useTitle } from '../../state/sessions';
 import { StatusIcon } from '../thread/status_icon';
 
 const SessionDialog = lazyComponent(() => import('./session_dialog').then((module) => module.SessionDialog));
@@ -24,6 +24,7 @@ export function Header(props: {
 }) {
   const t = useMessages();
   const title = useTitle(props.session);
+  const workspace = useListed(props.session)?.workspace ?? '';
   const status = useSessionStore((store) => statusOf(store.state));
   const model = useSessionStore((store) => lastModel(store.state)) || props.me?.model;
   const [dialog, setDialog] = useState<'none' | 'rename' | 'delete'>('none');
@@ -37,7 +38,7 @@ export function Header(props: {
         {props.session === null ? t.newSession : title || t.untitled}
       </h1>
       {props.session !== null && (
-        <span className="flex flex-none">
+        <span className="flex flex-none max-[719px]:hidden">
           <button type="button" className="bar-button h-7! w-7!" title={t.rename} aria-label={t.rename} onClick={() => setDialog('rename')}>
             <Pencil size={13} aria-hidden="true" />
           </button>
@@ -47,7 +48,14 @@ export function Header(props: {
         </span>
       )}
       <span className="ml-auto flex flex-none items-center gap-2 text-dim">
-        <span className="hidden max-w-48 truncate sm:inline">{model}</span>
+        {workspace !== '' && (
+          <span title={workspace} className="hidden max-w-48 items-center gap-1 sm:flex">
+            <Folder size={13} aria-hidden="true" className="flex-none" />
+            <span className="sr-only">{t.folder}</span>
+            <span className="truncate">{workspace.split('/').findLast((part) => part !== '') ?? '/'}</span>
+          </span>
+        )}
+        <span className="max-w-24 truncate sm:max-w-48">{model}</span>
         {status !== undefined && props.session !== null && (
           <span data-testid="status" className="flex items-center">
             <StatusIcon status={status} />

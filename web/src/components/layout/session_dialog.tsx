@@ -24,7 +24,7 @@ export function SessionDialog(props: {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
-      if (kind === 'rename') await api.rename(session, title);
+      if (kind === 'rename') await api.change(session, { title });
       else {
         await api.remove(session);
         navigate('/');

@@ -1,51 +1,31 @@
-import { Inbox, Keyboard, Languages, Library, LogOut, Monitor, Moon, Plus, Search, Sun } from 'lucide-react';
+import { Inbox, Keyboard, Languages, Library, LogOut, Monitor, Moon, Plus, Sun } from 'lucide-react';
+import { Suspense } from 'react';
 import { Link } from 'wouter';
-import { api, setLoginKey, type SessionListItem } from '../../api/client';
-import { useSessionStore } from '../../state/session_store';
+import { api, setLoginKey } from '../../api/client';
 import { setPreferences, usePreferences, type Theme } from '../../state/preferences';
-import { isOver } from '../../state/session_state';
-import { useSessions } from '../../state/sessions';
-import { useOpenQuestions, useWaitingCount } from '../../state/open_questions';
+import { useWaitingCount } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
-import { COMMAND } from '../../lib/keyboard';
-import { StatusIcon } from '../thread/status_icon';
+import { lazyComponent } from '../../lib/lazy';
 import { NotificationButton } from './notification_button';
+
+const SessionList = lazyComponent(() =>
+  import('../sessions/session_list').then((module) => module.SessionList),
+);
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
 
-/** All sessions, active ones first, and the controls of the whole page. */
+/** All sessions, and the controls of the whole page. */
 export function Sidebar(props: {
   session: string | null;
   page: 'waiting' | 'library' | null;
-  onSearch: () => void;
   onShortcuts: () => void;
   onNavigate: () => void;
 }) {
   const t = useMessages();
-  const { data, dataUpdatedAt } = useSessions();
   const waiting = useWaitingCount();
-  const asked = useOpenQuestions().data?.questions ?? [];
-  const first = useSessionStore((store) => store.state.runs[0]?.text);
-  // sessions with an active task come first
-  const rows = (data?.sessions ?? []).toSorted((a, b) => rank(a) - rank(b));
-  const today = new Date(dataUpdatedAt).toDateString();
-  const isToday = (row: SessionListItem) => new Date(row.updated).toDateString() === today;
-  const groups = [
-    { title: t.today, rows: rows.filter(isToday) },
-    { title: t.earlier, rows: rows.filter((row) => !isToday(row)) },
-  ].filter((group) => group.rows.length > 0);
   return (
     <div className="flex h-full flex-col bg-side">
       <div className="flex flex-col gap-0.5 p-2">
-        <button
-          type="button"
-          onClick={props.onSearch}
-          className="flex h-8 items-center gap-2 rounded-lg px-2 text-dim hover:bg-hover hover:text-ink"
-        >
-          <Search size={15} aria-hidden="true" />
-          {t.search}
-          <kbd className="ml-auto font-sans text-xs">{COMMAND}K</kbd>
-        </button>
         <Link
           href="/"
           onClick={props.onNavigate}
@@ -68,58 +48,11 @@ export function Sidebar(props: {
           </Link>
         ))}
       </div>
-      <nav aria-label={t.sessions} className="min-h-0 flex-1 overflow-y-auto px-2 pb-2">
-        {data && rows.length === 0 && <p className="px-2 py-1 text-dim">{t.noSessions}</p>}
-        {groups.map((group) => (
-          <section key={group.title} className="mt-2">
-            <h2 className="px-2 py-1 text-xs text-dim">{group.title}</h2>
-            <ul>
-              {group.rows.map((row) => (
-                <li key={row.session_id}>
-                  <SessionLink
-                    row={row}
-                    task={row.session_id === props.session ? first : asked.find((store) => store.session_id === row.session_id)?.task}
-                    here={row.session_id === props.session}
-                    onNavigate={props.onNavigate}
-                  />
-                </li>
-              ))}
-            </ul>
-          </section>
-        ))}
-      </nav>
+      <Suspense fallback={<div className="flex-1" />}>
+        <SessionList session={props.session} onNavigate={props.onNavigate} />
+      </Suspense>
       <Footer onShortcuts={props.onShortcuts} />
     </div>
-  );
-}
-
-function rank(row: SessionListItem): number {
-  return row.status === null || isOver(row.status) ? 1 : 0;
-}
-
-function SessionLink(props: {
-  row: SessionListItem;
-  /** Shown for a session without a title. */
-  task: string | undefined;
-  here: boolean;
-  onNavigate: () => void;
-}) {
-  const { row, here, onNavigate } = props;
-  const t = useMessages();
-  return (
-    <Link
-      href={`/sessions/${row.session_id}`}
-      onClick={onNavigate}
-      aria-current={here ? 'page' : undefined}
-      className={`flex h-8 items-center gap-1 rounded-lg pr-2 pl-1 hover:bg-hover ${here ? 'bg-hover font-medium' : ''}`}
-    >
-      {row.status === null ? (
-        <span className="glyph" />
-      ) : (
-        <StatusIcon status={row.status} label={t.status[row.status]} />
-      )}
-      <span className="truncate">{row.title || props.task || t.untitled}</span>
-    </Link>
   );
 }
 
