@@ -243,6 +243,7 @@ async def test_mistyped_command_is_confirmed_on_a_terminal(
 async def test_mistyped_command_can_start_a_session(
     environ: dict[str, str], home: Path, work: Path
 ) -> None:
+    environ["LARKSPUR_LLM__PROVIDER"] = "offline"  # else a key is asked for first
     async with start_terminal([LARKSPUR, "taks"], environ, work) as tty:
         await tty.wait_for("Did you mean `larkspur tasks`?", "[n]")
         tty.type("n\r")
