@@ -31,6 +31,7 @@ from internal.channels.cli.application import (
     SettingsSummary,
     ToolItem,
     TransportWork,
+    UiChoices,
 )
 from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
 from internal.channels.cli.output import print_error
@@ -163,6 +164,7 @@ class Application:
             key_error=key_error,
             database=loaded.settings.database.path,
             rows=[(row.key, row.value, row.origin) for row in describe(loaded)],
+            ui=UiChoices(loaded.settings.ui.notify, loaded.settings.ui.status_line),
             transcription=f"{audio.model} at {audio.base_url}" if audio.model else "",
         )
 

@@ -213,10 +213,21 @@ class SandboxSettings(Section):
     )
 
 
+StatusPart = Literal["mode", "model", "folder", "context", "cost"]
+
+
 class UiSettings(Section):
-    """The language of messages."""
+    """The language of messages, and how a session in the terminal looks."""
 
     language: LanguageSetting = key("auto", "Language of messages; auto follows the locale.")
+    notify: bool = key(
+        True,
+        "The terminal rings and notifies when something waits or a run of over 10 s ends.",
+    )
+    status_line: tuple[StatusPart, ...] = key(
+        ("mode", "model", "folder", "context", "cost"),
+        "Parts of the status line of a session, in order.",
+    )
 
 
 OPENAI_URL = "https://api.openai.com/v1"

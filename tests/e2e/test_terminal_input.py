@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.e2e.test_cli_oneshot import LARKSPUR
 from tests.e2e.test_terminal_session import open_session
-from tests.support.scripted_model import Reply
+from tests.support.scripted_model import Call, Reply
 from tests.support.terminal import start_terminal
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
@@ -30,3 +30,62 @@ async def test_pastes_are_in_the_history_and_the_search_shows_its_match(
             await again.wait_for("/ commands")
             again.type("\x12line 7")
             await again.wait_for("  line 7\n")
+
+
+async def test_files_shell_commands_and_own_commands_reach_the_model(
+    home: Path, environ: dict[str, str]
+) -> None:
+    commands = home / "commands"
+    commands.mkdir(parents=True)
+    (commands / "fix.md").write_text("---\ndescription: fix an issue\n---\nFix $1: $ARGUMENTS.")
+    (commands / "help.md").write_text("mine")
+    (commands / "broken.md").write_text("---\ndescription: no end")
+    script = [
+        Reply(text="noted"),
+        Reply(text="fixed", hold="go"),
+        Reply(text="next"),
+        Reply(calls=[Call("write_file", {"path": "AGENTS.md", "content": "Build: make"})]),
+        Reply(text="over"),
+    ]
+    async with open_session("process", home, environ, script) as repl:
+        tty, model = repl.tty, repl.place.model
+        (repl.place.folder / "notes.md").write_text("the password is swordfish")
+        await tty.wait_for("commands/help.md is not used", "commands/broken.md is not used")
+        tty.type("!echo got-$((1+1)); exit 3\r")
+        await tty.wait_for("  got-2", "✕ exit 3")
+        tty.type("!sleep 1000\r")
+        await tty.wait_for("ctrl+c ends it")
+        tty.type("\x03")
+        await tty.wait_for("✕ stopped")
+        assert not model.requests
+        tty.type("read @notes.md,\\\rplease\r")
+        await tty.wait_for("> read @notes.md,\n  please", "● noted", "context 1 %")
+        sent = str(model.requests[0]["messages"])
+        for part in (
+            "read @notes.md,\\nplease",
+            "swordfish",
+            "$ echo got-$((1+1))",
+            "[exit code 3]",
+        ):
+            assert part in sent, part
+        tty.type("\x1b\x1b")
+        await tty.wait_until(lambda: tty.screen.text.endswith("read @notes.md,\n  please"))
+        tty.type("\x03/fi")
+        await tty.wait_for("/fix  ", "fix an issue")
+        tty.type("x 12 now\r")
+        await model.until_open(1)
+        tty.type("queued text\t")
+        await tty.wait_for("↳ queued text")
+        model.release("go")
+        await tty.wait_for("● fixed", "● next")
+        assert "Fix 12: 12 now." in str(model.requests[1]["messages"])
+        assert "got-2" not in str(model.requests[1]["messages"][-1])
+        tty.type("\x1b[Z\x1b[Z")
+        await tty.wait_for("accept-edits · claude-x")  # but this task asks
+        tty.type("/init\r")
+        await tty.wait_for("> Look at this folder and write AGENTS.md", "[y] once")
+        assert b"\x1b]9;Larkspur waits for you\x07" in tty.raw
+        tty.type("y")
+        await tty.wait_for("● over")
+        assert (repl.place.folder / "AGENTS.md").read_text() == "Build: make"
+        assert b"\x1b[23;2t" in tty.raw

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from internal.agent.domain.plans import read_steps
+from internal.channels.cli.application import UiChoices
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.render.theme import UNICODE
 from internal.channels.cli.repl.services import ReplServices
@@ -34,6 +35,7 @@ class GatewaySession:
         self.session.set_services(
             ReplServices(
                 client=GatewayClient(ThreadedHttpTransport(endpoint, lambda: None)),
+                ui=UiChoices(),
                 language="en",
                 tools=list,
                 models=list,

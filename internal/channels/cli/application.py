@@ -24,6 +24,13 @@ class Check(NamedTuple):
     advice: str = ""
 
 
+class UiChoices(NamedTuple):
+    """How a session looks. `status_line` names the parts of its status line, in order."""
+
+    notify: bool = True
+    status_line: Sequence[str] = ("mode", "model", "folder", "context", "cost")
+
+
 class SettingsSummary(NamedTuple):
     """The settings, as far as commands show them.
 
@@ -45,6 +52,7 @@ class SettingsSummary(NamedTuple):
     database: Path
     rows: Sequence[tuple[str, str, str]]
     transcription: str = ""
+    ui: UiChoices = UiChoices()
 
 
 class ListedModel(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import read_steps
 from internal.channels.cli.answer_parser import DecisionText, parse_answer
-from internal.channels.cli.application import Application
+from internal.channels.cli.application import Application, UiChoices
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.gateway import RunningGateway
@@ -38,19 +38,24 @@ async def open_services(
     application = await in_thread(context.application)
     if running is not None:
         logging.getLogger().addHandler(logging.NullHandler())  # log lines would corrupt the screen
-        language = await in_thread(partial(_configured_language, application, config))
-        yield _services(ThreadedHttpTransport(*running), language, application, config)
+        shown = await in_thread(partial(_configured_ui, application, config))
+        yield _services(ThreadedHttpTransport(*running), shown, application, config)
         return
     async with application.open_session(config, notify) as (transport, language):
-        yield _services(transport, language, application, config)
+        _, ui = await in_thread(partial(_configured_ui, application, config))
+        yield _services(transport, (language, ui), application, config)
 
 
 def _services(
-    transport: Transport, language: str, application: Application, config: str | None
+    transport: Transport,
+    shown: tuple[str, UiChoices],
+    application: Application,
+    config: str | None,
 ) -> ReplServices:
     return ReplServices(
         client=GatewayClient(transport),
-        language=resolve_language(language, terminal_facts().locale),
+        ui=shown[1],
+        language=resolve_language(shown[0], terminal_facts().locale),
         tools=application.tools,
         models=partial(application.models, config),
         doctor=lambda: [format_check(check) for check in run_checks(application, config)],
@@ -60,11 +65,15 @@ def _services(
     )
 
 
-def _configured_language(application: Application, config: str | None) -> str:
+def _configured_ui(application: Application, config: str | None) -> tuple[str, UiChoices]:
     try:
-        return application.settings(config).language
+        settings = application.settings(config)
     except ConfigError:
-        return "auto"  # the gateway has its own settings; errors in these do not matter
+        return (
+            "auto",
+            UiChoices(),
+        )  # the gateway has its own settings; errors in these do not matter
+    return settings.language, settings.ui
 
 
 def _check_rule(application: Application, rule: str, allows: bool) -> None:

@@ -103,7 +103,7 @@ class _ReplApp:
             pick=self._pick,
             write=self._write,
         )
-        self._commands = SlashCommands(self._context)
+        self._commands = SlashCommands(self._context, start.history.with_name("commands"))
         self.box = Buffer(
             multiline=True,
             history=HistoryFile(start.history),
@@ -144,6 +144,7 @@ class _ReplApp:
         self.session.redraw = self.screen.refresh
         self.session.restore_input = self._put_back
         self.session.insert_text = self._insert
+        self.session.attention = self.screen.call_attention
 
     async def run(self) -> int:
         """Run the screen and the services until the session ends. Return the exit code."""
@@ -158,6 +159,7 @@ class _ReplApp:
                 code = FAILED  # the terminal was closed
             finally:
                 self._over.set()
+                self.screen.call_attention("")
                 ticking.cancel()
                 done, _ = await asyncio.wait({services}, timeout=_CLOSE_TIMEOUT_SECONDS)
             if not done:
@@ -193,6 +195,8 @@ class _ReplApp:
     async def _greet(self, services: ReplServices) -> None:
         session, start = self.session, self._start
         session.set_services(services)
+        self.screen.notifies = services.ui.notify
+        session.status_parts = services.ui.status_line
         about = await services.client.defaults()
         session.model = start.choices.model or about.model
         messages, rows = session.messages, session.view.rows
@@ -200,6 +204,7 @@ class _ReplApp:
         session.note(rows.faint(_limits(messages, about)))
         if about.offline:
             session.note(rows.note(messages("offline")))
+        self._commands.load_custom()
         wanted = start.session_id
         if wanted == "":
             newest = [
@@ -214,6 +219,7 @@ class _ReplApp:
             session.send(start.prompt)
         session.start(self._commands.refresh_sessions())
         session.start(_load_renderer())
+        session.start(session.load_windows())
 
     async def _close(self, services: ReplServices) -> None:
         """Stop the run that is still active."""

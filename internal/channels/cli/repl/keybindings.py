@@ -47,6 +47,7 @@ class KeyHandlers:
         self._actions = actions
         self._interrupted = self._quit_requested = -HINT_SECONDS
         self._idle = True
+        self._escaped = -HINT_SECONDS
         self.is_editor_open = False
         """True while an editor uses the terminal."""
 
@@ -91,6 +92,8 @@ class KeyHandlers:
     def interrupt(self) -> None:
         """Clear the input, else stop the task, else quit on the second press."""
         if self._prompt.discard_draft() or self._session.stop_upload():
+            return
+        if not self._box.text and self._session.shell.stop():
             return
         now, session = time.monotonic(), self._session
         idle = session.view.runs.stoppable is None
@@ -140,18 +143,25 @@ class KeyHandlers:
             if first is not None:
                 self._box.apply_completion(first)
         text = self._box.text
+        if self._box.document.text_before_cursor.endswith("\\"):
+            self._box.delete_before_cursor()
+            self._box.insert_text("\n")
+            return
         if not text.strip():
             self._prompt.confirm()
             return
         self._submit(text)
 
     def _submit(self, text: str) -> None:
+        """Send an input, or run it as a slash command or as a shell command."""
         is_drafting = self._prompt.is_drafting
         if not is_drafting:
             self._remember(text)
         self._box.reset()
         if text.startswith("/") and "\n" not in text.strip() and not is_drafting:
             self._actions.command(text.strip())
+        elif text.startswith("!") and text[1:].strip() and not is_drafting:
+            self._session.run_shell(text[1:].strip())
         elif not self._prompt.submit(text):
             self._session.send(text.strip("\n"))
 
@@ -218,8 +228,15 @@ class KeyHandlers:
             self._box.insert_text(text)
 
     def _escape(self, _event: KeyPressEvent) -> None:
-        if not self._prompt.discard_draft():
-            self._session.stop()
+        if self._prompt.discard_draft():
+            return
+        session, now = self._session, time.monotonic()
+        again, self._escaped = now - self._escaped < HINT_SECONDS, now
+        if session.view.runs.stoppable is not None or self._box.text:
+            self._escaped = -HINT_SECONDS
+        elif again and session.last_sent:
+            self._box.insert_text(session.last_sent)
+        session.stop()
 
     def _close_menu(self, _event: KeyPressEvent) -> None:
         self._box.cancel_completion()

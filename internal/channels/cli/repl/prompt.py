@@ -22,6 +22,8 @@ QUESTIONS_POLL_SECONDS = 30
 """How often the open questions of other sessions are counted, in seconds."""
 
 _MAX_QUESTIONS = 100
+_MAX_QUEUED = 3
+"""At most this many rows show queued messages."""
 _MAX_DECISION_LENGTH = 200
 """A longer text is no decision on calls."""
 
@@ -99,7 +101,8 @@ class Prompt:
     def panel(self, width: int, max_rows: int) -> list[Fragments]:
         """Return the rows of the question, at most `max_rows`, and a row about other sessions."""
         self._reload_after_change()
-        question, others = self.question, self._others(width) if max_rows > 1 else []
+        others = [*self._others(width), *self._queued(width)] if max_rows > _MAX_QUEUED + 1 else []
+        question = self.question
         if self._draft_id and (question is None or question.id != self._draft_id):
             self._draft_id = ""
             self._box.reset()  # answered elsewhere: the draft is obsolete
@@ -205,6 +208,15 @@ class Prompt:
         name = "elsewhere_one" if count == 1 else "elsewhere"
         label = truncate_line(self.session.messages(name, count=count), width)
         return [(("class:faint", label),)]
+
+    def _queued(self, width: int) -> list[Fragments]:
+        """Return the queued messages, a row each."""
+        glyph, queue = self.session.view.rows.glyphs.noted, [*self.session.queue]
+        shown = [truncate_line(f"{glyph} {' '.join(one.split())}", width) for one in queue]
+        if len(shown) > _MAX_QUEUED:
+            more = self.session.messages("more_lines", count=len(shown) - _MAX_QUEUED + 1)
+            shown[_MAX_QUEUED - 1 :] = [f"  {more}"]
+        return [(("class:faint", one),) for one in shown]
 
     def _accepts_any_text(self, question: OpenQuestion) -> bool:
         """Return True if any text answers it: only while no other question is open here."""

@@ -91,6 +91,8 @@ class TerminalScreen:
         self._panel: list[Fragments] = []
         self._raw: list[Any] | None = None
         self._drawn = LiveArea()
+        self.notifies = True
+        """False: the terminal never calls for attention."""
         self._search = SearchToolbar()
         self.app: Application[int] = Application(
             layout=Layout(self._layout()),
@@ -132,6 +134,16 @@ class TerminalScreen:
         """Write an escape sequence that shows nothing."""
         self._output.write_raw(sequence)
         self._output.flush()
+
+    def call_attention(self, sentence: str) -> None:
+        """Ring, notify and change the title of the window, as far as the terminal can.
+
+        "" restores the title.
+        """
+        if not sentence:
+            self._output.reset_title()
+        elif self.notifies:
+            self._output.call_attention(sentence)
 
     @property
     def width(self) -> int:

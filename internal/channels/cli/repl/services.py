@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from internal.channels.cli.application import ListedModel, ToolItem
+from internal.channels.cli.application import ListedModel, ToolItem, UiChoices
 from internal.channels.cli.client import GatewayClient
 from internal.i18n.language import Language
 
@@ -17,6 +17,7 @@ class ReplServices(NamedTuple):
     """
 
     client: GatewayClient
+    ui: UiChoices
     language: Language
     tools: Callable[[], Sequence[ToolItem]]
     models: Callable[[], Sequence[ListedModel]]

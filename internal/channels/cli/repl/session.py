@@ -3,19 +3,23 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.clipboard import NoPicture, read_picture
-from internal.channels.cli.exit_codes import INTERRUPTED, CliExit
+from internal.channels.cli.command_output import format_cost
+from internal.channels.cli.exit_codes import FAILED, INTERRUPTED, CliExit
 from internal.channels.cli.input_files import InputFile, check_file
 from internal.channels.cli.records import TaskItem, TaskRequest
-from internal.channels.cli.render.text import Fragments, StyledLine
+from internal.channels.cli.render.text import Fragments, StyledLine, sanitize, truncate_line
 from internal.channels.cli.render.theme import Glyphs
-from internal.channels.cli.repl.paste import PasteBuffer, pasted_paths
+from internal.channels.cli.repl.commands.shell import ShellRunner
+from internal.channels.cli.repl.paste import PasteBuffer, mentioned_files, pasted_paths
 from internal.channels.cli.repl.services import ReplServices
 from internal.channels.cli.repl.status_line import RunState, render_status
 from internal.channels.cli.repl.view import TranscriptView
@@ -66,6 +70,10 @@ class TaskChoices:
 HINT_SECONDS = 2.0
 _MAX_RESUMED_MESSAGES = 6
 """How many messages of a resumed session are shown."""
+DEFAULT_STATUS_PARTS = ("mode", "model", "folder", "context", "cost")
+_MAX_SHELL_LABEL = 50
+MIN_LONG_RUN_SECONDS = 10.0
+"""The end of a run that took longer calls for attention."""
 _OPEN = {"queued", "running", "waiting"}
 
 
@@ -84,6 +92,15 @@ class ReplSession:
         self.files: list[InputFile] = []
         """Title and files of the first task of the session."""
         self.stopping = False
+        self.last_sent = ""
+        """The last message as it was written."""
+        self.shell = ShellRunner(self._show_shell_lines)
+        self.attention: Callable[[str], None] = lambda _sentence: None
+        """Calls for a person who looks elsewhere; "" ends it."""
+        self.status_parts: Sequence[str] = DEFAULT_STATUS_PARTS
+        self.windows: Mapping[str, int] = {}
+        """The context windows of the known models, in tokens."""
+        self._asked = 0
         self.redraw: Callable[[], None] = lambda: None
         self.restore_input: Callable[[str], None] = lambda _text: None
         self.insert_text: Callable[[str], None] = lambda _text: None
@@ -117,6 +134,10 @@ class ReplSession:
             return (("class:need", f"{self._glyphs.note} {messages('gateway_unreachable')}"),), hint
         if run is not None:
             return self._running_status(run), hint
+        if self.shell.command:
+            label = truncate_line(f"! {self.shell.command}", _MAX_SHELL_LABEL)
+            mark = ("class:running", f"{self._glyphs.tool} ")
+            return (mark, ("", label)), messages("shell_hint")
         if self._sending:
             ready = self._services.done()
             return (
@@ -124,9 +145,32 @@ class ReplSession:
             ), hint
         if waiting:
             return waiting, hint
-        style = "class:need" if self.choices.mode == "full" else "class:accent"
-        about = " · ".join(one for one in (self.model, self.place) if one)
-        return ((style, self.choices.mode), ("class:faint", f" · {about}" if about else "")), hint
+        return self._idle_status(), hint
+
+    def _idle_status(self) -> Fragments:
+        facts = self._facts()
+        shown: Fragments = ()
+        for name in self.status_parts:
+            if not (fact := facts.get(name)):
+                continue
+            style = "class:faint"
+            if name == "mode":
+                style = "class:need" if fact == "full" else "class:accent"
+            shown = (*shown, *((("class:faint", " · "),) if shown else ()), (style, fact))
+        return shown
+
+    def _facts(self) -> Mapping[str, str]:
+        """Return the parts of the status line that are known."""
+        view = self.view
+        window = self.windows.get(view.request.model, 0)
+        percent = round(100 * view.request.input / window) if window else 0
+        return {
+            "mode": self.choices.mode,
+            "model": self.model,
+            "folder": self.place,
+            "context": self.messages("context_part", percent=percent) if percent else "",
+            "cost": format_cost(view.cost) if view.cost else "",
+        }
 
     def _running_status(self, run: RunState) -> Fragments:
         return render_status(
@@ -136,6 +180,11 @@ class ReplSession:
             self.messages,
             stopping=self.stopping,
             queued=len(self.queue),
+            facts=[
+                fact
+                for name, fact in self._facts().items()
+                if fact and name in {"mode", "context", "cost"} & {*self.status_parts}
+            ],
         )
 
     def hint(self, text: str) -> None:
@@ -160,7 +209,18 @@ class ReplSession:
     def send(self, text: str, options: Mapping[str, Any] | None = None) -> None:
         """Send text: it steers the running task, or becomes the next task with these options."""
         self._sending += 1
+        self.attention("")
         self.start(self._send_in_order(text, options or {}))
+
+    def run_shell(self, command: str) -> None:
+        """Run a shell command of the person in the folder, unless one is running."""
+        if self.shell.command:
+            self.hint(self.messages("shell_busy"))
+            self.restore_input(f"!{command}")
+            return
+        self.shell.command = command  # at once: the next one is refused from here on
+        self.view.print_lines("you", [StyledLine((("class:you", f"! {sanitize(command)}"),))])
+        self.start(self._run_shell(command))
 
     def paste(self, text: str) -> str:
         """Return what to insert for pasted text; paths of existing files become placeholders."""
@@ -221,6 +281,11 @@ class ReplSession:
         self.view.set_messages(self.messages)
         self._services.set_result(services)
 
+    async def load_windows(self) -> None:
+        """Load the context windows of the known models."""
+        models = await asyncio.to_thread((await self.ready()).models)
+        self.windows = {one.model: one.context_window for one in models if one.context_window}
+
     async def open(self, session_id: str) -> None:
         """Resume a session: show its last messages, then its new events."""
         client = (await self.ready()).client
@@ -228,6 +293,7 @@ class ReplSession:
         messages = (await client.transcript(session_id))[-_MAX_RESUMED_MESSAGES:]
         tasks = [one for one in await client.tasks(session_id) if one.status in _OPEN]
         questions = await client.questions("open", session_id)
+        used = await client.usage("session", session_id)
         self.leave_session()
         self.session_id = session_id
         for one in messages:
@@ -236,6 +302,9 @@ class ReplSession:
             self._adopt(task, (await client.task(task.task_id)).run_id)
         for question in reversed(questions):
             self.view.open_question(question.view)
+        self._asked = len(self.view.questions)
+        self.view.cost = sum(one.cost or 0.0 for one in used)
+        self.last_sent = next((one.text for one in reversed(messages) if one.role == "user"), "")
         self._watch(session_id, after)
         self.redraw()
 
@@ -273,10 +342,38 @@ class ReplSession:
         else:
             self.insert_text(f"{self.pastes.add_picture(picture)} ")
 
+    async def _run_shell(self, command: str) -> None:
+        try:
+            code = await self.shell.run(command, self.choices.fixed.get("workspace") or ".")
+        except OSError as error:
+            raise GatewayError(FAILED, error.strerror or str(error)) from None
+        if code:
+            stopped = code == -SIGKILL  # the person ended it
+            label = self.messages("stopped") if stopped else self.messages("exit_code", code=code)
+            self.view.print_lines("row", [self.view.rows.faint(f"{self._glyphs.failed} {label}")])
+
+    def _show_shell_lines(self, lines: Sequence[str]) -> None:
+        indent = (("", "  "),)
+        self.view.print_lines(
+            "row",
+            [
+                StyledLine((("", sanitize(line.rstrip("\r"))),), indent, indent, verbatim=True)
+                for line in lines
+            ],
+        )
+        self.redraw()
+
     async def _send_in_order(self, text: str, options: Mapping[str, Any]) -> None:
         try:
             async with self._send_lock:
-                await self._send(*self.pastes.expand_to_files(text), options)
+                self.last_sent = text
+                folder = Path(self.choices.fixed.get("workspace") or ".")
+                mentioned = mentioned_files(text, folder)
+                whole, pasted = self.pastes.expand_to_files(text)
+                await self._send(whole, [*mentioned, *pasted], options)
+        except CliExit as error:
+            self.restore_input(text)
+            raise GatewayError(error.code, str(error)) from None
         except GatewayError:
             self.restore_input(text)
             raise
@@ -287,12 +384,18 @@ class ReplSession:
         client, run = (await self.ready()).client, self.view.current
         first, self.files = self.files, []
         files = [*first, *pasted]
+        kept = self.shell.take_kept()
+        shown, text = text, "\n\n".join([text, *kept])
         if run is not None and not files:
-            steered = await client.steer(run.task_id, text)
+            try:
+                steered = await client.steer(run.task_id, text)
+            except GatewayError:
+                self.shell.keep(kept)
+                raise
             remark = self.messages("noted") if steered else self.messages("becomes_next")
-            self.view.add_sent(text, f"{self._glyphs.noted} {remark}")
+            self.view.add_sent(shown, f"{self._glyphs.noted} {remark}", whole=text)
             return
-        self.view.add_sent(text)
+        self.view.add_sent(shown, whole=text)
         self.redraw()
         chosen = {**self.choices.options(), **options}
         request = TaskRequest(text, chosen, self.session_id, self.choices.profile, tuple(files))
@@ -301,6 +404,7 @@ class ReplSession:
             ids = await client.submit(request, self._check_upload)
         except GatewayError:
             self.view.remove_sent(text)
+            self.shell.keep(kept)
             self.files = first
             raise
         finally:
@@ -340,8 +444,21 @@ class ReplSession:
                     for envelope in batch.envelopes:
                         self._add_event(envelope)
                     self._send_queued()
+                    self._call_attention()
             # the event log was reset: continue from its current end
             after = await client.head(session_id)
+
+    def _call_attention(self) -> None:
+        """Call for the person if something waits, or if a long run has ended."""
+        asked, before = len(self.view.questions), self._asked
+        seconds, self.view.ended_after = self.view.ended_after, 0.0
+        self._asked = asked
+        if asked > before:
+            self.attention(self.messages("attention_waiting"))
+        elif asked < before:
+            self.attention("")
+        elif seconds >= MIN_LONG_RUN_SECONDS:
+            self.attention(self.messages("attention_done"))
 
     def _add_event(self, envelope: bytes) -> None:
         try:

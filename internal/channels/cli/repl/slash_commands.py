@@ -8,6 +8,7 @@ import difflib
 from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost, format_tokens
@@ -26,6 +27,7 @@ from internal.channels.cli.repl.commands.context import (
     Values,
 )
 from internal.channels.cli.repl.commands.conversation import clear, compact, context_use, copy
+from internal.channels.cli.repl.commands.custom import load_commands
 from internal.channels.cli.repl.commands.folder import diff, init
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.i18n.catalog import load_catalog
@@ -41,8 +43,16 @@ _MIN_SIMILARITY = 0.4
 class SlashCommands:
     """Parses and runs typed commands, under their names or the aliases of the language."""
 
-    def __init__(self, context: SlashContext) -> None:
+    def __init__(self, context: SlashContext, custom: Path) -> None:
         self._context = context
+        self._custom_folder = custom
+
+    def load_custom(self) -> None:
+        """Load the person's own commands, and name the files that cannot be used."""
+        taken = {*(command.name for command in SLASH_COMMANDS), *self._aliases()}
+        self._context.custom, problems = load_commands(self._custom_folder, taken)
+        for problem in problems:
+            self._context.print_message(problem.reason, file=problem.file)
 
     def menu(self) -> Mapping[str, str]:
         """Return the description of every command: first by name, then by alias."""
@@ -50,6 +60,7 @@ class SlashCommands:
         described = {
             command.name: messages(f"command_{command.name}") for command in SLASH_COMMANDS
         }
+        described |= {one.name: one.description for one in self._context.custom}
         return {**described, **{alias: described[name] for alias, name in aliases.items()}}
 
     def values(self, name: str) -> Values:
@@ -73,7 +84,10 @@ class SlashCommands:
     async def _run(self, line: str) -> None:
         name, _, arguments = line[1:].partition(" ")
         command = self._find(name)
-        if command is None:
+        own = next((one for one in self._context.custom if one.name == name.lower()), None)
+        if own is not None:
+            self._context.session.send(own.expand(arguments.strip()))
+        elif command is None:
             self._reject(name)
         else:
             await command.run(self._context, arguments.strip())
@@ -103,6 +117,7 @@ async def _help(context: SlashContext, _arguments: str) -> None:
         (f"/{command.name} {command.usage}".rstrip(), messages(f"command_{command.name}"))
         for command in SLASH_COMMANDS
     ]
+    commands += [(f"/{one.name}", one.description) for one in context.custom]
     keys = [rows.faint(line) for line in messages("keys").splitlines()]
     context.session.note(*align_columns(commands), StyledLine(()), *keys)
 

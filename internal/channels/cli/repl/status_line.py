@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -94,13 +94,14 @@ def render_status(
     *,
     stopping: bool,
     queued: int,
+    facts: Sequence[str] = (),
 ) -> Fragments:
-    """Return the activity of a run, its duration, its tokens and the number of queued messages."""
-    facts = [format_duration(int(max(time.time() - run.since, 0))).replace(".0s", "s")]
+    """Return the activity of a run, its duration, its tokens, queued messages and more `facts`."""
+    shown = [format_duration(int(max(time.time() - run.since, 0))).replace(".0s", "s")]
     if run.tokens:
-        facts.append(messages("tokens", count=format_tokens(run.tokens)))
+        shown.append(messages("tokens", count=format_tokens(run.tokens)))
     if queued:
-        facts.append(messages("queued", count=queued))
+        shown.append(messages("queued", count=queued))
     activity = _describe_activity(run, plan, glyphs, messages)
     if stopping:
         activity = messages("stopping")
@@ -109,7 +110,7 @@ def render_status(
     return (
         ("class:running", f"{glyphs.tool} "),
         ("", f"{activity}  " if activity else ""),
-        ("class:faint", " · ".join(facts)),
+        ("class:faint", " · ".join([*shown, *facts])),
     )
 
 

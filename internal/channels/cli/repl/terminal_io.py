@@ -20,6 +20,7 @@ from internal.config.terminal_env import TerminalFacts
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronised output: a terminal that supports it shows everything between the two at once."""
+_SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 # resets synchronised output, bracketed paste, hidden cursor, disabled wrapping and colours
 _SANE = b"\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[?7h\x1b[0m"
@@ -48,7 +49,7 @@ class FrameOutput(Vt100_Output):
         )
         self._frames = term not in _WITHOUT_FRAMES
         self._gone = gone
-        self._holding = False
+        self._holding = self._has_title = False
 
     def hold(self) -> None:
         """Start a frame: nothing is written until `release`."""
@@ -61,6 +62,25 @@ class FrameOutput(Vt100_Output):
             self._buffer.insert(0, _BEGIN)
             self._buffer.append(_END)
         self.flush()
+
+    def call_attention(self, sentence: str) -> None:
+        """Ring the bell; where the terminal takes frames, also notify and set the title.
+
+        `sentence` must not contain control characters.
+        """
+        if self._frames:
+            self.write_raw("" if self._has_title else _SAVE_TITLE)
+            self.write_raw(f"\x1b]9;{sentence}\x07\x1b]2;{sentence}\x07")
+            self._has_title = True
+        self.write_raw("\x07")
+        self.flush()
+
+    def reset_title(self) -> None:
+        """Restore the title that `call_attention` replaced."""
+        if self._has_title:
+            self._has_title = False
+            self.write_raw(_RESTORE_TITLE)
+            self.flush()
 
     def flush(self) -> None:
         """Write the whole buffer, waiting for a slow terminal."""

@@ -56,6 +56,10 @@ class TranscriptView:
         self.last_answer = ""
         self.changes: list[str] = []
         """The diffs of the changed files, oldest first."""
+        self.cost = 0.0
+        """What the session has cost, in US dollars, as far as prices are known."""
+        self.ended_after = 0.0
+        """How long a run took that has ended, in seconds, until someone has taken notice of it."""
         self.stopped: set[str] = set()
         """The ids of tasks that this terminal stopped."""
         self.rows = EventRows(messages, glyphs)
@@ -76,9 +80,9 @@ class TranscriptView:
         """The running run, else the next queued one."""
         return self.runs.current
 
-    def add_sent(self, text: str, remark: str = "") -> None:
-        """Show text that this terminal sent."""
-        self._own_texts.append(text)
+    def add_sent(self, text: str, remark: str = "", *, whole: str = "") -> None:
+        """Show text that this terminal sent, as a part of `whole` if that is given."""
+        self._own_texts.append(whole or text)
         self.print_lines("you", self.rows.user_message(text, remark))
 
     def remove_sent(self, text: str) -> None:
@@ -99,6 +103,7 @@ class TranscriptView:
         self.runs, self.plan, self.output, self.questions = RunActivity(), None, None, {}
         self._reply, self._held, self._own_texts = None, [], []
         self.request, self.last_answer, self.changes = RequestUsage(), "", []
+        self.cost = 0.0
 
     def set_messages(self, messages: MessageCatalog) -> None:
         """Change the language."""
@@ -283,6 +288,8 @@ class TranscriptView:
 
     def _finish(self, event: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         self._close()
+        self.ended_after = result["duration_ms"] / 1000
+        self.cost += result.get("cost") or 0.0
         answer = result["final_answer"]
         self.last_answer = answer or self.last_answer
         is_shown = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT

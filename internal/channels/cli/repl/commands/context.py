@@ -10,6 +10,7 @@ from internal.channels.cli.records import SessionItem
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import truncate_line
 from internal.channels.cli.render.theme import THEMES
+from internal.channels.cli.repl.commands.custom import CustomCommand
 from internal.channels.cli.repl.session import ReplSession
 
 MAX_CELL_WIDTH = 60
@@ -32,6 +33,7 @@ class SlashContext:
     sessions: Sequence[SessionItem] = field(default=())
     """The sessions offered as values of `/resume`."""
     models: Sequence[ListedModel] = field(default=())
+    custom: Sequence[CustomCommand] = field(default=())
 
     def print_notes(self, *sentences: str) -> None:
         """Print each sentence as a note."""

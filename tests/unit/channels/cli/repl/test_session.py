@@ -7,6 +7,7 @@ from pathlib import Path
 
 from internal.channels.cli.render.text import plain_text
 from internal.channels.cli.repl.session import TaskChoices
+from internal.channels.cli.repl.view import RequestUsage
 from tests.support.repl_session import GatewaySession
 
 
@@ -53,6 +54,27 @@ def test_options_hold_only_what_was_chosen() -> None:
 async def test_the_status_shows_mode_model_and_folder(gateway: GatewaySession) -> None:
     gateway.session.model, gateway.session.place = "small", "~/code"
     assert status(gateway) == ("ask · small · ~/code", "/ commands · ? help")
+
+
+async def test_the_status_shows_its_chosen_parts_in_order(gateway: GatewaySession) -> None:
+    session = gateway.session
+    session.model, session.place, session.windows = "small", "~/code", {"m": 1_000}
+    session.view.request, session.view.cost = RequestUsage("m", 420), 0.5
+    assert status(gateway)[0] == "ask · small · ~/code · context 42 % · $0.50"
+    session.status_parts = ("cost", "mode")
+    assert status(gateway)[0] == "$0.50 · ask"
+    session.view.request = RequestUsage("unknown", 420)
+    session.status_parts = ("context",)
+    assert status(gateway)[0] == ""
+
+
+async def test_a_shell_command_during_another_returns_to_the_input(
+    gateway: GatewaySession,
+) -> None:
+    gateway.session.run_shell("echo one")
+    gateway.session.run_shell("echo two")
+    assert gateway.restored == ["!echo two"]
+    await printed_until(gateway, "  one")
 
 
 async def test_a_hint_replaces_the_usual_one(gateway: GatewaySession) -> None:

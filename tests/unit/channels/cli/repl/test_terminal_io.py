@@ -58,6 +58,24 @@ def test_a_terminal_without_synchronised_output_gets_the_frame_alone(terminal: T
     assert terminal.shown() == b"one"
 
 
+def test_attention_rings_notifies_and_sets_the_title_once(terminal: Terminal) -> None:
+    screen = output(terminal, "xterm", [])
+    screen.call_attention("waits")
+    screen.call_attention("done")
+    screen.reset_title()
+    screen.reset_title()
+    assert terminal.shown().decode() == (
+        "\x1b[22;2t\x1b]9;waits\x07\x1b]2;waits\x07\x07\x1b]9;done\x07\x1b]2;done\x07\x07\x1b[23;2t"
+    )
+
+
+def test_a_terminal_without_notifications_only_rings(terminal: Terminal) -> None:
+    screen = output(terminal, "linux", [])
+    screen.call_attention("waits")
+    screen.reset_title()
+    assert terminal.shown() == b"\x07"
+
+
 def test_a_terminal_that_is_gone_is_reported(terminal: Terminal) -> None:
     errors: list[OSError] = []
     screen = output(terminal, "xterm", errors)
