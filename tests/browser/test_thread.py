@@ -135,3 +135,43 @@ def test_code_formulas_and_tables_are_shown_as_such(
     page.screenshot(path=shots / "content-phone.png")
     wide = page.evaluate("() => document.documentElement.scrollWidth")
     assert wide == 390
+
+
+def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    replies = [
+        Reply(text="It is **alder**.", when=When(last_user="first word")),
+        Reply(text="It is birch.", when=When(last_user="second word")),
+        Reply(text="It is cedar.", when=When(last_user="third word")),
+    ]
+    gateway = serve(script(replies))
+    page = enter(gateway)
+    thread = page.get_by_test_id("thread")
+    send(page, "the first word?")
+    expect(thread.get_by_text("It is alder.")).to_be_visible()
+    origin = session_of(page)
+    send(page, "the second word?")
+    expect(thread.get_by_text("It is birch.")).to_be_visible()
+
+    thread.get_by_role("button", name="Edit and send in a branch").last.click()
+    thread.get_by_role("textbox").fill("the third word?")
+    thread.get_by_role("button", name="Send", exact=True).click()
+    expect(thread.get_by_text("It is cedar.")).to_be_visible()
+    expect(thread.get_by_text("It is birch.")).to_have_count(0)
+    earlier = page.get_by_role("region", name="Earlier conversation")
+    expect(earlier.get_by_text("It is alder.")).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "branch.png")
+
+    thread.get_by_role("button", name="Answer again, in a branch").click()
+    page.wait_for_url(lambda url: origin not in url)
+    earlier.get_by_role("link", name="Branched from another session").click()
+    expect(thread.get_by_text("It is cedar.")).to_be_visible()
+    earlier.get_by_role("link", name="Branched from another session").click()
+    expect(thread.get_by_text("It is birch.")).to_be_visible()
+    expect(earlier).to_have_count(0)
+    thread.get_by_role("button", name="Branch from here").first.click()
+    expect(earlier.get_by_text("It is alder.")).to_be_visible()
+    expect(earlier.get_by_text("the second word?")).to_have_count(0)
+    assert len(gateway.ask("GET", "/api/sessions")["sessions"]) == 4

@@ -29,6 +29,7 @@ from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,
     Steered,
+    fork_session,
     interrupt_session,
     mark_handled,
     recall_message,
@@ -41,7 +42,14 @@ from internal.agent.domain.artifacts import Artifact, display_caption
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.ids import ArtifactId, QuestionId, SessionId, TaskId, new_session_id
+from internal.agent.domain.ids import (
+    ArtifactId,
+    QuestionId,
+    RunId,
+    SessionId,
+    TaskId,
+    new_session_id,
+)
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
@@ -383,6 +391,43 @@ class Gateway:
 
         await self._database.write(work)
         return await self.queries.session(session_id, principal)
+
+    async def fork_session(
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        channel: Channel,
+        *,
+        run_id: RunId | None = None,
+        includes_run: bool = False,
+        title: str | None = None,
+    ) -> Session:
+        """Create a session of the principal with a copy of another one's messages.
+
+        They are those before the run, with `includes_run` also its own; without a run all of them.
+        The new session keeps the attachments of the messages; it has no other files of the old one.
+
+        Raises:
+            NotFound: the session or the run does not exist or belongs to another person.
+            Conflict: a run that is to be included has no messages yet.
+        """
+        source = await self.queries.session(session_id, principal)
+        now = self._now()
+        fork = Session(
+            new_session_id(),
+            title or source.title,
+            channel,
+            principal.id,
+            now,
+            now,
+            forked_from=source.id,
+        )
+        await self._database.write(
+            partial(
+                fork_session, self._stores, source, fork, run_id=run_id, includes_run=includes_run
+            )
+        )
+        return fork
 
     async def change_artifact(
         self,

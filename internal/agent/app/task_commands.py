@@ -35,6 +35,7 @@ from internal.agent.domain.tasks import (
     Channel,
     Origin,
     Run,
+    Session,
     Status,
     StopRequest,
     Task,
@@ -46,6 +47,9 @@ from internal.agent.store.stores import Stores
 
 INTERRUPTED_REASON = "interrupted by a new message"
 INTERRUPTED_BY_OTHER = "interrupted by a message of another person"
+
+_ALL_MESSAGES = 2**62
+"""Above the number of any message."""
 
 
 class Steered(msgspec.Struct, frozen=True):
@@ -137,6 +141,30 @@ def steer(
         steered = Steered("task", ids.task_id, ids.run_id, session_id)
     yield from save_result(stores, request, steered, session_id, now=now)
     return steered, events
+
+
+def fork_session(
+    stores: Stores, source: Session, fork: Session, *, run_id: RunId | None, includes_run: bool
+) -> Write[None]:
+    """Store a session with the messages of another one before a run, or up to its end.
+
+    Raises:
+        NotFound: the session has no such run.
+        Conflict: a run that is to be included has no messages yet.
+    """
+    last = _ALL_MESSAGES
+    if run_id is not None:
+        run = yield from stores.runs.get(run_id)
+        if run is None or run.session_id != source.id:
+            raise NotFound(f"This session has no run {run_id}.")
+        numbers = yield from stores.sessions.list_numbers_of_run(source.id, run_id)
+        if numbers is not None:
+            last = numbers[1] if includes_run else numbers[0] - 1
+        elif includes_run:
+            raise Conflict("This run has not ended, or left no messages to branch from.")
+    yield from stores.sessions.add(fork)
+    yield from stores.sessions.copy_messages(source.id, fork.id, last)
+    yield from stores.files.copy_uses(source.id, fork.id)
 
 
 def interrupt_session(

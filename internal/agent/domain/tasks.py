@@ -216,7 +216,8 @@ class Session(msgspec.Struct, frozen=True):
     `scope` is what the conversation belongs to, such as a chat; its newest session is the current
     one. "" for an independent session. `one_shot` is True while all its tasks were submitted by
     `larkspur -p`. `ended` is when its newest ended run ended, `seen` when somebody last read it;
-    "" for never. `workspace` is the folder of its newest task.
+    "" for never. `workspace` is the folder of its newest task. `forked_from` is the session that it
+    was branched from, "" for none.
     """
 
     id: SessionId
@@ -232,6 +233,7 @@ class Session(msgspec.Struct, frozen=True):
     ended: str = ""
     seen: str = ""
     workspace: str = ""
+    forked_from: str = ""
 
     @property
     def unread(self) -> bool:

@@ -62,6 +62,10 @@ class FileStore:
                 f"Your uploads that no message uses yet would exceed {limit}. Send or wait first."
             )
 
+    def copy_uses(self, source: SessionId, target: SessionId, /) -> Write[None]:
+        """Keep the attachments of a session as long as another one exists, too."""
+        yield Statement("copy_attachment_uses", (source, target))
+
     def count_bytes(self, holder: str, /) -> Read[int]:
         """Return the size of the attachments of a session, or of the uploads of a principal."""
         ((size,),) = yield Statement("attachment_bytes", (holder,))

@@ -67,6 +67,7 @@ class SessionStore:
                 session.scope,
                 session.one_shot,
                 bool(session.title),
+                session.forked_from,
             ),
         )
 
@@ -119,7 +120,7 @@ class SessionStore:
             rows = yield Statement("sessions_page", (*cursor, *conditions, limit))
         else:
             rows = yield Statement("sessions_page_of_owner", (*cursor, *conditions, owner, limit))
-        return [SessionSummary(_session(row), row[13], row[14]) for row in rows]
+        return [SessionSummary(_session(row), row[14], row[15]) for row in rows]
 
     def _search(
         self, owner: str | None, wanted: SessionListFilter, before: str | None, limit: int, /
@@ -193,6 +194,17 @@ class SessionStore:
         )
         yield Statement("end_session_run", (session_id, now))
 
+    def copy_messages(self, source: SessionId, target: SessionId, last: int, /) -> Write[None]:
+        """Copy the messages of a session up to a number into an empty session."""
+        yield Statement("copy_messages", (source, target, last))
+
+    def list_numbers_of_run(
+        self, session_id: SessionId, run_id: RunId, /
+    ) -> Read[tuple[int, int] | None]:
+        """Return the numbers of the first and the last message of a run, None if it has none."""
+        ((first, last),) = yield Statement("messages_of_run", (session_id, run_id))
+        return None if first is None else (first, last)
+
     def list_messages(
         self, session_id: SessionId, before: int | None, limit: int, /
     ) -> Read[list[StoredMessage]]:
@@ -224,7 +236,7 @@ class SessionStore:
 
 def _session(row: Row) -> Session:
     flags = (bool(flag) for flag in row[7:10])
-    return Session(*row[:7], *flags, *row[10:13])
+    return Session(*row[:7], *flags, *row[10:14])
 
 
 def _pattern(text: str) -> str:

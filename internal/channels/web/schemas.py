@@ -120,6 +120,14 @@ class CreateSessionRequest(RequestModel, frozen=True):
     title: Title | None = None
 
 
+class ForkSessionRequest(RequestModel, frozen=True):
+    """Where to branch: before a run of the session or, with `after`, after it; else at the end."""
+
+    run_id: Id | None = None
+    after: bool = False
+    title: Title | None = None
+
+
 class UpdateSessionRequest(RequestModel, frozen=True):
     """Changes of a session; what is omitted stays. `read` false marks it as unread."""
 
@@ -241,7 +249,10 @@ class StopView(msgspec.Struct, frozen=True):
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """A session. `workspace` is the folder of its newest task, "" for a folder of its own."""
+    """A session. `workspace` is the folder of its newest task, "" for a folder of its own.
+
+    `forked_from` is the session that it was branched from, "" for none.
+    """
 
     session_id: SessionId
     title: str
@@ -253,6 +264,7 @@ class SessionView(msgspec.Struct, frozen=True):
     unread: bool
     one_shot: bool
     workspace: str
+    forked_from: str
 
 
 class SessionListItem(SessionView, frozen=True):
@@ -400,6 +412,7 @@ def session_view(session: Session) -> SessionView:
         session.unread,
         session.one_shot,
         session.workspace,
+        session.forked_from,
     )
 
 

@@ -5,6 +5,10 @@
 insert into attachment_uses (sha256, holder, expires, size) values ($1, $2, $3, $4)
 on conflict (sha256, holder) do update set expires = excluded.expires, size = excluded.size;
 
+-- name: copy_attachment_uses
+insert into attachment_uses (sha256, holder, expires, size)
+select sha256, $2, '', size from attachment_uses where holder = $1;
+
 -- name: attachment_bytes
 select cast(coalesce(sum(size), 0) as bigint) from attachment_uses where holder = $1;
 

@@ -2,29 +2,31 @@
 -- $1, $2 … are its values in order.
 
 -- name: insert_session
-insert into sessions (id, channel, owner, created, updated, title, scope, one_shot, named)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+insert into sessions (
+    id, channel, owner, created, updated, title, scope, one_shot, named, forked_from
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: session
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace
+    seen, workspace, forked_from
 from sessions where id = $1;
 
 -- name: newest_session
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace
+    seen, workspace, forked_from
 from sessions
 where owner = $1 and channel = $2 order by updated desc, id desc limit 1;
 
 -- name: current_session
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace
+    seen, workspace, forked_from
 from sessions
 where channel = $1 and scope = $2 order by created desc, id desc limit 1;
 
 -- name: sessions_page
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace,
+    seen, workspace, forked_from,
     (select status from tasks where session_id = sessions.id
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id)
@@ -38,7 +40,7 @@ order by pinned desc, updated desc, id desc limit $8;
 
 -- name: sessions_page_of_owner
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace,
+    seen, workspace, forked_from,
     (select status from tasks where session_id = sessions.id
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id)
@@ -87,6 +89,14 @@ where id = $1;
 -- name: insert_message
 insert into messages (session_id, number, run_id, created, kind, message)
 select $1, coalesce(max(number), 0) + 1, $2, $3, $4, $5 from messages where session_id = $1;
+
+-- name: copy_messages
+insert into messages (session_id, number, run_id, created, kind, message)
+select $2, number, run_id, created, kind, message from messages
+where session_id = $1 and number <= $3;
+
+-- name: messages_of_run
+select min(number), max(number) from messages where session_id = $1 and run_id = $2;
 
 -- name: messages_before
 select number, run_id, message, created from messages

@@ -5,6 +5,7 @@ import type {
   HttpErrorBody,
   EventsPage,
   LoginView,
+  MessagesPage,
   MeView,
   QuestionsPage,
   QuestionView,
@@ -125,6 +126,10 @@ export const api = {
   },
   session: (id: string) => request<SessionView>('GET', session(id)),
   change: (id: string, changes: SessionChanges) => request<SessionView>('PATCH', session(id), changes),
+  fork: (id: string, where: { run_id: string; after: boolean }) =>
+    request<SessionView>('POST', `${session(id)}/fork`, where),
+  messages: (id: string, cursor: string) =>
+    request<MessagesPage>('GET', `${session(id)}/messages?limit=50${cursor && `&cursor=${cursor}`}`),
   remove: (id: string) => request<void>('DELETE', session(id)),
   events: (id: string, after: string) =>
     request<EventsPage>(

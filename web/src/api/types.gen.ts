@@ -324,12 +324,13 @@ export interface SessionListItem {
   unread: boolean;
   one_shot: boolean;
   workspace: string;
+  forked_from: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
   tasks: number;
   found: string;
 }
 
-/** A session. `workspace` is the folder of its newest task, "" for a folder of its own. */
+/** A session. `workspace` is the folder of its newest task, "" for a folder of its own. `forked_from` is the session that it was branched from, "" for none. */
 export interface SessionView {
   session_id: string;
   title: string;
@@ -341,6 +342,7 @@ export interface SessionView {
   unread: boolean;
   one_shot: boolean;
   workspace: string;
+  forked_from: string;
 }
 
 /** Sessions, pinned ones first, then by activity. `next` is null on the last page. */

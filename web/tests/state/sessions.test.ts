@@ -6,7 +6,8 @@ import { mergeFirst } from '../../src/state/sessions';
 function row(id: string, updated: string, pinned = false): SessionListItem {
   return {
     session_id: id, title: id, channel: 'web', created: updated, updated, pinned, archived: false,
-    unread: false, one_shot: false, workspace: '', status: null, tasks: 0, found: '',
+    unread: false, one_shot: false, workspace: '',
+  forked_from: '', status: null, tasks: 0, found: '',
   };
 }
 

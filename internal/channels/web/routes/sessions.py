@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
-from internal.agent.domain.ids import SessionId
+from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import SessionListFilter, SessionMarks
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
@@ -18,6 +18,7 @@ from internal.channels.web.schemas import (
     EventsPage,
     EventsQuery,
     Flag,
+    ForkSessionRequest,
     MessagesPage,
     MessagesQuery,
     SessionsPage,
@@ -72,6 +73,20 @@ async def change_session(request: ApiRequest[EmptyRequest, UpdateSessionRequest]
             marks=SessionMarks(_given(body.pinned), _given(body.archived), _given(body.read)),
         )
     )
+
+
+async def fork_session(request: ApiRequest[EmptyRequest, ForkSessionRequest]) -> SessionView:
+    """Create a session with the messages of another one up to a run."""
+    body = request.body
+    forked = await request.services.gateway.fork_session(
+        _id(request),
+        request.principal,
+        request.channel,
+        run_id=None if body.run_id is None else RunId(body.run_id),
+        includes_run=body.after,
+        title=None if body.title is None else _title(body.title),
+    )
+    return session_view(forked)
 
 
 async def delete_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:

@@ -67,6 +67,7 @@ from internal.channels.web.schemas import (
     EmptyRequest,
     EventsPage,
     EventsQuery,
+    ForkSessionRequest,
     HealthSummary,
     MessagesPage,
     MessagesQuery,
@@ -179,6 +180,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", _SESSION, sessions.show_session, SessionView),
     Endpoint("PATCH", _SESSION, sessions.change_session, SessionView, body=UpdateSessionRequest),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/fork",
+        sessions.fork_session,
+        SessionView,
+        201,
+        body=ForkSessionRequest,
+        errors=(409,),
+    ),
     Endpoint("DELETE", _SESSION, sessions.delete_session, None, 204, errors=(409,)),
     Endpoint(
         "GET", f"{_SESSION}/messages", sessions.list_messages, MessagesPage, query=MessagesQuery

@@ -60,6 +60,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
                 "named",
                 "ended",
                 "seen",
+                "forked_from",  # of migration 11
                 "workspace",
             )
         ),

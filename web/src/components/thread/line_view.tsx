@@ -1,15 +1,17 @@
 import { memo, Suspense, useRef, useState } from 'react';
 import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
-import type {
-  EndLine,
-  InputLine,
-  SubtaskLine,
-  Line,
-  LiveNode,
-  PlanLine,
-  QuestionLine,
-  SayLine,
+import {
+  isOver as isEnded,
+  type EndLine,
+  type InputLine,
+  type SubtaskLine,
+  type Line,
+  type LiveNode,
+  type PlanLine,
+  type QuestionLine,
+  type SayLine,
 } from '../../state/session_state';
+import { useSessionStore } from '../../state/session_store';
 import { usePreferences } from '../../state/preferences';
 import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
@@ -22,6 +24,7 @@ import { Tool } from './tool_call';
 const FileChips = lazyComponent(() => import('../files/file_chips').then((module) => module.FileChips));
 const RunFiles = lazyComponent(() => import('../files/file_chips').then((module) => module.RunFiles));
 const RunActions = lazyComponent(() => import('./run_actions').then((module) => module.RunActions));
+const EditMessage = lazyComponent(() => import('./run_actions').then((module) => module.EditMessage));
 const PermissionCalls = lazyComponent(() =>
   import('../decision/permission_calls').then((module) => module.PermissionCalls),
 );
@@ -76,10 +79,11 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   const language = usePreferences((preferences) => preferences.language);
   const box = useRef<HTMLDivElement>(null);
   useFocus(box, row.here);
+  const isOver = useSessionStore((store) => store.state.runs.some((run) => run.run === line.run && isEnded(run.status)));
   const long = line.text.length > MAX_COLLAPSED_CHARS || line.text.split('\n').length > 6;
   return (
     <div className={line.steer ? 'py-1' : 'pt-5 pb-1 first:pt-0'}>
-      <div ref={box} tabIndex={-1} className="flex gap-1.5 rounded-lg border border-line bg-side py-2 pr-3 pl-1">
+      <div ref={box} tabIndex={-1} className="group relative flex gap-1.5 rounded-lg border border-line bg-side py-2 pr-3 pl-1">
         <span className="glyph pt-px text-dim" aria-hidden="true">
           {line.steer ? '↳' : '>'}
         </span>
@@ -92,6 +96,11 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
             <button type="button" aria-expanded={row.open} className="mt-1 text-[13px] text-accent hover:underline" onClick={() => row.onToggle(line.key)}>
               {row.open ? t.close : t.showAll(formatCount(line.text.length))}
             </button>
+          )}
+          {isOver && !line.steer && (
+            <Suspense fallback={null}>
+              <EditMessage line={line} />
+            </Suspense>
           )}
           {line.attachments.length > 0 && (
             <div className="mt-2">

@@ -1,10 +1,11 @@
-import { Check, Copy, PlayCircle, RefreshCw } from 'lucide-react';
+import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw } from 'lucide-react';
 import { useState, type ReactNode } from 'react';
+import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import { usePreferences } from '../../state/preferences';
-import type { EndLine, State } from '../../state/session_state';
+import type { EndLine, InputLine, State } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
 import { randomId } from '../../stream/shared_stream';
 
@@ -12,14 +13,114 @@ const COPIED_MS = 1_500;
 
 /** What can be done with a run that has ended. */
 export function RunActions({ line }: { line: EndLine }) {
-  const t = useMessages();
   const a = useRunActionMessages();
   const isLast = useSessionStore((store) => store.state.runs.at(-1)?.run === line.run);
-  const [failure, setFailure] = useState('');
-  const [busy, setBusy] = useState(false);
   const [copied, setCopied] = useState(false);
   const answer = useSessionStore((store) => answerOf(store.state, line));
 
+  const [failure, busy, attempt] = useAttempt();
+  const copy = () =>
+    attempt(async () => {
+      await navigator.clipboard.writeText(answer);
+      setCopied(true);
+      setTimeout(() => setCopied(false), COPIED_MS);
+    });
+  const retry = () =>
+    attempt(async () => {
+      const { session, state } = useSessionStore.getState();
+      const input = inputOf(state, line.run);
+      if (session !== null && input !== undefined) await submit(session, input, input.text);
+    });
+  const regenerate = () =>
+    attempt(async () => {
+      const input = inputOf(useSessionStore.getState().state, line.run);
+      if (input !== undefined) await sendInBranch(input, input.text);
+    });
+  const branch = () => attempt(async () => openBranch(await fork({ run_id: line.run, after: true })));
+  const resume = () =>
+    attempt(async () => {
+      const run = useSessionStore.getState().state.runs.find((one) => one.run === line.run);
+      if (run !== undefined) await api.resume(run.task);
+    });
+  const isComplete = line.status === 'completed';
+  return (
+    <span className="inline-flex flex-wrap items-center gap-1">
+      {answer !== '' && (
+        <Action icon={copied ? <Check size={13} /> : <Copy size={13} />} name={copied ? a.copied : a.copy} busy={busy} onClick={copy} quiet />
+      )}
+      {!isComplete && isLast && (
+        <>
+          <Action icon={<PlayCircle size={13} />} name={a.resume} title={a.resumeHint} busy={busy} onClick={resume} />
+          <Action icon={<RefreshCw size={13} />} name={a.retry} title={a.retryHint} busy={busy} onClick={retry} />
+        </>
+      )}
+      {isComplete && (
+        <>
+          <Action icon={<RefreshCw size={13} />} name={a.regenerate} busy={busy} onClick={regenerate} quiet />
+          <Action icon={<GitBranch size={13} />} name={a.branch} busy={busy} onClick={branch} quiet />
+        </>
+      )}
+      <Failure text={failure} />
+    </span>
+  );
+}
+
+/** A message of a person that can be changed and sent in a branch. */
+export function EditMessage({ line }: { line: InputLine }) {
+  const a = useRunActionMessages();
+  const [text, setText] = useState<string | null>(null);
+  const [failure, busy, attempt] = useAttempt();
+  if (text === null) {
+    return (
+      <span className="absolute right-1 -bottom-3 rounded-lg border border-line bg-raised opacity-0 group-hover:opacity-100 focus-within:opacity-100 pointer-coarse:opacity-100">
+        <Action icon={<Pencil size={13} />} name={a.edit} busy={false} onClick={() => setText(line.text)} quiet />
+      </span>
+    );
+  }
+  return (
+    <form
+      className="mt-2 w-full"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void attempt(() => sendInBranch(line, text));
+      }}
+    >
+      <textarea
+        aria-label={a.edit}
+        // oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for it
+        autoFocus
+        dir="auto"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        className="field-sizing-content block max-h-[40vh] min-h-16 w-full resize-none rounded-lg border border-line bg-bg px-3 py-2"
+      />
+      <span className="mt-1.5 flex gap-1.5">
+        <button type="submit" className="choice choice-primary" disabled={busy || text.trim() === ''}>
+          {a.send}
+        </button>
+        <button type="button" className="choice" onClick={() => setText(null)}>
+          {a.cancel}
+        </button>
+        <Failure text={failure} />
+      </span>
+    </form>
+  );
+}
+
+function Failure({ text }: { text: string }) {
+  if (text === '') return null;
+  return (
+    <span role="alert" className="text-bad">
+      {text}
+    </span>
+  );
+}
+
+/** Return the last failure, whether work is being done, and a function that does it. */
+function useAttempt(): [string, boolean, (work: () => Promise<unknown>) => Promise<void>] {
+  const t = useMessages();
+  const [failure, setFailure] = useState('');
+  const [busy, setBusy] = useState(false);
   const attempt = async (work: () => Promise<unknown>) => {
     setBusy(true);
     setFailure('');
@@ -31,49 +132,37 @@ export function RunActions({ line }: { line: EndLine }) {
       setBusy(false);
     }
   };
-  const copy = () =>
-    attempt(async () => {
-      await navigator.clipboard.writeText(answer);
-      setCopied(true);
-      setTimeout(() => setCopied(false), COPIED_MS);
-    });
-  const retry = () =>
-    attempt(async () => {
-      const { session, state } = useSessionStore.getState();
-      const input = state.thread.lines.find((one) => one.kind === 'input' && one.run === line.run);
-      if (session === null || input?.kind !== 'input') return;
-      await api.submit({
-        task: input.text,
-        session_id: session,
-        attachments: input.attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
-        idempotency_key: randomId(),
-        options: { permission_mode: usePreferences.getState().mode },
-      });
-    });
-  const resume = () =>
-    attempt(async () => {
-      const run = useSessionStore.getState().state.runs.find((one) => one.run === line.run);
-      if (run !== undefined) await api.resume(run.task);
-    });
-  const isOver = line.status === 'completed';
-  return (
-    <span className="inline-flex flex-wrap items-center gap-1">
-      {answer !== '' && (
-        <Action icon={copied ? <Check size={13} /> : <Copy size={13} />} name={copied ? a.copied : a.copy} busy={busy} onClick={copy} quiet />
-      )}
-      {!isOver && isLast && (
-        <>
-          <Action icon={<PlayCircle size={13} />} name={a.resume} title={a.resumeHint} busy={busy} onClick={resume} />
-          <Action icon={<RefreshCw size={13} />} name={a.retry} title={a.retryHint} busy={busy} onClick={retry} />
-        </>
-      )}
-      {failure !== '' && (
-        <span role="alert" className="text-bad">
-          {failure}
-        </span>
-      )}
-    </span>
-  );
+  return [failure, busy, attempt];
+}
+
+function inputOf(state: State, run: string): InputLine | undefined {
+  const line = state.thread.lines.find((one) => one.kind === 'input' && one.run === run);
+  return line?.kind === 'input' ? line : undefined;
+}
+
+async function fork(where: Parameters<typeof api.fork>[1]): Promise<string> {
+  const { session } = useSessionStore.getState();
+  return (await api.fork(session ?? '', where)).session_id;
+}
+
+function openBranch(session: string): void {
+  navigate(`/sessions/${session}`);
+}
+
+async function sendInBranch(input: InputLine, text: string): Promise<void> {
+  const session = await fork({ run_id: input.run, after: false });
+  await submit(session, input, text);
+  openBranch(session);
+}
+
+async function submit(session: string, input: InputLine, text: string): Promise<void> {
+  await api.submit({
+    task: text,
+    session_id: session,
+    attachments: input.attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
+    idempotency_key: randomId(),
+    options: { permission_mode: usePreferences.getState().mode },
+  });
 }
 
 /** Return the answer of a run as Markdown, "" without one. */

@@ -11,6 +11,9 @@ import { LineView, LiveView } from './line_view';
 import { RowBoundary } from './row';
 import { WorkingRow, type Activity } from './working_row';
 
+const EarlierMessages = lazyComponent(() =>
+  import('./earlier_messages').then((module) => module.EarlierMessages),
+);
 const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
 
 /** Above this number of rows only the visible ones are rendered. */
@@ -46,6 +49,7 @@ function entriesOf(state: State): Entry[] {
 
 export function Thread() {
   const t = useMessages();
+  const session = useSessionStore((store) => store.session);
   const state = useSessionStore((store) => store.state);
   const entries = useMemo(() => entriesOf(state), [state]);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
@@ -164,7 +168,14 @@ export function Thread() {
               </VirtualRows>
             </Suspense>
           ) : (
-            rows
+            <>
+              {session !== null && (
+                <Suspense fallback={null}>
+                  <EarlierMessages session={session} />
+                </Suspense>
+              )}
+              {rows}
+            </>
           )}
         </div>
       </div>

@@ -1,0 +1,57 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { api } from '../../api/client';
+import type { MessageView } from '../../api/types.gen';
+import { useRunActionMessages } from '../../i18n/run_actions';
+import { useSessionStore } from '../../state/session_store';
+import { MarkdownView } from './markdown_view';
+
+/** The conversation of the session that this one was branched from, up to the branch. */
+export function EarlierMessages({ session }: { session: string }) {
+  const a = useRunActionMessages();
+  const { data: view } = useQuery({ queryKey: ['session', session], queryFn: () => api.session(session) });
+  const origin = view?.forked_from ?? '';
+  const pages = useInfiniteQuery({
+    queryKey: ['earlier', session],
+    queryFn: ({ pageParam }) => api.messages(session, pageParam),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+    enabled: origin !== '',
+    staleTime: Infinity,
+  });
+  const own = useSessionStore((store) => store.state.runs);
+  if (origin === '' || pages.data === undefined) return null;
+  const runs = new Set(own.map((run) => run.run));
+  const messages = pages.data.pages.toReversed().flatMap((page) => page.messages);
+  const shown = messages.filter((one) => !runs.has(one.run_id) && textOf(one) !== '');
+  return (
+    <section aria-label={a.earlier} className="mb-2 border-b border-line pb-3">
+      {pages.hasNextPage && (
+        <button type="button" className="mb-2 text-[13px] text-accent hover:underline" disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+          {a.showEarlier}
+        </button>
+      )}
+      {shown.map((one) =>
+        one.role === 'user' ? (
+          <p key={one.number} dir="auto" className="mt-3 rounded-lg border border-line bg-side px-3 py-2 break-words whitespace-pre-wrap">
+            {textOf(one)}
+          </p>
+        ) : (
+          <div key={one.number} className="mt-2 pl-[1.625rem]">
+            <MarkdownView text={textOf(one)} />
+          </div>
+        ),
+      )}
+      <p className="mt-3 text-[13px] text-dim">
+        <Link href={`/sessions/${origin}`} className="text-accent hover:underline">
+          {a.branchedFrom}
+        </Link>
+      </p>
+    </section>
+  );
+}
+
+function textOf(message: MessageView): string {
+  const texts = message.parts.map((part) => (part['type'] === 'text' ? String(part['text']) : ''));
+  return texts.join('').trim();
+}
