@@ -21,6 +21,8 @@ class ShellRunner:
         """The command that is running."""
         self._show = show
         self._process: asyncio.subprocess.Process | None = None
+        self._stops = False
+        """True if the command was ended before its process existed."""
         self._kept: list[str] = []
 
     async def run(self, command: str, folder: str) -> int:
@@ -30,12 +32,13 @@ class ShellRunner:
             return await self._run(command, folder)
         finally:
             self.stop()
-            self.command, self._process = "", None
+            self.command, self._process, self._stops = "", None, False
 
     def stop(self) -> bool:
         """End the running command and what it started. Return False if none is running."""
         if self._process is None:
-            return False
+            self._stops = bool(self.command)
+            return self._stops
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         return True
@@ -58,6 +61,8 @@ class ShellRunner:
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,  # a group of its own, to be ended together
         )
+        if self._stops:
+            self.stop()
         output = process.stdout
         assert output is not None  # noqa: S101 - it is a pipe
         decoder, rest, shown, tail = getincrementaldecoder("utf-8")("replace"), "", 0, ""

@@ -77,6 +77,15 @@ async def test_a_shell_command_during_another_returns_to_the_input(
     await printed_until(gateway, "  one")
 
 
+async def test_a_shell_command_is_ended_also_before_its_process_exists(
+    gateway: GatewaySession,
+) -> None:
+    gateway.session.run_shell("exec sleep 1000")
+    assert gateway.session.shell.stop()
+    await printed_until(gateway, "✕ stopped")
+    assert not gateway.session.shell.stop()
+
+
 async def test_a_hint_replaces_the_usual_one(gateway: GatewaySession) -> None:
     gateway.session.hint("press again")
     assert status(gateway)[1] == "press again"
