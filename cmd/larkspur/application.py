@@ -4,13 +4,11 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
+from typing import Any
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.domain.errors import (
@@ -45,13 +43,8 @@ from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
 from internal.config.server import ServerSettings
 from internal.config.types import ConfigError
-from internal.llm.model_catalog import make_model_book
 from internal.llm.registry import (
     PRICES_AS_OF,
-    PROVIDERS,
-    ModelInfo,
-    Provider,
-    find_model,
     find_provider_of_key,
 )
 from internal.observability.clock import SystemClock
@@ -59,6 +52,7 @@ from internal.observability.logs import configure_logging
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
 from larkspur.file_storage import check_attachments
+from larkspur.model_list import list_models
 from larkspur.services import (
     Services,
     make_gateway,
@@ -270,7 +264,7 @@ class Application:
 
     def models(self, config: str | None) -> list[ListedModel]:
         """Return the known models of every provider, the one in use first."""
-        return list(_listed_models(self._load(config=config)))
+        return list(list_models(self._load(config=config)))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
@@ -348,35 +342,6 @@ class Application:
         configure_logging()
         _log_errors_only()
         return loaded
-
-
-def _listed_models(loaded: Loaded) -> Iterator[ListedModel]:
-    llm, prices = loaded.settings.llm, make_model_book(loaded.settings.llm).prices
-    for provider in PROVIDERS:
-        models = [info for info in provider.models if not info.name.endswith("-")]
-        used = llm.model if provider.name == llm.provider else ""
-        first = used or provider.default_model
-        if first not in {info.name for info in models}:
-            models.insert(0, (find_model(first) or ModelInfo(first))._replace(name=first))
-        for info in sorted(models, key=lambda info: info.name != first):
-            price = prices.price(info.name)
-            yield ListedModel(
-                provider=provider.name,
-                model=info.name,
-                in_use=info.name == used,
-                key=_key_state(provider, loaded),
-                context_window=info.context_window,
-                max_output_tokens=info.max_output_tokens,
-                price=None if price is None else msgspec.to_builtins(price),
-            )
-
-
-def _key_state(provider: Provider, loaded: Loaded) -> Literal["set", "missing", "not needed"]:
-    llm = loaded.settings.llm
-    if provider.key_variable is None:
-        return "not needed"
-    own = provider.name == llm.provider and llm.api_key is not None
-    return "set" if own or provider.name in {*loaded.keyed, *llm.keys} else "missing"
 
 
 def _log_to_file(loaded: Loaded) -> None:

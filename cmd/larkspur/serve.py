@@ -29,7 +29,7 @@ from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import Address, WebServer
-from internal.channels.web.services import WebServices
+from internal.channels.web.services import ModelsView, ModelView, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
@@ -42,6 +42,7 @@ from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
 from internal.tools.registry import TOOLS
 from larkspur.health import GatewayHealth
+from larkspur.model_list import list_models
 from larkspur.services import GatewayServices, open_gateway
 from larkspur.version import VERSION
 
@@ -338,7 +339,24 @@ def _web_services(
         clock=services.clock,
         documents=services.documents,
         logins=Logins(loaded.home / "logins.json"),
+        models=_models(loaded),
     )
+
+
+def _models(loaded: Loaded) -> ModelsView:
+    """Return the known models; tasks can use those of the provider of the settings."""
+    llm = loaded.settings.llm
+    views = (
+        ModelView(
+            f"{one.provider}:{one.model}",
+            one.provider,
+            one.model,
+            one.context_window,
+            one.provider == llm.provider,
+        )
+        for one in list_models(loaded)
+    )
+    return ModelsView(f"{llm.provider}:{llm.model}", tuple(views))
 
 
 def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:

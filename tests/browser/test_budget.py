@@ -18,6 +18,7 @@ MAX_CHUNKS = {
     "dialogs": 4_000,
     "login": 2_000,
     "sessions": 6_000,
+    "task_options": 2_000,
     "run_actions": 3_500,
     "earlier_messages": 2_000,
     "files": 14_000,

@@ -51,6 +51,26 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     lark: ComponentHealth | UnsetType = UNSET
 
 
+class ModelView(msgspec.Struct, frozen=True):
+    """A known model; `id` is `provider:name`. Tasks can use it if it is `available`.
+
+    `context_window` is in tokens, null if unknown.
+    """
+
+    id: str
+    provider: str
+    name: str
+    context_window: int | None
+    available: bool
+
+
+class ModelsView(msgspec.Struct, frozen=True):
+    """The known models, and the `id` of the one that tasks use by default."""
+
+    default: str
+    models: tuple[ModelView, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class WebTimeouts:
     """Time limits of the web channel, in seconds.
@@ -90,6 +110,7 @@ class WebServices:
     clock: Clock
     logins: Logins
     documents: DocumentReader
+    models: ModelsView = field(default_factory=lambda: ModelsView("", ()))
     page: Page = field(default_factory=read_page)
     timeouts: WebTimeouts = WebTimeouts()
 

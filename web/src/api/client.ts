@@ -7,6 +7,8 @@ import type {
   LoginView,
   MessagesPage,
   MeView,
+  ModelsView,
+  ProfilesView,
   QuestionsPage,
   QuestionView,
   SessionListItem,
@@ -84,7 +86,8 @@ export interface CreateTaskRequest {
   attachments: AttachmentInput[];
   idempotency_key: string;
   plan_review?: 'always';
-  options: { permission_mode?: string };
+  profile?: string;
+  options: { permission_mode?: string; model?: string; workspace?: string };
 }
 
 /** Which sessions a list contains. */
@@ -117,6 +120,8 @@ const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 const task = (id: string) => `/api/tasks/${encodeURIComponent(id)}`;
 
 export const api = {
+  models: () => request<ModelsView>('GET', '/api/models'),
+  profiles: () => request<ProfilesView>('GET', '/api/profiles'),
   me: () => request<MeView>('GET', '/api/me'),
   login: (code: string) => request<LoginView>('POST', '/api/login', { code }),
   logout: () => request<void>('POST', '/api/logout', {}),

@@ -184,6 +184,21 @@ export interface MessagesPage {
   next: string | null;
 }
 
+/** A known model; `id` is `provider:name`. Tasks can use it if it is `available`. `context_window` is in tokens, null if unknown. */
+export interface ModelView {
+  id: string;
+  provider: string;
+  name: string;
+  context_window: number | null;
+  available: boolean;
+}
+
+/** The known models, and the `id` of the one that tasks use by default. */
+export interface ModelsView {
+  default: string;
+  models: Array<ModelView>;
+}
+
 /** A code that grants a role once, until `expires` (RFC 3339). */
 export interface PairingCode {
   code: string;

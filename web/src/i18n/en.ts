@@ -34,7 +34,7 @@ export const en = {
   dontSend: 'Don’t send',
   reconnecting: 'Reconnecting…',
   loading: 'Loading…',
-  missing: 'Session not found. It may have been deleted.',
+  missing: 'This session does not exist any more.',
   toEnd: 'Jump to the end',
   you: 'You',
   agent: 'Larkspur',

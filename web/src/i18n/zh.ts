@@ -34,7 +34,7 @@ export const zh: Messages = {
   dontSend: '不发送',
   reconnecting: '正在重新连接……',
   loading: '加载中……',
-  missing: '找不到该会话，可能已被删除。',
+  missing: '该会话已不存在。',
   toEnd: '跳到最新',
   you: '你',
   agent: 'Larkspur',

@@ -15,6 +15,7 @@ from internal.channels.web.schemas import (
     ProfileView,
     me_view,
 )
+from internal.channels.web.services import ModelsView
 from internal.channels.web.static_page import CONTENT_SECURITY_POLICY, IMMUTABLE, NOT_BUILT_MESSAGE
 
 
@@ -43,6 +44,11 @@ async def list_profiles(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Prof
         defaults.profile,
         defaults.limits,
     )
+
+
+async def list_models(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ModelsView:
+    """List the known models and the default one."""
+    return request.services.models
 
 
 async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:

@@ -85,7 +85,7 @@ from internal.channels.web.schemas import (
     TaskWithRun,
     UpdateSessionRequest,
 )
-from internal.channels.web.services import Health
+from internal.channels.web.services import Health, ModelsView
 
 
 async def show_openapi(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
@@ -291,6 +291,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         artifacts.download_session_files,
         media_type="application/zip",
     ),
+    Endpoint("GET", "/api/models", meta.list_models, ModelsView),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
     Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery, errors=(404,)),
     Endpoint("GET", "/api/rules", people.list_rules, RulesView, errors=(403,)),

@@ -17,9 +17,12 @@ import { COMMAND, isTyping } from '../../lib/keyboard';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
 import { lazyComponent } from '../../lib/lazy';
 import { draftFiles, isPending, setDraftFiles, useDraftFiles } from '../../state/uploads';
+import { DEFAULTS, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
 import { useMessages } from '../../i18n/catalog';
 
 const Uploads = lazyComponent(() => import('../files/uploads').then((module) => module.Uploads));
+
+const TaskOptions = lazyComponent(() => import('./task_options').then((module) => module.TaskOptions));
 
 const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
 const STOP_AGAIN_MS = 3_000;
@@ -86,6 +89,7 @@ export function Composer(props: {
         if (canSteer && !queue) {
           await api.steer(active.task, text, draft.key(text));
         } else {
+          const options = taskOptions(name);
           const attachments = files.map(({ name: file, media_type, uri }) => ({ name: file, media_type, uri }));
           const submitted = await api.submit({
             task: text.trim() === '' ? files.map((file) => file.name).join(', ') : text,
@@ -93,9 +97,13 @@ export function Composer(props: {
             attachments,
             idempotency_key: draft.key([text, ...files.map((file) => file.uri)].join('\n')),
             ...(usePreferences.getState().review && { plan_review: 'always' as const }),
-            options: { permission_mode: usePreferences.getState().mode },
+            ...taskFields(options),
           });
-          if (session === null) onStarted(submitted.session_id);
+          if (session === null) {
+            setTaskOptions(submitted.session_id, options);
+            setTaskOptions(name, DEFAULTS);
+            onStarted(submitted.session_id);
+          }
         }
         setUnsent(null);
         draft.clear();
@@ -232,6 +240,9 @@ export function Composer(props: {
               ))}
             </select>
           </label>
+          <Suspense fallback={null}>
+            <TaskOptions name={name} />
+          </Suspense>
           <button
             type="button"
             aria-pressed={review}

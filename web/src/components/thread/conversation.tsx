@@ -1,5 +1,6 @@
 import type { MeView } from '../../api/client';
 import { Suspense } from 'react';
+import { Link } from 'wouter';
 import { useSessionStore } from '../../state/session_store';
 import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
@@ -19,7 +20,16 @@ export function Conversation({ session, me }: { session: string | null; me: MeVi
       </Suspense>
     );
   }
-  if (phase === 'missing') return <Placeholder text={t.missing} />;
+  if (phase === 'missing') {
+    return (
+      <div className="flex flex-1 flex-col items-center justify-center gap-3 p-6">
+        <p className="text-dim">{t.missing}</p>
+        <Link href="/" className="choice">
+          {t.newSession}
+        </Link>
+      </div>
+    );
+  }
   if (shown !== session || phase !== 'ready') return <Placeholder text={t.loading} />;
   return <Thread />;
 }

@@ -1,12 +1,12 @@
-import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw } from 'lucide-react';
+import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, SlidersHorizontal } from 'lucide-react';
 import { useState, type ReactNode } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
 import { useRunActionMessages } from '../../i18n/run_actions';
-import { usePreferences } from '../../state/preferences';
 import type { EndLine, InputLine, State } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
+import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
 import { randomId } from '../../stream/shared_stream';
 
 const COPIED_MS = 1_500;
@@ -53,6 +53,9 @@ export function RunActions({ line }: { line: EndLine }) {
           <Action icon={<PlayCircle size={13} />} name={a.resume} title={a.resumeHint} busy={busy} onClick={resume} />
           <Action icon={<RefreshCw size={13} />} name={a.retry} title={a.retryHint} busy={busy} onClick={retry} />
         </>
+      )}
+      {line.code.startsWith('model_') && isLast && (
+        <Action icon={<SlidersHorizontal size={13} />} name={a.changeModel} busy={busy} onClick={() => dispatchEvent(new Event(CHOOSE_MODEL_EVENT))} />
       )}
       {isComplete && (
         <>
@@ -142,7 +145,9 @@ function inputOf(state: State, run: string): InputLine | undefined {
 
 async function fork(where: Parameters<typeof api.fork>[1]): Promise<string> {
   const { session } = useSessionStore.getState();
-  return (await api.fork(session ?? '', where)).session_id;
+  const branch = (await api.fork(session ?? '', where)).session_id;
+  setTaskOptions(branch, taskOptions(session ?? ''));
+  return branch;
 }
 
 function openBranch(session: string): void {
@@ -161,7 +166,7 @@ async function submit(session: string, input: InputLine, text: string): Promise<
     session_id: session,
     attachments: input.attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
     idempotency_key: randomId(),
-    options: { permission_mode: usePreferences.getState().mode },
+    ...taskFields(taskOptions(session)),
   });
 }
 

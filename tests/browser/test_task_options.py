@@ -1,0 +1,62 @@
+"""The model, the profile and the folder of a task, chosen beside the composer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open, Serve
+from tests.browser.test_page import accessible
+from tests.browser.test_runs import send, session_of, status
+from tests.support.anthropic_server import Fault, Reply, When
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+
+def test_a_task_uses_the_chosen_model_and_folder(
+    serve: Serve, script: Any, enter: Open, tmp_path: Path, shots: Path
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    rejected = Fault("status", status=400, error="invalid_request_error", message="no", times=1)
+    replies = [
+        Reply(text="Done.", when=When(last_user="first")),
+        Reply(text="Better.", fault=rejected, when=When(last_user="second")),
+    ]
+    gateway = serve(script(replies))
+    page = enter(gateway)
+    options = page.get_by_role("button", name="Model, profile and folder")
+    options.click()
+    dialog = page.get_by_role("dialog", name="Model, profile and folder")
+    dialog.get_by_label("Model").select_option("claude-haiku-5-5")
+    dialog.get_by_label("Folder").fill(str(tmp_path / "none"))
+    accessible(page)
+    page.screenshot(path=shots / "task-options.png")
+    dialog.get_by_role("button", name="Done").click()
+    send(page, "first")
+    status(page, "failed")
+    expect(page.get_by_test_id("thread")).to_contain_text(str(tmp_path / "none"))
+
+    options.click()
+    dialog.get_by_label("Folder").fill(str(folder))
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Retry").click()
+    status(page, "completed")
+    expect(options).to_contain_text("claude-haiku-5-5 · project")
+    task = gateway.ask("GET", f"/api/tasks?session_id={session_of(page)}")["tasks"][0]
+    assert task["model"] == "claude-haiku-5-5"
+    session = gateway.ask("GET", f"/api/sessions/{session_of(page)}")
+    assert session["workspace"] == str(folder)
+
+    page.reload()
+    expect(options).to_contain_text("claude-haiku-5-5 · project")
+    send(page, "second")
+    status(page, "failed")
+    page.get_by_role("button", name="Change model").click()
+    dialog.get_by_label("Model").select_option("")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("Better.")).to_be_visible()
+    page.get_by_role("link", name="New session").click()
+    expect(options).not_to_contain_text("project")
