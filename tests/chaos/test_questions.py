@@ -15,10 +15,11 @@ from tests.chaos import invariants
 from tests.chaos.model_script import final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import list_events
+from tests.support.database_files import MIGRATIONS
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
-MAX_COMMITS = 36
+MAX_COMMITS = MIGRATIONS + 34
 """More commits than the scenario has."""
 
 TASK = "Please do task A."

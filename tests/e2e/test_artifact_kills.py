@@ -19,6 +19,7 @@ from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_kills import from_bot, open_sim, say
 from tests.e2e.test_lark_process import Served, idle, served
+from tests.support.database_files import MIGRATIONS
 from tests.support.lark_gateway import shown_text
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
@@ -34,7 +35,7 @@ ENVIRON = {
     "LARKSPUR_CHANNELS__LARK__REACT_EMOJI": "off",
 }
 SENT = Counter(["Here they are.", *FILES])
-COMMITS = range(9, 40)
+COMMITS = range(MIGRATIONS + 3, MIGRATIONS + 34)
 """The commits of a new gateway from the message on, and some more."""
 
 PHASES = {
