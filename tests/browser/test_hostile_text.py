@@ -33,6 +33,8 @@ addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sa
 
 INSPECT = """() => {
   const found = [];
+  const isColoured = (element, name) => name === 'class' &&
+    element.matches('.code-block code span') && element.className.startsWith('hljs-');
   const note = (what, element) => found.push(`${what}: ${element.outerHTML.slice(0, 200)}`);
   const foreign = 'iframe,frame,object,embed,base,video,audio,picture,source,template,math,' +
     'dialog,slot,marquee,link:not(head link),meta:not(head meta),style:not(head style),img,' +
@@ -41,11 +43,13 @@ INSPECT = """() => {
   for (const element of document.querySelectorAll('*')) {
     for (const { name } of element.attributes) if (name.startsWith('on')) note(name, element);
   }
-  for (const element of document.querySelectorAll('.prose *')) {
+  // the frame of a block of code, which no text can imitate: it may have no classes
+  const own = '.code-block, .code-block > *, .code-block > div *';
+  for (const element of document.querySelectorAll(`.prose *:not(${own})`)) {
     const style = getComputedStyle(element);
     if (!['static', 'relative'].includes(style.position)) note(style.position, element);
     for (const name of ['id', 'name', 'style', 'class', 'tabindex', 'autofocus', 'title'])
-      if (element.hasAttribute(name)) note(name, element);
+      if (element.hasAttribute(name) && !isColoured(element, name)) note(name, element);
   }
   for (const link of document.querySelectorAll('.prose a')) {
     const named = `${link.protocol}//${link.host}`;

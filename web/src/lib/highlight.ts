@@ -21,7 +21,7 @@ import yaml from 'highlight.js/lib/languages/yaml';
 
 const LANGUAGES = { bash, c, cpp, css, diff, dockerfile, go, ini, java, javascript, json, python, rust, sql, typescript, xml, yaml };
 const POLICY = { ALLOWED_TAGS: ['span', '#text'], ALLOWED_ATTR: ['class'], ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false };
-const CLASS = /^[a-z_\- ]+$/;
+const CLASS = /^hljs-[a-z_-]+( [a-z_]+)*$/;
 
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { SlidersHorizontal } from 'lucide-react';
-import { useEffect, useRef, type ReactNode } from 'react';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { api } from '../../api/client';
 import { useTaskOptionMessages } from '../../i18n/task_options';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, useTaskOptions } from '../../state/task_options';
@@ -10,12 +10,12 @@ const FIELD = 'w-full rounded-lg border border-line bg-bg px-2 py-1.5';
 /** A button that shows what the next task uses, and a dialog to choose it. */
 export function TaskOptions({ name }: { name: string }) {
   const a = useTaskOptionMessages();
-  const dialog = useRef<HTMLDialogElement>(null);
+  const [isOpen, setOpen] = useState(false);
   const options = useTaskOptions(name);
   const chosen = [options.model, options.profile, options.workspace.split('/').findLast((part) => part !== '')];
   const label = chosen.filter(Boolean).join(' · ');
   useEffect(() => {
-    const open = () => dialog.current?.showModal();
+    const open = () => setOpen(true);
     addEventListener(CHOOSE_MODEL_EVENT, open);
     return () => removeEventListener(CHOOSE_MODEL_EVENT, open);
   }, []);
@@ -25,21 +25,30 @@ export function TaskOptions({ name }: { name: string }) {
         type="button"
         title={a.title}
         aria-label={label === '' ? a.title : `${a.title}: ${label}`}
-        onClick={() => dialog.current?.showModal()}
+        onClick={() => setOpen(true)}
         className="bar-button w-auto! max-w-48 gap-1.5 px-2 text-[13px]"
       >
         <SlidersHorizontal size={15} aria-hidden="true" className="flex-none" />
         {label !== '' && <span className="truncate">{label}</span>}
       </button>
-      <dialog ref={dialog} aria-label={a.title} closedby="any" className="m-auto w-[min(24rem,calc(100vw-2rem))] rounded-xl border border-line bg-raised p-4">
-        <Fields name={name} />
-        <form method="dialog" className="mt-4 flex justify-end">
-          <button type="submit" className="choice choice-primary">
-            {a.done}
-          </button>
-        </form>
-      </dialog>
+      {isOpen && <OptionsDialog name={name} onClose={() => setOpen(false)} />}
     </>
+  );
+}
+
+function OptionsDialog({ name, onClose }: { name: string; onClose: () => void }) {
+  const a = useTaskOptionMessages();
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-label={a.title} closedby="any" onClose={onClose} className="m-auto w-[min(24rem,calc(100vw-2rem))] rounded-xl border border-line bg-raised p-4">
+      <Fields name={name} />
+      <form method="dialog" className="mt-4 flex justify-end">
+        <button type="submit" className="choice choice-primary">
+          {a.done}
+        </button>
+      </form>
+    </dialog>
   );
 }
 

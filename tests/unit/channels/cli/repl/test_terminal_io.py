@@ -24,7 +24,12 @@ class Terminal(NamedTuple):
         os.write(self.master, text.encode())
 
     def shown(self) -> bytes:
-        return os.read(self.master, 65_536)
+        """Return what was written; a mark after it shows that all of it has arrived."""
+        os.write(self.file.fileno(), b"\0")
+        written = b""
+        while not written.endswith(b"\0"):
+            written += os.read(self.master, 65_536)
+        return written[:-1]
 
 
 @pytest.fixture
