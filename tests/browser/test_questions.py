@@ -80,7 +80,7 @@ def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -
     )
     page = enter(gateway := serve(model))
     send(page, "touch them")
-    expect(bar(page).get_by_role("heading", name="Allow shell?")).to_be_visible()
+    expect(bar(page).get_by_role("heading", name="Run `touch one`?")).to_be_visible()
     command = bar(page).get_by_label("What shell would run")
     expect(command).to_have_text("touch one")
     expect(bar(page)).to_contain_text("Operators can answer")
@@ -100,7 +100,7 @@ def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -
     given = answers(gateway, session)
     assert [one["decision"] for one in given] == ["approve", "reject"]
     thread = page.get_by_test_id("thread")
-    asked = thread.get_by_role("button", name=re.compile("Allow shell"))
+    asked = thread.get_by_role("button", name=re.compile("Run `touch"))
     expect(asked).to_have_count(2)
     expect(asked.nth(0)).to_contain_text("allowed once")
     # answered questions stay answered
@@ -165,7 +165,7 @@ def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) 
     session = session_of(page)
     assert tools(gateway, session) == []
     assert [one["text"] for one in answers(gateway, session)] == ["yes, but not now"]
-    told = page.get_by_test_id("thread").get_by_role("button", name=re.compile("Allow shell"))
+    told = page.get_by_test_id("thread").get_by_role("button", name=re.compile("Run `touch"))
     expect(told).to_contain_text("denied: yes, but not now")
 
 

@@ -45,7 +45,7 @@ async def test_a_key_approves_the_shown_command(
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_session(way, home, environ, script) as repl:
         await repl.send("make it")
-        await repl.tty.wait_for("! allow?  touch made; echo 完成", ONCE, "! waiting for you")
+        await repl.tty.wait_for("! run?  touch made; echo 完成", ONCE, "! waiting for you")
         assert not is_made(repl)
         repl.tty.type("y")
         await repl.tty.wait_for("touch made; echo 完成  → yes", "✓ shell", "● done")
@@ -84,7 +84,7 @@ async def test_an_approval_for_the_session_covers_later_calls(
         await repl.tty.wait_for("[a] this session")
         repl.tty.type("a")
         await repl.tty.wait_for("→ yes, for this session", "● done")
-        assert repl.tty.screen.text.count("allow?") == 0
+        assert repl.tty.screen.text.count("run?") == 0
         assert len(repl.place.model.requests) == 3
 
 
@@ -146,7 +146,7 @@ async def test_a_change_is_shown_before_it_is_made(home: Path, environ: dict[str
     async with open_session("process", home, environ, script, size=size) as repl:
         (repl.place.folder / "a.txt").write_text(old)
         await repl.send("shout")
-        await repl.tty.wait_for("! allow?  edit_file  a.txt", "-line 0", ONCE)
+        await repl.tty.wait_for("! change?  a.txt", "-line 0", ONCE)
         (more,) = re.findall(r"… (\d+) more · Ctrl\+O shows all", repl.tty.screen.text)
         assert int(more) > 90
         assert "LINE 59" not in repl.tty.screen.text
@@ -333,7 +333,7 @@ async def test_a_question_stays_open_after_the_terminal_closes(
         async with start_terminal(
             [LARKSPUR, "-r", session_id], there.environ, there.folder
         ) as again:
-            await again.wait_for("! allow?  touch made", ONCE)
+            await again.wait_for("! run?  touch made", ONCE)
             again.type("好的\r")
             await again.wait_for("→ yes", "● done")
         assert is_made(repl)

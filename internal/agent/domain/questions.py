@@ -19,6 +19,19 @@ Grant = Literal["once", "session", "rule"]
 Audience = Literal["operators", "asker"]
 """Who may answer: operators only, or also the person who submitted the task."""
 
+Action = Literal["create", "change", "read", "run", "fetch", "use"]
+"""What a call does: with a file, a command or an address; `use` for any other tool."""
+
+_TITLES: dict[Action, str] = {
+    "create": "Create {}?",
+    "change": "Change {}?",
+    "read": "Read {}?",
+    "run": "Run `{}`?",
+    "fetch": "Fetch {}?",
+    "use": "Allow {}?",
+}
+_NEW_FILE = "@@ -0,0 "
+
 NOBODY, CLOCK = "nobody", "the clock"
 """The principal and the channel of an answer that expired."""
 
@@ -28,7 +41,8 @@ class ApprovalItem(msgspec.Struct, frozen=True):
 
     `what` is the command or the call, `diff` the change to a file; invisible characters are escaped
     in both. `reason` is an additional reason, "" for none. `rules` together would allow the call,
-    () if no rule may. `whole` is the full call if `what` is truncated.
+    () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say
+    in short what it does, such as to change `report.md`, for the title of the question.
     """
 
     call_id: str
@@ -40,6 +54,18 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     diff: str = ""
     whole: Attachment | None = None
+    action: Action = "use"
+    subject: str = ""
+
+    def with_preview(self, preview: "Preview") -> "ApprovalItem":
+        """Return the item with a preview; a change to a file that does not exist creates it."""
+        is_new = self.action == "change" and preview.diff.startswith(_NEW_FILE)
+        return msgspec.structs.replace(
+            self,
+            diff=preview.diff,
+            whole=preview.whole,
+            action="create" if is_new else self.action,
+        )
 
 
 class Preview(NamedTuple):
@@ -73,11 +99,9 @@ class Question(msgspec.Struct, frozen=True):
     def with_previews(self, previews: Mapping[str, Preview]) -> "Question":
         """Return the question with previews of its calls, by call_id."""
         calls = tuple(
-            msgspec.structs.replace(call, diff=preview.diff, whole=preview.whole)
-            for call in self.calls
-            for preview in (previews.get(call.call_id, Preview()),)
+            call.with_preview(previews.get(call.call_id, Preview())) for call in self.calls
         )
-        return msgspec.structs.replace(self, calls=calls)
+        return msgspec.structs.replace(self, calls=calls, title=_approval_title(calls))
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -117,8 +141,15 @@ def approval_question(
     question_id: QuestionId, items: tuple[ApprovalItem, ...], targets: ToolTargets
 ) -> Question:
     """Return one question about all calls that need approval."""
-    title = f"Allow {items[0].tool}?" if len(items) == 1 else f"Allow {len(items)} calls?"
+    title = _approval_title(items)
     return Question(question_id, "approval", title, calls=items, targets=dict(targets))
+
+
+def _approval_title(items: tuple[ApprovalItem, ...]) -> str:
+    if len(items) != 1:
+        return f"Allow {len(items)} calls?"
+    (item,) = items
+    return _TITLES[item.action].format(item.subject or item.tool)
 
 
 def recovery_question(run_id: RunId, fence: int, reason: str) -> Question:

@@ -197,17 +197,22 @@ def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
     subject = question.title
     if question.plan is not None:
         subject = question.plan.goal
+    elif len(question.calls) == 1 and question.calls[0].action != "use":
+        subject = ""  # the title names it
     elif question.calls:
         subject = f"{phrases.tool(question.calls[0].tool)}: {question.calls[0].what}"
-    return truncate_line(f"{asked} {subject}", _SUMMARY_CHARS)
+    return truncate_line(f"{asked} {subject}".rstrip(), _SUMMARY_CHARS)
 
 
 def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
     question = record.question
     if question.kind != "approval":
         return phrases(f"asked_{question.kind}")
-    count = len(question.calls)
-    return phrases("asked_call") if count == 1 else phrases("asked_calls", count=count)
+    if len(question.calls) != 1:
+        return phrases("asked_calls", count=len(question.calls))
+    (call,) = question.calls
+    subject = call.subject if call.action != "use" else phrases.tool(call.tool)
+    return phrases(f"asked_{call.action}", subject=subject)
 
 
 def _content_blocks(

@@ -57,7 +57,14 @@ export const en = {
   nextQuestion: 'Next question',
   waitsPlaceholder: 'The run is waiting for your answer. A message becomes the next task…',
   reviewPlan: 'Review the plan first',
-  allow: (tool: string) => `Allow ${tool}?`,
+  ask: {
+    create: (file: string) => `Create ${file}?`,
+    change: (file: string) => `Change ${file}?`,
+    read: (file: string) => `Read ${file}?`,
+    run: (command: string) => `Run \`${command}\`?`,
+    fetch: (host: string) => `Fetch ${host}?`,
+    use: (tool: string) => `Allow ${tool}?`,
+  },
   allowMany: (count: number) => `Allow ${count} calls?`,
   approvePlan: 'Approve this plan?',
   how: {

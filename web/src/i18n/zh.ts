@@ -57,7 +57,14 @@ export const zh: Messages = {
   nextQuestion: '下一个提问',
   waitsPlaceholder: '任务正在等待你的答复，此处发送的消息将作为下一个任务……',
   reviewPlan: '先审阅计划',
-  allow: (tool) => `允许 ${tool}？`,
+  ask: {
+    create: (file) => `创建 ${file}？`,
+    change: (file) => `修改 ${file}？`,
+    read: (file) => `读取 ${file}？`,
+    run: (command) => `运行 \`${command}\`？`,
+    fetch: (host) => `访问 ${host}？`,
+    use: (tool) => `允许 ${tool}？`,
+  },
   allowMany: (count) => `允许这 ${count} 个调用？`,
   approvePlan: '批准这份计划？',
   how: {

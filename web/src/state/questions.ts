@@ -74,7 +74,7 @@ export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls
   if (question.calls.length === 0) return question.title;
   const [first] = question.calls;
   return first !== undefined && question.calls.length === 1
-    ? t.allow(first.tool)
+    ? t.ask[first.action ?? 'use'](first.subject || first.tool)
     : t.allowMany(question.calls.length);
 }
 

@@ -28,6 +28,7 @@ from internal.agent.domain.permissions.policy import (
 from internal.agent.domain.plans import Plan, needs_review, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
+from internal.agent.domain.react.call_subject import call_subject
 from internal.agent.domain.react.gates import (
     ClarifyCall,
     ControlCall,
@@ -352,6 +353,7 @@ class _Reviewer:
                 " Call it again later.",
             )
             return
+        action, subject = call_subject(call, spec)
         self._review.pending_approvals[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
@@ -360,6 +362,8 @@ class _Reviewer:
             reason=truncate_json(needed.reason_detail, share // 10),
             call_hash=call_hash(call.name, call.arguments, self._config.workspace),
             rules=needed.rules if _fitting_rule(needed.rule, share // 10) else (),
+            action=action,
+            subject=subject,
         )
 
     def _deny(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:

@@ -205,7 +205,7 @@ class QuestionPanel:
         if len(question.calls) == 1:
             (call,) = question.calls
             first, *more = _what(call)
-            head = (("class:need", f"{mark}{messages('allow_asked')}  "),)
+            head = (("class:need", f"{mark}{messages(f'ask_{_action(call)}')}  "),)
             yield [StyledLine((("class:strong", first),), head, _INDENT, verbatim=True)]
             yield [
                 StyledLine((("class:strong", line),), _INDENT, _INDENT, verbatim=True)
@@ -248,12 +248,17 @@ class QuestionPanel:
         return "class:ok" if chosen else "class:need", f"  {tick}{n} "
 
 
+def _action(call: Mapping[str, Any]) -> str:
+    """Return what a call does; `use` for a question of an earlier version."""
+    return str(call.get("action") or "use")
+
+
 def _what(call: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a call; for a change whose diff follows, the tool and the file."""
+    """Return the lines of a call; for a change whose diff follows, the file."""
     what, tool = str(call["what"]), str(call["tool"])
     named = _DIFF_FILE.search(str(call.get("diff") or ""))
     if named is not None and what.startswith(f"{tool} {{"):
-        what = f"{tool}  {named[1]}"
+        what = named[1] if _action(call) in {"create", "change"} else f"{tool}  {named[1]}"
     return sanitize(what).rstrip().split("\n")
 
 

@@ -273,7 +273,7 @@ def test_the_questions_of_a_run_are_numbered() -> None:
     turn.resolve(make_answer(turn, "text", "Because."))
     add_reply(turn, write("b"))
     assert next_question(turn).id == "question-2Abc-3"
-    assert next_question(turn).title == "Allow write_file?"
+    assert next_question(turn).title == "Change b.txt?"
 
 
 def test_more_calls_than_fit_into_a_question_are_returned_for_later() -> None:

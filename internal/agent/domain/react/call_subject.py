@@ -1,0 +1,45 @@
+"""What a call does, in a few words: for the title of the question whether it may."""
+
+from urllib.parse import urlsplit
+
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, Target, UrlTarget
+from internal.agent.domain.questions import Action
+from internal.agent.domain.text import escape_invisible, truncate_line
+from internal.agent.domain.tools import ToolSpec
+
+MAX_SUBJECT_CHARS = 80
+
+
+def call_subject(call: ToolCall, spec: ToolSpec) -> tuple[Action, str]:
+    """Return what a call does and with what: on one line, with invisible characters escaped."""
+    for target in spec.targets:
+        words = _words(call.arguments.get(target.argument))
+        if words:
+            shown = escape_invisible(truncate_line(_subject(target, words), MAX_SUBJECT_CHARS))
+            return _action(target, spec), shown
+    return "use", call.name
+
+
+def _words(value: object) -> list[str]:
+    given = value if isinstance(value, list) else [value]
+    return [one[: 4 * MAX_SUBJECT_CHARS] for one in given if isinstance(one, str) and one.strip()]
+
+
+def _subject(target: Target, words: list[str]) -> str:
+    if not isinstance(target, UrlTarget):
+        return ", ".join(words[:10])
+    try:
+        return urlsplit(words[0]).hostname or words[0]
+    except ValueError:
+        return words[0]
+
+
+def _action(target: Target, spec: ToolSpec) -> Action:
+    match target:
+        case CommandTarget():
+            return "run"
+        case UrlTarget():
+            return "fetch"
+        case PathTarget():
+            return "read" if spec.risk in {"read", "net", "ui"} else "change"
