@@ -30,7 +30,8 @@ _TITLES: dict[Action, str] = {
     "fetch": "Fetch {}?",
     "use": "Allow {}?",
 }
-_NEW_FILE = "@@ -0,0 "
+_NEW_FILE = "--- /dev/null\n"
+"""The beginning of the diff of a file that does not exist."""
 
 NOBODY, CLOCK = "nobody", "the clock"
 """The principal and the channel of an answer that expired."""

@@ -116,6 +116,21 @@ async def test_a_call_runs_only_after_approval(home: Path) -> None:
         assert (folder(home, made) / "ran").exists()
 
 
+async def test_the_title_says_what_the_call_does(home: Path) -> None:
+    def write(text: str) -> Reply:
+        return Reply(calls=[Call("write_file", {"path": "notes.md", "content": text})])
+
+    script = [Reply(calls=[plan()]), write("one"), write("two"), Reply(calls=[TOUCH]), Reply()]
+    async with open_working_web_app(home, script) as app:
+        made = await app.task()
+        titles = ("Create notes.md?", "Change notes.md?", "Run `touch ran`?")
+        for number, title in enumerate(titles, 1):
+            question = await app.asked(made, number)
+            assert question["title"] == title
+            await app.answer(question, decision="approve")
+        await app.end_of(made)
+
+
 async def test_the_reason_of_a_rejection_is_passed_to_the_model(home: Path) -> None:
     script = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="I left it")]
     async with open_working_web_app(home, script) as app:

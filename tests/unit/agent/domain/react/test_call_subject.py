@@ -10,6 +10,7 @@ from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.questions import ApprovalItem, Preview, approval_question
 from internal.agent.domain.react.call_subject import MAX_SUBJECT_CHARS, call_subject
+from internal.tools.diffs import unified_diff
 from internal.tools.registry import TOOLS
 
 SPECS = {tool.spec.name: tool.spec for tool in TOOLS}
@@ -49,7 +50,7 @@ def test_a_change_to_a_file_that_does_not_exist_creates_it() -> None:
     item = ApprovalItem("c", "write_file", "…", "write", "", "h", action="change", subject="a.md")
     asked = approval_question(QuestionId("q"), (item,), {})
     assert asked.title == "Change a.md?"
-    new = asked.with_previews({"c": Preview("@@ -0,0 +1,1 @@\n+one")})
+    new = asked.with_previews({"c": Preview(unified_diff("a.md", None, "one\n"))})
     assert (new.title, new.calls[0].action) == ("Create a.md?", "create")
-    old = asked.with_previews({"c": Preview("@@ -1,1 +1,1 @@\n-one\n+two")})
+    old = asked.with_previews({"c": Preview(unified_diff("a.md", "one\n", "two\n"))})
     assert (old.title, old.calls[0].action) == ("Change a.md?", "change")
