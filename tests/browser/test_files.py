@@ -262,11 +262,11 @@ def test_the_library_finds_files_of_all_sessions(
     page.get_by_role("button", name="Show more").click()
     expect(cards).to_have_count(31)
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
-    page.get_by_role("searchbox").fill("log-1")
+    page.get_by_role("searchbox", name="Search names and captions").fill("log-1")
     expect(cards).to_have_count(10)
-    page.get_by_role("searchbox").fill("nothing like it")
+    page.get_by_role("searchbox", name="Search names and captions").fill("nothing like it")
     expect(page.get_by_text("No files match.")).to_be_visible()
-    page.get_by_role("searchbox").fill("")
+    page.get_by_role("searchbox", name="Search names and captions").fill("")
     page.get_by_label("Type").select_option("image")
     expect(cards).to_have_count(2)
 
@@ -295,7 +295,7 @@ def test_favourites_and_captions_are_kept(archive: Gateway, enter: Open) -> None
     expect(cards).to_have_count(24 + 1)
     page.get_by_role("button", name="Favourites", exact=True).click()
     expect(cards).to_have_count(1)
-    page.get_by_role("searchbox").fill("prices of THIS")
+    page.get_by_role("searchbox", name="Search names and captions").fill("prices of THIS")
     expect(cards).to_contain_text(["chart.png"])
 
 
@@ -308,7 +308,7 @@ def test_the_library_by_keyboard_and_when_it_is_empty(serve: Serve, enter: Open)
     expect(page.get_by_text("from every session and channel")).to_be_visible()
     accessible(page)
     page.keyboard.press("Tab")
-    page.get_by_role("searchbox").focus()
+    page.get_by_role("searchbox", name="Search names and captions").focus()
     page.keyboard.press("Tab")
     expect(page.get_by_label("Type")).to_be_focused()
     page.keyboard.press("Tab")
@@ -438,7 +438,7 @@ def test_files_are_dropped_anywhere_and_pasted(serve: Serve, enter: Open, shots:
     expect(page.get_by_role("progressbar")).to_have_count(0)
     page.reload()
     expect(page.get_by_role("button", name="Remove pasted.txt")).to_be_visible()
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     status(page, "completed")
     names = [file["name"] for file in sent_files(gateway, session_of(page))]
     assert names == ["dropped.txt", "pasted.txt"]
@@ -541,7 +541,7 @@ def test_a_refused_upload_can_be_repeated(serve: Serve, enter: Open, tmp_path: P
     page.unroute("**/api/attachments?*")
     page.get_by_role("button", name="Upload a.txt again").click()
     expect(page.get_by_text("The store is full.")).to_have_count(0)
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     status(page, "completed")
 
 

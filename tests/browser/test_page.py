@@ -77,7 +77,7 @@ def test_an_expired_login_keeps_the_draft(serve: Serve, enter: Open) -> None:
     other.goto(gateway.link())
     expect(page.get_by_text("Your draft is saved")).to_have_count(0)
     expect(page.get_by_label("Message", exact=True)).to_have_value("half a thought")
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_test_id("thread").get_by_text("half a thought", exact=True)).to_be_visible()
 
 

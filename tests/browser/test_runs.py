@@ -211,7 +211,7 @@ def test_a_deleted_session_is_reported(serve: Serve, enter: Open, home: Path) ->
         file.unlink()
     gateway.start()
     expect(page.get_by_text("This session does not exist any more")).to_be_visible()
-    page.get_by_role("link", name="New session").click()
+    page.get_by_role("main").get_by_role("link", name="New session").click()
     send(page, "hello")
     expect(page.get_by_test_id("thread").get_by_text("a few rules")).to_be_visible()
 
