@@ -455,13 +455,16 @@ def test_a_file_is_dropped_before_the_page_is_loaded_completely(
 
     page.route("**/assets/files-*.js", hold)
     with page.expect_request("**/assets/files-*.js"):
-        page.goto(serve().link())
+        page.goto((gateway := serve()).link())
     page.locator("#message").wait_for()
     page.dispatch_event("main", "drop", {"dataTransfer": carrying(page, "early.txt")})
     expect(page.get_by_role("button", name="Remove early.txt")).to_have_count(0)
+    send(page, "read the file")
     for route in held:
         route.continue_()
-    expect(page.get_by_role("button", name="Remove early.txt")).to_be_visible()
+    # the message has waited for its file
+    status(page, "completed")
+    assert [file["name"] for file in sent_files(gateway, session_of(page))] == ["early.txt"]
 
 
 DROPPED = """(given) => {

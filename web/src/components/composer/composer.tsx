@@ -40,7 +40,10 @@ export function Composer(props: {
   const { mode, review } = usePreferences();
   const active = useSessionStore((one) => (session === null ? undefined : activeRun(one.state)));
   const files = useDraftFiles(name);
-  const isUploading = files.some(isPending);
+  /** Number of choices of files whose upload has not begun: the code for it is still loading. */
+  const [adding, setAdding] = useState(0);
+  const addingNow = useRef(0);
+  const isUploading = adding > 0 || files.some(isPending);
   /** The message waits for its files; true if it is queued then. */
   const [held, setHeld] = useState<boolean | null>(null);
   const [busy, setBusy] = useState(false);
@@ -55,31 +58,36 @@ export function Composer(props: {
 
   /** Show what a function of the queue returns. */
   const withQueue = useCallback(
-    (work: (uploads: typeof import('../../state/upload_queue')) => string) => {
+    (work: (uploads: typeof import('../../state/upload_queue')) => string) =>
       import('../../state/upload_queue').then(
         (uploads) => setFailure(work(uploads)),
         () => setFailure(t.unreachable),
-      );
-    },
+      ),
     [t],
   );
   const add = useCallback(
-    (added: DroppedFiles) => withQueue((uploads) => uploads.addFiles(name, added)),
+    (added: DroppedFiles) => {
+      setAdding((addingNow.current += 1));
+      void withQueue((uploads) => uploads.addFiles(name, added)).then(() =>
+        setAdding((addingNow.current -= 1)),
+      );
+    },
     [name, withQueue],
   );
   const isOver = useFileDrop(add);
 
   const send = useCallback(
     async (text: string, queue: boolean) => {
-      if (busy || (text.trim() === '' && files.length === 0)) return;
-      if (files.some(isPending)) {
+      const isAdding = addingNow.current > 0;
+      if (busy || (text.trim() === '' && files.length === 0 && !isAdding)) return;
+      if (isAdding || files.some(isPending)) {
         setHeld(queue);
         return;
       }
       const failed = files.find((file) => file.status === 'failed');
       if (failed !== undefined) {
         setHeld(null);
-        withQueue((uploads) => uploads.describeFailed(failed));
+        void withQueue((uploads) => uploads.describeFailed(failed));
         return;
       }
       setHeld(null);
