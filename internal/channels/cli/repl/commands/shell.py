@@ -11,6 +11,49 @@ _MAX_KEPT = 8_000
 """Characters of the output of a command that the model gets: its end."""
 _MAX_KEPT_COMMANDS = 10
 _MAX_SHOWN_LINES = 2_000
+_OUTPUT_TIMEOUT_SECONDS = 0.5
+"""A process that left the group may hold the output open after the exit of the shell."""
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """Receives the output of a command. `exited` is done when its first process has exited."""
+
+    def __init__(self, show: Callable[[Sequence[str]], None]) -> None:
+        self.exited = asyncio.get_running_loop().create_future()
+        self.ended = asyncio.Event()
+        """Every process that could write has exited."""
+        self._show = show
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+        self._shown = 0
+        self._tail = ""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - as inherited
+        """Show the complete lines."""
+        text = self._decoder.decode(data)
+        self._tail = (self._tail + text)[-_MAX_KEPT - 1 :]
+        *lines, self._rest = (self._rest + text)[-_MAX_KEPT * 20 :].split("\n")
+        self._show(lines[: max(_MAX_SHOWN_LINES - self._shown, 0)])
+        self._shown += len(lines)
+
+    def pipe_connection_lost(self, *_: object) -> None:
+        """There is no more output."""
+        self.ended.set()
+
+    def process_exited(self) -> None:
+        """The shell has exited; what it started in the background may still run."""
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    async def wait(self) -> str:
+        """Wait for the exit and the output. Return the end of the output."""
+        await self.exited
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_OUTPUT_TIMEOUT_SECONDS):
+                await self.ended.wait()
+        if self._rest:
+            self._show([self._rest])
+        return self._tail if len(self._tail) <= _MAX_KEPT else f"[…]{self._tail[-_MAX_KEPT:]}"
 
 
 class ShellRunner:
@@ -20,7 +63,7 @@ class ShellRunner:
         self.command = ""
         """The command that is running."""
         self._show = show
-        self._process: asyncio.subprocess.Process | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
         self._stops = False
         """True if the command was ended before its process existed."""
         self._kept: list[str] = []
@@ -32,15 +75,15 @@ class ShellRunner:
             return await self._run(command, folder)
         finally:
             self.stop()
-            self.command, self._process, self._stops = "", None, False
+            self.command, self._transport, self._stops = "", None, False
 
     def stop(self) -> bool:
         """End the running command and what it started. Return False if none is running."""
-        if self._process is None:
+        if self._transport is None:
             self._stops = bool(self.command)
             return self._stops
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._transport.get_pid(), signal.SIGKILL)
         return True
 
     def take_kept(self) -> list[str]:
@@ -53,30 +96,23 @@ class ShellRunner:
         self._kept = [*kept, *self._kept]
 
     async def _run(self, command: str, folder: str) -> int:
-        process = self._process = await asyncio.create_subprocess_shell(
+        transport, output = await asyncio.get_running_loop().subprocess_shell(
+            lambda: _Output(self._show),
             command,
             cwd=folder,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,  # a group of its own, to be ended together
         )
+        self._transport = transport
         if self._stops:
             self.stop()
-        output = process.stdout
-        assert output is not None  # noqa: S101 - it is a pipe
-        decoder, rest, shown, tail = getincrementaldecoder("utf-8")("replace"), "", 0, ""
-        while piece := await output.read(65_536):
-            text = decoder.decode(piece)
-            tail = (tail + text)[-_MAX_KEPT - 1 :]
-            *lines, rest = (rest + text)[-_MAX_KEPT * 20 :].split("\n")
-            self._show(lines[: max(_MAX_SHOWN_LINES - shown, 0)])
-            shown += len(lines)
-        if rest:
-            self._show([rest])
-        code = await process.wait()
-        if len(tail) > _MAX_KEPT:
-            tail = f"[…]{tail[-_MAX_KEPT:]}"
+        try:
+            tail = await output.wait()
+        finally:
+            self.stop()
+            transport.close()
+        code = transport.get_returncode()
         block = f"<shell>\n$ {command}\n{tail.rstrip()}\n[exit code {code}]\n</shell>"
         self._kept = [*self._kept, block][-_MAX_KEPT_COMMANDS:]
-        return code
+        return code or 0

@@ -1,6 +1,8 @@
 """What a session sends, queues and restores, and its status line."""
 
 import asyncio
+import os
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +86,15 @@ async def test_a_shell_command_is_ended_also_before_its_process_exists(
     assert gateway.session.shell.stop()
     await printed_until(gateway, "✕ stopped")
     assert not gateway.session.shell.stop()
+
+
+async def test_a_shell_command_does_not_wait_for_what_it_left_behind(
+    gateway: GatewaySession, tmp_path: Path
+) -> None:
+    gateway.session.run_shell(f"setsid sleep 1000 & echo $! > {tmp_path}/pid; echo one")
+    await printed_until(gateway, "  one")
+    await gateway.until(lambda: not gateway.session.shell.command)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 async def test_a_hint_replaces_the_usual_one(gateway: GatewaySession) -> None:
