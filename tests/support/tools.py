@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from internal.documents.reader import ChildDocumentReader
+from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from internal.tools.http_client import Fetcher
@@ -13,7 +14,8 @@ from internal.tools.registry import ToolBox
 
 def native_sandbox(folder: Path, **options: str) -> NativeSandbox:
     """Return a sandbox whose private folders are beside the folder."""
-    return NativeSandbox(SessionFolders(_beside(folder, "homes")), **options)
+    homes = SessionFolders(_beside(folder, "homes"))
+    return NativeSandbox(homes, CommandEnvironment(**options))
 
 
 def unprotected(folder: Path) -> ProtectedPaths:

@@ -8,11 +8,23 @@ import msgspec
 from internal.agent.domain.ids import SessionId
 
 
+class FileAccess(msgspec.Struct, frozen=True):
+    """The files that a command sees besides the programs of the machine and its private home.
+
+    All paths are absolute; those that do not exist are ignored. The entry for the deepest folder
+    decides about a file.
+    """
+
+    writable: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+
+
 class SandboxCommand(msgspec.Struct, frozen=True):
     """A program to run. `cwd` is absolute; the timeout ends all its child processes as well.
 
     The commands of a session have one private home folder, which is empty at first. `environment`
-    are variables besides those that every command gets.
+    are variables besides those that every command gets. Only a sandbox that isolates enforces
+    `access`.
     """
 
     argv: tuple[str, ...]
@@ -21,6 +33,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     session_id: SessionId
     stdin: bytes = b""
     environment: dict[str, str] = {}
+    access: FileAccess = FileAccess()
 
 
 class SandboxResult(msgspec.Struct, frozen=True):
@@ -31,7 +44,11 @@ class SandboxResult(msgspec.Struct, frozen=True):
 
 
 class Sandbox(Protocol):
-    """Runs commands in their own process group, in a new environment without API keys."""
+    """Runs commands in their own process group, in a new environment without API keys.
+
+    `isolated` is True if a command reaches no file besides those of its `FileAccess`, no network,
+    no process of the machine.
+    """
 
     provider: str
     isolated: bool
