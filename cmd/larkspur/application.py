@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import secrets
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from internal.agent.domain.errors import (
     LarkspurError,
     ModelKeyRejected,
     RequestError,
+    SandboxUnavailable,
     StoreCorrupt,
     StoreUnavailable,
 )
@@ -49,6 +51,8 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
+from internal.sandbox.selection import inspect_sandbox
+from internal.sandbox.workspaces import SessionFolders
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
 from larkspur.file_storage import check_attachments
@@ -59,6 +63,7 @@ from larkspur.services import (
     make_terminal_dispatcher,
     open_services,
     open_terminal,
+    own_files,
     tool_targets,
 )
 from larkspur.version import VERSION
@@ -229,6 +234,40 @@ class Application:
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
         return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+
+    def check_sandbox(self, config: str | None) -> list[Check]:
+        """Check the sandbox by trying to get out of it.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        loaded = self._load(config=config)
+        with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
+            try:
+                walls = asyncio.run(
+                    inspect_sandbox(
+                        loaded.settings.sandbox.provider,
+                        SessionFolders(Path(homes)),
+                        (loaded.home, *own_files(loaded)),
+                    )
+                )
+            except SandboxUnavailable as error:
+                return [Check("sandbox", "fail", str(error))]
+        if not walls:
+            return [
+                Check(
+                    "sandbox",
+                    "warn",
+                    "Tools are not isolated: allowed commands run with your permissions.",
+                    "Allow only what you would run yourself, or set sandbox.provider.",
+                )
+            ]
+        return [
+            Check("sandbox", "ok", wall.sentence)
+            if wall.holds
+            else Check("sandbox", "fail", f"This does not hold: {wall.sentence}", wall.reason)
+            for wall in walls
+        ]
 
     def check_attachments(self, config: str | None) -> Check:
         """Check the store of files.

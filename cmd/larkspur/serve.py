@@ -371,6 +371,12 @@ def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
+def _isolation(loaded: Loaded) -> str:
+    if loaded.settings.sandbox.provider == "bubblewrap":
+        return "commands run isolated, without network"
+    return "tools run on this machine, not isolated"
+
+
 def _limits(loaded: Loaded) -> str:
     agent, daily = loaded.settings.agent, loaded.settings.access.max_daily_cost
     cost = f"${agent.max_cost:.2f}" if agent.max_cost else "no cost limit"
@@ -392,7 +398,7 @@ def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
         *lark,
         f"  model  {model}",
         f"  limits {_limits(loaded)}",
-        f"  data   {loaded.home} · tools run on this machine, not isolated · Ctrl+C stops",
+        f"  data   {loaded.home} · {_isolation(loaded)} · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",
         "Try, in another terminal:",

@@ -5,7 +5,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import ProcessIdentity
+from internal.agent.ports.sandbox import Sandbox
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
@@ -56,7 +57,7 @@ from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
-from internal.sandbox.native import NativeSandbox
+from internal.sandbox.selection import open_sandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from internal.tools.http_client import Fetcher
@@ -102,6 +103,7 @@ class GatewayServices(Services):
     gateway: Gateway
     dispatcher: LocalDispatcher
     coordinator: AgentCoordinator
+    sandbox: Sandbox
     preload_model: Callable[[], None]
     """Starts importing the model's SDK, which takes a second; the first call waits for it."""
 
@@ -115,6 +117,7 @@ class TerminalServices(Services):
 
     dispatcher: TerminalDispatcher
     coordinator: AgentCoordinator
+    sandbox: Sandbox
     interrupted: tuple[TaskId, ...]
 
     @property
@@ -211,7 +214,11 @@ async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
-    async with _open_model(loaded) as model, open_services(loaded, "gateway") as services:
+    async with (
+        _open_model(loaded) as model,
+        open_services(loaded, "gateway") as services,
+        _open_sandbox(loaded, services) as sandbox,
+    ):
         await services.files.remove_unused()
         concurrency = loaded.settings.dispatch.concurrency
         dispatcher = LocalDispatcher(
@@ -227,7 +234,8 @@ async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
             **_fields(services),
             gateway=make_gateway(services, dispatcher),
             dispatcher=dispatcher,
-            coordinator=_coordinator(services, model),
+            coordinator=_coordinator(services, model, sandbox),
+            sandbox=sandbox,
             preload_model=model.preload,
         )
 
@@ -242,6 +250,7 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     async with (
         _open_model(loaded, preload=True) as model,
         open_services(loaded, "terminal") as services,
+        _open_sandbox(loaded, services) as sandbox,
     ):
         await services.files.remove_unused()
         dispatcher = make_terminal_dispatcher(services)
@@ -249,7 +258,8 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
         yield TerminalServices(
             **_fields(services),
             dispatcher=dispatcher,
-            coordinator=_coordinator(services, model),
+            coordinator=_coordinator(services, model, sandbox),
+            sandbox=sandbox,
             interrupted=tuple(run.task_id for run in expired if is_interrupted(run)),
         )
 
@@ -294,7 +304,13 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
     )
 
 
-def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
+def _open_sandbox(loaded: Loaded, services: Services) -> AbstractAsyncContextManager[Sandbox]:
+    hidden = (loaded.home, *own_files(loaded))
+    provider = loaded.settings.sandbox.provider
+    return open_sandbox(provider, services.workspaces.homes, hidden)
+
+
+def _coordinator(services: Services, model: RetryingModel, sandbox: Sandbox) -> AgentCoordinator:
     """Return the coordinator and its stages."""
     agent, fetch = services.settings.agent, services.settings.tools.web_fetch
     database, stores, clock = services.database, services.stores, services.clock
@@ -308,7 +324,7 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
         folders=folders,
     )
     tools = ToolBox(
-        sandbox=NativeSandbox(services.workspaces.homes),
+        sandbox=sandbox,
         documents=documents,
         fetcher=Fetcher(
             max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
@@ -351,17 +367,20 @@ def _coordinator(services: Services, model: RetryingModel) -> AgentCoordinator:
 
 def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
     """Return the paths that no tool opens: all that Larkspur itself reads and writes."""
-    database = loaded.settings.database.path
-    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
-    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
-    if loaded.file is not None:
-        files.append(loaded.file.absolute())
     session_folders = (
         workspaces.folders.root,
         workspaces.homes.root,
         workspaces.files.root,
     )
-    return ProtectedPaths(loaded.home, files=files, session_folders=session_folders)
+    return ProtectedPaths(loaded.home, files=own_files(loaded), session_folders=session_folders)
+
+
+def own_files(loaded: Loaded) -> list[Path]:
+    """Return the files of Larkspur that may be outside of its home folder."""
+    database = loaded.settings.database.path
+    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
+    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
+    return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
 def task_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:

@@ -208,8 +208,10 @@ class ToolsSettings(Section):
 class SandboxSettings(Section):
     """How tool processes are isolated."""
 
-    provider: Literal["auto", "native"] = key(
-        "auto", "auto: the strongest available sandbox; native: no isolation."
+    provider: Literal["auto", "bubblewrap", "native"] = key(
+        "auto",
+        "bubblewrap: commands see their workspace only and have no network; native: no isolation;"
+        " auto: native.",
     )
 
 

@@ -3,7 +3,12 @@
 In reading order:
 
 - `workspaces`: the workspaces of sessions, and the private home folders of their commands
+- `selection`: opens the sandbox that the settings name
 - `native`: `NativeSandbox`, commands on this machine without isolation
-- `launcher`: the program between Larkspur and a command, which ends all processes it started
+- `launcher`: the program between Larkspur and a native command, which ends all processes it started
+- `bubblewrap`: `BubblewrapSandbox`, commands in namespaces of their own
+- `resource_limits`, `control_groups`, `system_calls`: bounds of such a command
+- `probe`: tries to get out of a sandbox when Larkspur starts
+- `environment`, `command_io`: what all sandboxes share
 - `process_privacy`: keeps child processes from reading this process's memory and environment
 """

@@ -39,10 +39,10 @@ async def create_home(homes: SessionFolders, session_id: SessionId) -> str:
         raise ToolError(str(error)) from error
 
 
-def start_error(program: bytes, error: OSError | ValueError) -> ToolError:
+def start_error(program: str, error: OSError | ValueError) -> ToolError:
     """Return the error of a command that cannot be started."""
     reason = describe_system_error(error) if isinstance(error, OSError) else error
-    return ToolError(f"{Path(os.fsdecode(program)).name} cannot be started: {reason}")
+    return ToolError(f"{Path(program).name} cannot be started: {reason}")
 
 
 class OutputPipe:

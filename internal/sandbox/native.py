@@ -104,7 +104,7 @@ class _Execution:
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            raise start_error(self._argv[0], error) from error
+            raise start_error(self._command.argv[0], error) from error
 
     async def _read_reports(self) -> None:
         """Collect the reports of the launcher until it closes its end of the link."""
@@ -138,7 +138,7 @@ class _Execution:
 
     def _result(self, *, timed_out: bool) -> SandboxResult:
         if (number := self._reported("failed")) is not None:
-            raise start_error(self._argv[0], OSError(number, os.strerror(number)))
+            raise start_error(self._command.argv[0], OSError(number, os.strerror(number)))
         code = self._reported("exited")
         return SandboxResult(-signal.SIGKILL if code is None else code, timed_out)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
-from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.filesystem import escape_name
 from internal.tools.search_fallback import (
@@ -69,9 +69,20 @@ async def search_files(
         shown, lambda name: context.workspace.is_protected(f"{folder}/{name}", path.place)
     )
     finished = await context.sandbox.run(
-        SandboxCommand(argv, folder, _TIMEOUT_SECONDS, context.call.session_id), matches.write
+        SandboxCommand(
+            argv,
+            folder,
+            _TIMEOUT_SECONDS,
+            context.call.session_id,
+            access=FileAccess(read_only=(folder, *_ENGINE_FOLDERS)),
+        ),
+        matches.write,
     )
     return matches.outcome(finished)
+
+
+_ENGINE_FOLDERS = (sys.base_prefix, sys.prefix, str(Path(__file__).parents[1]))
+"""Where the programs of both engines are, besides the system's own folders."""
 
 
 def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:

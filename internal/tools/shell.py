@@ -7,13 +7,28 @@ import msgspec
 
 from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE, FileFolders
-from internal.agent.ports.sandbox import SandboxCommand
+from internal.agent.ports.sandbox import FileAccess, Resource, SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.tool import OutputBuffer, ToolContext, tool
+from internal.tools.workspace import Workspace
 
 MAX_TIMEOUT_SECONDS = 600
 _MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
 _KILL_GRACE_SECONDS = 30.0
+_READ_ONLY_NAMES = (
+    ".git/config",
+    ".git/hooks",
+    ".larkspur",
+    ".mcp.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+)
+"""What configures programs that people run in the workspace later."""
+_EXCEEDED: dict[Resource, str] = {
+    "memory": "[the command used more memory than it may]",
+    "processes": "[the command started more processes than it may]",
+    "output": "[ended: the command wrote more output than it may]",
+}
 
 
 @tool(
@@ -51,12 +66,15 @@ async def shell(
             timeout_seconds=float(timeout_seconds),
             session_id=context.call.session_id,
             environment=_folder_variables(context.workspace.folders),
+            access=_access(context.workspace),
         ),
         write,
     )
     end = f"[exit code {finished.exit_code}]"
     if finished.timed_out:
         end = f"[ended after {timeout_seconds} s with all it had started]"
+    elif finished.exceeded is not None:
+        end = f"{_EXCEEDED[finished.exceeded]}\n{end}"
     text = output.text().rstrip("\n")
     return ToolOutcome(
         f"{text}\n{end}" if text else end,
@@ -65,6 +83,16 @@ async def shell(
             "timed_out": finished.timed_out,
             "isolated": context.sandbox.isolated,
         },
+    )
+
+
+def _access(workspace: Workspace) -> FileAccess:
+    """Return the files that a command sees: the workspace and the folders of the session."""
+    protected = tuple(f"{workspace.root}/{name}" for name in _READ_ONLY_NAMES)
+    if workspace.folders is None:
+        return FileAccess((workspace.root,), protected)
+    return FileAccess(
+        (workspace.root, workspace.folders.output), (workspace.folders.input, *protected)
     )
 
 

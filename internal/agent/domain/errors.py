@@ -11,6 +11,7 @@ LarkspurError
 ├── StoreError              the database cannot be used
 │   ├── StoreUnavailable    full, read-only, locked or missing: nothing was written
 │   └── StoreCorrupt        damaged, foreign or newer than this program: nothing was changed
+├── SandboxUnavailable      the chosen sandbox does not isolate: nothing is started
 ├── FilesUnavailable        the service that stores files does not answer: nothing was stored
 ├── ModelError              the model call failed
 │   ├── ModelKeyRejected    the key is missing or wrong (exit code 3)
@@ -77,6 +78,10 @@ class StoreUnavailable(StoreError):
 
 class StoreCorrupt(StoreError):
     """The database is damaged, foreign or newer than this program. Nothing was changed."""
+
+
+class SandboxUnavailable(LarkspurError):
+    """The chosen sandbox is missing or does not isolate. Nothing is started."""
 
 
 class FilesUnavailable(LarkspurError):

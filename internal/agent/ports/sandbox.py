@@ -1,7 +1,7 @@
 """Execution of commands."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -36,11 +36,18 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     access: FileAccess = FileAccess()
 
 
+Resource = Literal["memory", "processes", "output"]
+
+
 class SandboxResult(msgspec.Struct, frozen=True):
-    """The exit of a command. `exit_code` is negative after a signal."""
+    """The exit of a command. `exit_code` is negative after a signal.
+
+    `exceeded` is what it used more of than it may; only a sandbox that isolates has bounds.
+    """
 
     exit_code: int
     timed_out: bool = False
+    exceeded: Resource | None = None
 
 
 class Sandbox(Protocol):

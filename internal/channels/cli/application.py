@@ -114,6 +114,14 @@ class Application(Protocol):
         """Check the database file without changing it."""
         ...
 
+    def check_sandbox(self, config: str | None) -> list[Check]:
+        """Check the sandbox by trying to get out of it, one check for each way.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
     def check_attachments(self, config: str | None) -> Check:
         """Check the store of files. A small object is written to a bucket and removed.
 

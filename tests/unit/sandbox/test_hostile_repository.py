@@ -9,7 +9,8 @@ import pytest
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import SandboxCommand
-from internal.sandbox.native import DEFAULT_PATH, NativeSandbox
+from internal.sandbox.environment import DEFAULT_PATH
+from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 
 A, B = SessionId("session-a"), SessionId("session-b")

@@ -29,6 +29,9 @@ def register(subparsers: Subparsers) -> None:
         description="Check the installation without changing it. To a bucket that stores files, a"
         " small object is written.",
     )
+    parser.add_argument(
+        "part", nargs="?", choices=("sandbox",), help="only this, with every detail"
+    )
     add_json(parser)
     add_config(parser)
     parser.set_defaults(run=run)
@@ -37,16 +40,24 @@ def register(subparsers: Subparsers) -> None:
 def run(args: Namespace, context: CommandContext) -> int:
     """Print every check; return 3 if one of them failed."""
     application, output = context.application(), CommandOutput(Output())
-    checks = list(run_checks(application, args.config))
-    if not any(check.name == "settings" and check.state == "fail" for check in checks):
-        checks.append(application.check_attachments(args.config))
-        checks += application.check_lark(args.config)
+    if args.part == "sandbox":
+        checks = application.check_sandbox(args.config)
+    else:
+        checks = _all_checks(application, args.config)
     if args.json:
         output.json([check._asdict() for check in checks])
     else:
         for check in checks:
             output.line(format_check(check))
     return CONFIG if any(check.state == "fail" for check in checks) else OK
+
+
+def _all_checks(application: Application, config: str | None) -> list[Check]:
+    checks = list(run_checks(application, config))
+    if not any(check.name == "settings" and check.state == "fail" for check in checks):
+        checks.append(application.check_attachments(config))
+        checks += application.check_lark(config)
+    return checks
 
 
 def format_check(check: Check) -> str:
@@ -68,18 +79,13 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield _gateway(home)
     yield _disk(home)
     yield _ripgrep()
-    yield Check(
-        "sandbox",
-        "warn",
-        "Tools are not isolated: allowed commands run with your permissions.",
-        "Allow only what you would run yourself.",
-    )
     try:
         settings = application.settings(config)
     except (ConfigError, HomeError) as error:
         yield Check("settings", "fail", str(error))
         return
     yield _settings(settings)
+    yield _sandbox(application.check_sandbox(config))
     yield _model(settings)
     if settings.transcription:
         message = f"Recordings are transcribed by {settings.transcription} (not tested)."
@@ -89,6 +95,14 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
         yield application.check_database(path)
     else:
         yield Check("database", "ok", f"{path} does not exist yet; the first start creates it.")
+
+
+def _sandbox(walls: list[Check]) -> Check:
+    """Return the checks of the sandbox as one."""
+    broken = [wall for wall in walls if wall.state != "ok"]
+    if broken:
+        return broken[0]
+    return Check("sandbox", "ok", "Commands run isolated: larkspur doctor sandbox shows how.")
 
 
 def _home(home: Path) -> Check:

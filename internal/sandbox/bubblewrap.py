@@ -1,0 +1,382 @@
+"""The sandbox of bubblewrap: commands in namespaces of their own, without network.
+
+A command sees `/usr`, a few files of `/etc`, a private `/tmp`, its home and the folders of its
+`FileAccess`; no other file, no process and no service of the machine. When its first process exits,
+the kernel ends all others, also those that left the process group.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from internal.agent.app.background_task import wait_for_completion
+from internal.agent.domain.errors import ToolError
+from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
+from internal.sandbox.command_io import OutputPipe, create_home, open_stdin, start_error
+from internal.sandbox.control_groups import ControlGroup, ControlGroups
+from internal.sandbox.environment import CommandEnvironment
+from internal.sandbox.resource_limits import ResourceLimits
+from internal.sandbox.system_calls import denied_system_calls
+from internal.sandbox.workspaces import SessionFolders
+
+PROGRAM = "/usr/bin/bwrap"
+"""The system's own program: Ubuntu's AppArmor lets no other create user namespaces."""
+
+_GRACE_SECONDS = 1.0
+"""From SIGTERM to SIGKILL."""
+_POLL_SECONDS = 0.02
+_MAX_ERROR_BYTES = 1_000
+
+_ETC = Path(__file__).with_name("etc")
+_ETC_FILES = (
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/os-release",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/timezone",
+)
+_ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
+
+
+class BubblewrapSandbox:
+    """Runs commands in bubblewrap 0.8 or newer. Implements `Sandbox`.
+
+    Args:
+        homes: the private folders of the sessions, outside of every workspace.
+        hidden: files and folders that no command sees, also if they are in its workspace: those of
+            Larkspur itself.
+        read_only: further paths that every command may read.
+        limits: bounds of each command.
+        groups: makes the bounds hold for all processes of a command together.
+        environment: finds programs and makes the environment of commands.
+    """
+
+    provider: str = "bubblewrap"
+    isolated: bool = True
+
+    def __init__(
+        self,
+        homes: SessionFolders,
+        *,
+        hidden: Iterable[Path] = (),
+        read_only: Iterable[str] = (),
+        limits: ResourceLimits | None = None,
+        groups: ControlGroups | None = None,
+        environment: CommandEnvironment | None = None,
+    ) -> None:
+        self._homes = homes
+        self._hidden = tuple(hidden)
+        self._read_only = tuple(read_only)
+        self._limits = limits or ResourceLimits()
+        self._groups = groups
+        self._environment = environment or CommandEnvironment()
+        self._base = _base_arguments(self._limits.temporary_bytes)
+
+    async def run(
+        self, command: SandboxCommand, on_output: Callable[[bytes], None], /
+    ) -> SandboxResult:
+        """Run a command; see the port. An exception of `on_output` ends the command and is raised.
+
+        Raises:
+            ToolError: the sandbox cannot be started, or a folder may not be a workspace.
+        """
+        program = self._environment.encode(command.argv)
+        home = await create_home(self._homes, command.session_id)
+        group = self._groups.create() if self._groups else ControlGroup(())
+        execution = _Execution(
+            command,
+            on_output,
+            join=group.arguments(),
+            arguments=[*self.arguments(command, home), *program],
+            environment=self._environment.variables(home, command.environment),
+            output_bytes=self._limits.output_bytes,
+        )
+        try:
+            result = await wait_for_completion(execution.run(), execution.request_end)
+            return msgspec.structs.replace(result, exceeded=result.exceeded or group.exceeded())
+        finally:
+            if self._groups:
+                self._groups.remove(group)
+
+    def arguments(self, command: SandboxCommand, home: str) -> list[str]:
+        """Return the arguments of bubblewrap in front of the program.
+
+        Raises:
+            ToolError: a folder may not be used.
+        """
+        return [
+            *self._base,
+            *self._mounts(command.access, home),
+            *("--remount-ro", "/", "--chdir", command.cwd, "--"),
+            *self._limits.arguments(command.timeout_seconds),
+        ]
+
+    def _mounts(self, access: FileAccess, home: str) -> list[str]:
+        """Return the arguments for the folders of a command, parents first.
+
+        Raises:
+            ToolError: a folder would replace the system's own.
+        """
+        mounts: dict[str, tuple[str, ...]] = {}
+        for path in (*self._read_only, *access.read_only):
+            if Path(path).is_relative_to("/usr"):
+                continue
+            mounts[_checked(path)] = ("--ro-bind-try", path, path)
+        for path in (*access.writable, home):
+            mounts[_checked(path)] = ("--bind-try", path, path)
+        for hidden in self._hidden:
+            for path in _places(hidden, tuple(mounts)):
+                mounts.setdefault(
+                    path,
+                    ("--tmpfs", path) if hidden.is_dir() else ("--ro-bind", os.devnull, path),
+                )
+        return [part for path in sorted(mounts, key=_depth) for part in mounts[path]]
+
+
+class _Execution:
+    """One command, from its start to the end of its last process.
+
+    Args:
+        command: what was asked for.
+        on_output: gets the output.
+        join: a program and arguments to start bubblewrap with, or nothing.
+        arguments: those of bubblewrap.
+        environment: the variables of the command, which bubblewrap gets as well: it would show its
+            own in /proc/1/environ.
+        output_bytes: more output ends the command.
+    """
+
+    def __init__(
+        self,
+        command: SandboxCommand,
+        on_output: Callable[[bytes], None],
+        *,
+        join: Sequence[str],
+        arguments: Sequence[str | bytes],
+        environment: Mapping[str, str],
+        output_bytes: int,
+    ) -> None:
+        self._command = command
+        self._on_output = on_output
+        self._join = join
+        self._arguments = arguments
+        self._environment = environment
+        self._remaining = output_bytes
+        self._end = asyncio.Event()
+        self._first_output = b""
+        self._status: dict[str, Any] = {}
+
+    def request_end(self) -> None:
+        """End all processes. May be called at any time and repeatedly."""
+        self._end.set()
+
+    async def run(self) -> SandboxResult:
+        """Start the command, wait for it, end its processes."""
+        reader, writer = os.pipe()
+        with os.fdopen(reader, "rb", buffering=0) as status:
+            os.set_blocking(reader, False)
+            async with OutputPipe(self._write, self.request_end) as output:
+                with os.fdopen(writer, "wb", buffering=0) as status_writer:
+                    process = await self._start(output.writer, status_writer)
+                timed_out = await self._wait(process)
+                if process.returncode is None:
+                    await self._terminate(process, status)
+                await output.drain()
+            self._read_status(status)
+        return self._result(timed_out=timed_out)
+
+    async def _start(self, output: IO[bytes], status: IO[bytes]) -> asyncio.subprocess.Process:
+        denied = denied_system_calls()
+        try:
+            with _pipe_with(denied) as calls, open_stdin(self._command.stdin) as stdin:
+                seccomp = ("--seccomp", str(calls.fileno())) if denied else ()
+                return await asyncio.create_subprocess_exec(
+                    *(*self._join, PROGRAM, "--json-status-fd", str(status.fileno()), *seccomp),
+                    *self._arguments,
+                    stdin=stdin,
+                    stdout=output,
+                    stderr=output,
+                    cwd="/",
+                    env=self._environment,
+                    pass_fds=(calls.fileno(), status.fileno()),
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:
+            raise start_error(self._command.argv[0], error) from error
+        finally:
+            output.close()
+
+    def _write(self, chunk: bytes) -> None:
+        if len(self._first_output) < _MAX_ERROR_BYTES:
+            self._first_output += chunk[:_MAX_ERROR_BYTES]
+        self._on_output(chunk[: max(self._remaining, 0)])
+        self._remaining -= len(chunk)
+        if self._remaining < 0:
+            self._end.set()
+
+    async def _wait(self, process: asyncio.subprocess.Process) -> bool:
+        """Wait until the command has ended or is to be ended. Return whether it timed out."""
+        exited, ended = (
+            asyncio.create_task(process.wait()),
+            asyncio.create_task(self._end.wait()),
+        )
+        done, _ = await asyncio.wait(
+            {exited, ended},
+            timeout=self._command.timeout_seconds,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        exited.cancel()
+        ended.cancel()
+        return not done
+
+    async def _terminate(self, process: asyncio.subprocess.Process, status: IO[bytes]) -> None:
+        """Ask all processes to end, kill them after the grace period, and wait for the end."""
+        self._read_status(status)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_SECONDS):
+                signalled: set[int] = set()
+                while process.returncode is None:
+                    signalled |= self._signal_new(signalled)
+                    await _exit_or_pause(process)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()  # --die-with-parent: the first process of the namespace ends with it
+        await process.wait()
+
+    def _signal_new(self, signalled: set[int]) -> set[int]:
+        """Send SIGTERM to the processes of the namespace that did not get it yet."""
+        first = self._status.get("child-pid")
+        if first is None:
+            return set()
+        found = set(_descendants(first)) - signalled
+        for pid in found:
+            with contextlib.suppress(OSError):
+                descriptor = os.pidfd_open(pid)
+                try:
+                    namespace = Path(f"/proc/{pid}/ns/pid").stat().st_ino
+                    if namespace == self._status.get("pid-namespace"):
+                        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+                        signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+                finally:
+                    os.close(descriptor)
+        return found
+
+    def _read_status(self, status: IO[bytes]) -> None:
+        """Take what bubblewrap has reported: one JSON object per line."""
+        while line := (status.read(4_096) or b""):
+            for each in line.splitlines():
+                with contextlib.suppress(ValueError):
+                    self._status |= json.loads(each)
+
+    def _result(self, *, timed_out: bool) -> SandboxResult:
+        code = self._status.get("exit-code")
+        if code is None and not timed_out and not self._end.is_set():
+            said = self._first_output.decode(errors="replace").strip().rpartition("\n")[2]
+            raise ToolError(f"the sandbox cannot be started: {said}")
+        return SandboxResult(
+            -signal.SIGKILL if code is None else code,
+            timed_out,
+            "output" if self._remaining < 0 else None,
+        )
+
+
+def _base_arguments(temporary_bytes: int) -> list[str]:
+    """Return the arguments that all commands share: namespaces, rights, the file system."""
+    size = ("--size", str(temporary_bytes), "--tmpfs")
+    arguments = [
+        *("--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"),
+        *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--hostname", "sandbox"),
+        *("--ro-bind", "/usr", "/usr"),
+    ]
+    for name in _ROOT_FOLDERS:
+        folder = Path("/", name)
+        if folder.is_symlink():
+            arguments += ["--symlink", str(folder.readlink()), f"/{name}"]
+        elif folder.is_dir():
+            arguments += ["--ro-bind", f"/{name}", f"/{name}"]
+    for path in _ETC_FILES:
+        arguments += ["--ro-bind-try", path, path]
+    for file in sorted(_ETC.iterdir()):
+        arguments += ["--ro-bind", str(file), f"/etc/{file.name}"]
+    return [
+        *arguments,
+        # /proc/sys: bubblewrap 0.8 leaves the kernel's settings writable for root without rights
+        *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
+        *("--dev", "/dev", *size, "/dev/shm", "--remount-ro", "/dev", *size, "/tmp"),  # noqa: S108 - private
+    ]
+
+
+def _checked(path: str) -> str:
+    """Return the path of a folder that a command may see.
+
+    Raises:
+        ToolError: it would replace a folder of the system.
+    """
+    normal = os.path.normpath(path)
+    if normal in _RESERVED or normal.startswith(("/proc/", "/sys/", "/dev/")):
+        raise ToolError(f"{path} cannot be used in the sandbox; choose a folder of your own files")
+    return normal
+
+
+def _places(hidden: Path, visible: Sequence[str]) -> list[str]:
+    """Return where a hidden file or folder would be seen in the sandbox."""
+    if not hidden.exists():
+        return []
+    real = hidden.resolve()
+    places = []
+    for path in visible:
+        root = Path(path).resolve()
+        if real != root and real.is_relative_to(root):
+            places.append(os.path.normpath(Path(path, real.relative_to(root))))
+    return places
+
+
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path
+
+
+@contextlib.contextmanager
+def _pipe_with(content: bytes) -> Generator[IO[bytes]]:
+    """Yield the reading end of a pipe that holds a content of a few hundred bytes."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as sink:
+        sink.write(content)
+    with os.fdopen(reader, "rb", buffering=0) as source:
+        yield source
+
+
+async def _exit_or_pause(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_POLL_SECONDS):
+            await process.wait()
+
+
+def _descendants(pid: int) -> Iterable[int]:
+    """Return the processes below a process."""
+    try:
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return
+    for child in map(int, listed):
+        yield child
+        yield from _descendants(child)

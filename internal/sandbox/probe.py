@@ -1,0 +1,148 @@
+"""The start-up probe: what a command can really do in a sandbox, wall by wall.
+
+The real sandbox runs a script that tries to get out. The attempts leave traces on the outside (a
+file, a connection, a process), and these are checked, not what the script says of itself.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import SessionId
+from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
+
+_TIMEOUT_SECONDS = 20.0
+PROBE_SESSION = SessionId("probe")
+
+# Each line that it prints names something that it could do.
+_SCRIPT = r"""
+try() { local name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name"; fi; }
+try write-workspace touch "$WORKSPACE/written"
+try read-outside cat "$OUTSIDE/secret"
+try write-outside touch "$OUTSIDE/written"
+try write-system bash -c 'touch /usr/larkspur-probe && rm /usr/larkspur-probe'
+try remount mount -o remount,rw,bind /usr
+try read-passwords cat /etc/shadow
+try kernel-settings bash -c 'read -r v </proc/sys/vm/swappiness; echo "$v" >/proc/sys/vm/swappiness'
+try namespaces unshare -Ur true
+try loopback bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT"
+try host-processes grep -q " $STARTED " "/proc/$GATEWAY/stat"
+if ! unknown=$(tr '\0' '\n' </proc/1/environ | while IFS='=' read -r name _; do
+  [ -v "$name" ] || exit 1
+done); then echo host-environment; fi 2>/dev/null
+setsid sleep 7100 & # the token in its environment identifies it
+disown
+"""
+
+_SENTENCES = {
+    "start": "A command starts in the sandbox.",
+    "write-workspace": "A command can write to its workspace.",
+    "read-outside": "No file outside of the workspace can be read.",
+    "write-outside": "No file outside of the workspace can be written.",
+    "write-system": "The programs of the machine cannot be changed.",
+    "remount": "No file system can be mounted again as writable.",
+    "read-passwords": "The password file of the machine cannot be read.",
+    "kernel-settings": "The settings of the kernel cannot be changed.",
+    "namespaces": "No new namespace with more rights can be created.",
+    "loopback": "No service of the machine can be reached.",
+    "host-environment": "The environment of the process that starts commands cannot be read.",
+    "host-processes": "The processes of the machine cannot be seen.",
+    "survival": "No process outlives its command.",
+}
+_EXPECTED = frozenset({"write-workspace"})
+
+
+@dataclass(frozen=True)
+class Wall:
+    """One line of the probe: what must hold, and whether it does."""
+
+    name: str
+    sentence: str
+    holds: bool
+    reason: str = ""
+
+
+async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
+    """Try every way out of a sandbox and return what holds. Never raises a ToolError."""
+    token = f"larkspur-probe-{secrets.token_hex(8)}"
+    with (
+        tempfile.TemporaryDirectory(prefix="larkspur-probe-") as folder,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
+        workspace, outside = Path(folder, "workspace"), Path(folder, "outside")
+        for each in (workspace, outside):
+            each.mkdir()
+        (outside / "secret").write_text(token)
+        output = bytearray()
+        try:
+            await sandbox.run(
+                SandboxCommand(
+                    ("bash", "--noprofile", "--norc", "-c", _SCRIPT),
+                    str(workspace),
+                    _TIMEOUT_SECONDS,
+                    PROBE_SESSION,
+                    environment={
+                        "WORKSPACE": str(workspace),
+                        "OUTSIDE": str(outside),
+                        "PORT": str(listener.getsockname()[1]),
+                        "GATEWAY": str(os.getpid()),
+                        "STARTED": _start_time(),
+                        "TOKEN": token,
+                    },
+                    access=FileAccess(writable=(str(workspace),)),
+                ),
+                output.extend,
+            )
+        except ToolError as error:
+            return [Wall("start", _SENTENCES["start"], holds=False, reason=str(error))]
+        possible = set(output.decode(errors="replace").split())
+        possible |= await asyncio.to_thread(_traces, workspace, outside, listener, token)
+    return list(_walls(possible))
+
+
+def _traces(workspace: Path, outside: Path, listener: socket.socket, token: str) -> set[str]:
+    """Return what the script has done, as seen from the outside."""
+    found = set()
+    if not (workspace / "written").exists():
+        found.add("no-workspace")
+    if (outside / "written").exists():
+        found.add("write-outside")
+    listener.setblocking(False)
+    try:
+        listener.accept()[0].close()
+        found.add("loopback")
+    except BlockingIOError:
+        pass
+    if _has_process_with(token):
+        found.add("survival")
+    return found
+
+
+def _start_time() -> str:
+    """Return when this process started, in clock ticks; no other has the same with the same id."""
+    return Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
+
+
+def _has_process_with(token: str) -> bool:
+    for process in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if token.encode() in process.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _walls(possible: set[str]) -> Iterable[Wall]:
+    for name, sentence in _SENTENCES.items():
+        if name in _EXPECTED:
+            holds = name in possible and "no-workspace" not in possible
+        else:
+            holds = name not in possible
+        yield Wall(name, sentence, holds)

@@ -1,0 +1,429 @@
+"""The sandbox of bubblewrap with real processes: nothing gets out, and none of them is left."""
+
+import asyncio
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import SandboxUnavailable, ToolError
+from internal.agent.domain.ids import SessionId
+from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
+from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
+from internal.sandbox.control_groups import ControlGroups
+from internal.sandbox.probe import probe_sandbox
+from internal.sandbox.resource_limits import ResourceLimits
+from internal.sandbox.selection import open_sandbox, require_isolation
+from internal.sandbox.workspaces import SessionFolders
+from tests.support.tools import native_sandbox
+from tests.unit.sandbox.test_native import TREES
+
+SESSION = SessionId("session-1")
+MEGABYTE = 1_000_000
+
+
+class Place:
+    """A workspace, a home of Larkspur in it, and a folder outside, with a token in each file."""
+
+    def __init__(self, root: Path) -> None:
+        self.token = f"canary-{secrets.token_hex(8)}"
+        self.workspace, self.outside = root / "workspace", root / "outside"
+        self.home = self.workspace / ".larkspur-home"
+        for folder in (self.workspace, self.outside, self.home):
+            folder.mkdir()
+            (folder / "secret").write_text(self.token)
+        self.settings = self.workspace / "larkspur.yaml"
+        self.settings.write_text(self.token)
+        self.homes = SessionFolders(root / "homes")
+        self.output = b""
+        self.ready = asyncio.Event()
+
+    def sandbox(
+        self, limits: ResourceLimits | None = None, groups: ControlGroups | None = None
+    ) -> BubblewrapSandbox:
+        return BubblewrapSandbox(
+            self.homes, hidden=(self.home, self.settings), limits=limits, groups=groups
+        )
+
+    def command(
+        self, script: str, seconds: float = 60.0, **access: tuple[str, ...]
+    ) -> SandboxCommand:
+        return SandboxCommand(
+            ("bash", "-c", script),
+            str(self.workspace),
+            seconds,
+            SESSION,
+            environment={"TOKEN": self.token},
+            access=FileAccess(writable=(str(self.workspace),), **access),
+        )
+
+    def take(self, chunk: bytes) -> None:
+        self.output += chunk
+        if b"ready" in self.output:
+            self.ready.set()
+
+    async def run(
+        self, script: str, seconds: float = 60.0, **access: tuple[str, ...]
+    ) -> SandboxResult:
+        self.output = b""
+        return await self.sandbox().run(self.command(script, seconds, **access), self.take)
+
+    def survivors(self) -> list[str]:
+        """Return the processes of the machine whose environment has the token."""
+        return [
+            process.parent.name
+            for process in Path("/proc").glob("[0-9]*/environ")
+            if self.token.encode() in read(process)
+        ]
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def test_the_probe_finds_every_wall(place: Place) -> None:
+    walls = await probe_sandbox(place.sandbox())
+    assert len(walls) > 10
+    assert [wall.name for wall in walls if not wall.holds] == []
+
+
+async def test_the_probe_finds_what_is_missing_in_the_native_sandbox(tmp_path: Path) -> None:
+    missing = {
+        wall.name for wall in await probe_sandbox(native_sandbox(tmp_path)) if not wall.holds
+    }
+    assert {"read-outside", "write-outside", "loopback", "host-processes"} <= missing
+
+
+async def test_output_exit_and_standard_input(place: Place) -> None:
+    assert await place.run("echo out; echo err >&2; echo again; exit 3") == SandboxResult(3)
+    assert place.output == b"out\nerr\nagain\n"
+    assert await place.run("kill -SEGV $$") == SandboxResult(128 + signal.SIGSEGV)
+    command = SandboxCommand(
+        ("wc", "-c"),
+        str(place.workspace),
+        9.0,
+        SESSION,
+        b"x" * 300_000,
+        access=FileAccess(writable=(str(place.workspace),)),
+    )
+    place.output = b""
+    await place.sandbox().run(command, place.take)
+    assert place.output.strip() == b"300000"
+
+
+HIDDEN: dict[str, str] = {
+    "a folder outside": "cat {outside}/secret",
+    "the home of Larkspur in the workspace": "cat {home}/secret",
+    "the settings of Larkspur in the workspace": "cat {workspace}/larkspur.yaml",
+    "through a link": "ln -s {outside}/secret link && cat link",
+    "through the folder of a process": "cat /proc/1/root{outside}/secret",
+    "the homes of other sessions": "ls {root}/homes/session-2",
+}
+
+
+@pytest.mark.parametrize("script", HIDDEN.values(), ids=HIDDEN)
+async def test_what_is_hidden_cannot_be_read(place: Place, tmp_path: Path, script: str) -> None:
+    (tmp_path / "homes" / "session-2").mkdir(parents=True)
+    folders = {
+        "outside": place.outside,
+        "home": place.home,
+        "workspace": place.workspace,
+        "root": tmp_path,
+    }
+    assert (await place.run(script.format(**folders))).exit_code != 0 or not place.output
+    assert place.token.encode() not in place.output
+
+
+async def test_a_command_writes_to_its_workspace_its_home_and_tmp(place: Place) -> None:
+    done = await place.run("set -e; echo a > made; echo b > ~/kept; echo c > /tmp/gone")
+    assert done == SandboxResult(0), place.output
+    assert (place.workspace / "made").read_text() == "a\n"
+    assert (Path(place.homes.create(SESSION)) / "kept").read_text() == "b\n"
+    await place.run("cat ~/kept; ls /tmp/gone")
+    assert place.output.startswith(b"b\n")
+    assert b"No such file" in place.output
+
+
+READ_ONLY = ("/", "/dev", "/etc", "/usr", "/proc/sys/kernel", "/home", "/opt", "/var")
+
+
+async def test_nothing_else_is_writable(place: Place) -> None:
+    for folder in READ_ONLY:
+        assert (await place.run(f"touch {folder}/probe")).exit_code != 0, folder
+    await place.run("find / -xdev -writable -not -type l -not -path '/proc/*' 2>/dev/null")
+    found = set(place.output.decode().split())
+    assert found <= {"/", "/etc", "/dev", str(place.workspace)} | set(
+        map(str, place.workspace.parents)
+    )
+
+
+async def test_read_only_parts_of_the_workspace(place: Place) -> None:
+    (place.workspace / ".git").mkdir()
+    config = place.workspace / ".git" / "config"
+    config.write_text("[core]\n")
+    done = await place.run(
+        "echo x >> .git/config; mv .git/config moved; rm -f .git/config; echo y > .git/other",
+        read_only=(str(config), str(place.workspace / "absent")),
+    )
+    assert done == SandboxResult(0)
+    assert config.read_text() == "[core]\n"
+    assert (place.workspace / ".git" / "other").exists()
+    assert not (place.workspace / "absent").exists()
+
+
+NETWORK = """
+import socket, sys
+def reached(work):
+    try: work(); return True
+    except OSError: return False
+def tcp(): socket.create_connection(("127.0.0.1", int(sys.argv[1])), 2)
+def udp():
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    out.connect(("192.0.2.1", 53)); out.send(b"x")
+def six(): socket.create_connection(("::1", int(sys.argv[1])), 2)
+def abstract(): socket.socket(socket.AF_UNIX).connect("\\0" + sys.argv[2])
+def path(): socket.socket(socket.AF_UNIX).connect(sys.argv[3])
+def names(): socket.getaddrinfo("example.com", 443)
+print([work.__name__ for work in (tcp, udp, six, abstract, path, names) if reached(work)])
+"""
+
+
+async def test_no_socket_reaches_anything(place: Place) -> None:
+    abstract = f"larkspur-{secrets.token_hex(4)}"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as service,
+        socket.socket(socket.AF_UNIX) as named,
+        socket.socket(socket.AF_UNIX) as bound,
+    ):
+        named.bind(f"\0{abstract}")
+        bound.bind(str(place.outside / "socket"))
+        for each in (named, bound):
+            each.listen()
+        (place.workspace / "net.py").write_text(NETWORK)
+        arguments = f"{service.getsockname()[1]} {abstract} {place.outside}/socket"
+        await place.run(f"/usr/bin/python3 net.py {arguments}")
+        assert place.output == b"[]\n"
+
+
+async def test_no_variable_and_no_descriptor_of_larkspur_is_inherited(place: Place) -> None:
+    with (place.outside / "secret").open("rb") as held:
+        os.set_inheritable(held.fileno(), True)
+        await place.run("ls /proc/self/fd | wc -l; cat /proc/1/environ | tr '\\0' '\\n'")
+    count, *variables = place.output.decode().splitlines()
+    assert count == "4"  # three streams, and the folder that ls reads
+    names = {line.partition("=")[0] for line in variables}
+    assert "HOME" in names
+    assert {name for name in names if "PYTEST" in name} == set()  # pytest sets one
+
+
+async def test_calls_outside_of_namespaces_are_denied(place: Place) -> None:
+    script = (
+        "import ctypes, errno, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "numbers = {'x86_64': (250, 321, 425, 272), 'aarch64': (219, 280, 425, 97)}\n"
+        "for number in numbers[os.uname().machine]:\n"
+        "    assert libc.syscall(number, 0, 0, 0, 0, 0) == -1\n"
+        "    print(errno.errorcode[ctypes.get_errno()])\n"
+    )
+    (place.workspace / "calls.py").write_text(script)
+    await place.run("/usr/bin/python3 calls.py; grep -E '^(CapEff|CapBnd)' /proc/self/status")
+    assert place.output.split()[:4] == [b"EPERM"] * 4
+    assert place.output.count(b"0000000000000000") == 2
+
+
+@pytest.mark.parametrize("script", TREES.values(), ids=TREES)
+async def test_cancel_leaves_no_process(place: Place, script: str) -> None:
+    running = asyncio.create_task(place.run(script))
+    async with asyncio.timeout(20):
+        await place.ready.wait()
+        assert place.survivors()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert place.survivors() == []
+
+
+async def test_a_timeout_asks_first_and_kills_then(place: Place) -> None:
+    polite = "trap 'echo bye; exit 3' TERM; echo ready; sleep 600 & wait"
+    assert await place.run(polite, 1.0) == SandboxResult(3, timed_out=True)
+    assert place.output == b"ready\nbye\n"
+    stubborn = await place.run(TREES["a stubborn one"], 1.0)
+    assert stubborn == SandboxResult(-signal.SIGKILL, timed_out=True)
+    assert place.survivors() == []
+
+
+async def test_background_processes_end_with_the_command(place: Place) -> None:
+    script = "sleep 600 & (setsid sleep 600 &) ; sleep 0.1; exit 4"
+    assert await place.run(script) == SandboxResult(4)
+    assert place.survivors() == []
+
+
+def test_commands_end_when_larkspur_is_killed(place: Place) -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from internal.agent.ports.sandbox import FileAccess, SandboxCommand\n"
+        "from internal.sandbox.bubblewrap import BubblewrapSandbox\n"
+        "from internal.sandbox.workspaces import SessionFolders\n"
+        "folder, token = sys.argv[1:]\n"
+        "command = SandboxCommand(\n"
+        "    ('bash', '-c', 'setsid sleep 600 & echo ready; wait'), folder, 99, 'session-1',\n"
+        "    environment={'TOKEN': token}, access=FileAccess(writable=(folder,)))\n"
+        "def show(chunk): sys.stdout.buffer.write(chunk); sys.stdout.flush()\n"
+        "homes = SessionFolders(Path(folder + '-homes'))\n"
+        "asyncio.run(BubblewrapSandbox(homes).run(command, show))\n"
+    )
+    argv = [sys.executable, "-c", script, str(place.workspace), place.token]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"ready\n"
+        ends = [os.pidfd_open(int(pid)) for pid in place.survivors() if int(pid) != program.pid]
+        assert len(ends) >= 3
+        program.kill()
+    for end in ends:  # readable once its process is gone
+        assert select.select([end], [], [], 10)[0] == [end]
+        os.close(end)
+    assert place.survivors() == []
+
+
+@pytest.fixture
+def groups() -> Generator[ControlGroups]:
+    made = ControlGroups(200 * MEGABYTE, 40)
+    yield made
+    made.close()
+
+
+async def test_more_than_the_bounds_ends_with_the_reason(
+    place: Place, groups: ControlGroups
+) -> None:
+    limits = ResourceLimits(
+        memory_bytes=200 * MEGABYTE,
+        file_bytes=5 * MEGABYTE,
+        temporary_bytes=3 * MEGABYTE,
+        output_bytes=MEGABYTE,
+    )
+    sandbox = place.sandbox(limits, groups)
+
+    async def result(script: str) -> SandboxResult:
+        place.output = b""
+        return await sandbox.run(place.command(script), place.take)
+
+    assert (await result("yes")).exceeded == "output"
+    assert len(place.output) == MEGABYTE
+    await result("head -c 9000000 /dev/zero > big; head -c 9000000 /dev/zero > /tmp/full; true")
+    assert b"File size limit exceeded" in place.output
+    assert b"No space left on device" in place.output
+    if "pids" in groups.resources:
+        bomb = await result("for i in $(seq 200); do sleep 60 & done; wait")
+        assert bomb.exceeded == "processes"
+    if "memory" in groups.resources:
+        many = "for i in 1 2 3; do head -c 90000000 /dev/zero | tail | wc -c & done; wait"
+        assert (await result(many)).exceeded == "memory"
+    assert await result("true") == SandboxResult(0)
+
+
+async def test_groups_are_removed(place: Place, groups: ControlGroups) -> None:
+    group = groups.create()
+    assert (len(group.folders) > 0) == bool(groups.resources)
+    groups.remove(group)
+    groups.close()
+    assert [folder for folder in group.folders if folder.parent.exists()] == []
+
+
+REFUSED: dict[str, tuple[Callable[[Place], SandboxCommand], str]] = {
+    "the root": (
+        lambda place: SandboxCommand(
+            ("true",), "/", 9.0, SESSION, access=FileAccess(writable=("/",))
+        ),
+        "choose a folder of your own files",
+    ),
+    "a folder that does not exist": (
+        lambda place: SandboxCommand(("true",), str(place.outside / "gone"), 9.0, SESSION),
+        "the sandbox cannot be started: .*gone",
+    ),
+    "a missing program": (
+        lambda place: SandboxCommand(("no-such-program",), str(place.workspace), 9.0, SESSION),
+        "there is no program 'no-such-program'",
+    ),
+    "an argument that is too long": (
+        lambda place: place.command("x" * 3_000_000),
+        "Argument list too long",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "says"), REFUSED.values(), ids=REFUSED)
+async def test_a_command_that_cannot_start(
+    place: Place, command: Callable[[Place], SandboxCommand], says: str
+) -> None:
+    with pytest.raises(ToolError, match=says):
+        await place.sandbox().run(command(place), place.take)
+
+
+def test_an_unprivileged_user_is_isolated_as_well() -> None:
+    user = os.getuid() or 65534
+    with tempfile.TemporaryDirectory() as root:
+        place = Place(Path(root))
+        home = place.homes.create(SESSION)
+        for folder in (root, place.workspace, place.homes.root, home):
+            os.chown(folder, user, user)
+        script = f"id -u; echo a > made; cat {place.outside}/secret; touch /usr/x; unshare -Ur true"
+        command = place.command(script)
+        argv = [PROGRAM, *place.sandbox().arguments(command, home), *command.argv]
+        environment = {"PATH": "/usr/bin:/bin"}
+        done = subprocess.run(
+            argv,
+            user=user,
+            group=user,
+            extra_groups=(),
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        assert done.stdout == b"1000\n", done.stderr
+        assert done.returncode != 0
+        assert (place.workspace / "made").exists()
+
+
+async def test_the_sandbox_of_the_settings_is_opened_or_refused(
+    place: Place, tmp_path: Path
+) -> None:
+    async with open_sandbox("bubblewrap", place.homes, ()) as sandbox:
+        assert (sandbox.provider, sandbox.isolated) == ("bubblewrap", True)
+    async with open_sandbox("native", place.homes, ()) as sandbox:
+        assert not sandbox.isolated
+    with pytest.raises(SandboxUnavailable, match="cannot be isolated"):
+        await require_isolation(native_sandbox(tmp_path), place.homes)
+    assert list(place.homes.root.glob("probe")) == []
+
+
+async def test_concurrent_commands_leave_no_file_descriptor(place: Place) -> None:
+    await place.run("true")
+    before = descriptors()
+    async with asyncio.TaskGroup() as tasks:
+        runs = [
+            tasks.create_task(place.sandbox().run(place.command(f"exit {code}"), place.take))
+            for code in range(8)
+        ]
+    assert [run.result().exit_code for run in runs] == list(range(8))
+    assert descriptors() <= before
