@@ -6,6 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -242,15 +243,14 @@ class Application:
             ConfigError, HomeError: the settings cannot be used.
         """
         loaded = self._load(config=config)
+        hidden = (loaded.home, *own_files(loaded))
         with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
+            probing = inspect_sandbox(
+                loaded.settings.sandbox.provider, SessionFolders(Path(homes)), hidden
+            )
             try:
-                walls = asyncio.run(
-                    inspect_sandbox(
-                        loaded.settings.sandbox.provider,
-                        SessionFolders(Path(homes)),
-                        (loaded.home, *own_files(loaded)),
-                    )
-                )
+                with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
+                    walls = thread.submit(asyncio.run, probing).result()
             except SandboxUnavailable as error:
                 return [Check("sandbox", "fail", str(error))]
         if not walls:

@@ -97,7 +97,7 @@ async def test_a_rule_can_be_edited_before_it_is_saved(
     script = [Reply(calls=[touch]), Reply(calls=[other]), Reply(text="done")]
     async with open_session(way, home, environ, script) as repl:
         await repl.send("make both")
-        await repl.tty.wait_for("[p] write a rule")
+        await repl.tty.wait_for("[p] always touch made")
         repl.tty.type("p")
         await repl.tty.wait_for(f"{YOU} shell(touch made)", "one per line")
         repl.tty.type("\x01\x0bshell(\r")
@@ -121,7 +121,7 @@ async def test_several_calls_are_selected_one_by_one(home: Path, environ: dict[s
     script = [Reply(calls=calls), Reply(text="done")]
     async with open_session("process", home, environ, script) as repl:
         await repl.send("make three")
-        await repl.tty.wait_for("! allow 3 calls?", "1 touch one", "3 touch three", "[n] none")
+        await repl.tty.wait_for("! Run 3 commands?", "1 touch one", "3 touch three", "[n] deny all")
         repl.tty.type("1")
         await repl.tty.wait_for("✓ 1 touch one", "[enter] confirm 1")
         repl.tty.type("2")

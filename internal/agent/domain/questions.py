@@ -1,6 +1,7 @@
 """Questions: durable questions to people that pause a run, and their single answer."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -29,6 +30,14 @@ _TITLES: dict[Action, str] = {
     "run": "Run `{}`?",
     "fetch": "Fetch {}?",
     "use": "Allow {}?",
+}
+_SEVERAL: dict[Action, tuple[str, str]] = {
+    "create": ("create 1 file", "create {} files"),
+    "change": ("change 1 file", "change {} files"),
+    "read": ("read 1 file", "read {} files"),
+    "run": ("run 1 command", "run {} commands"),
+    "fetch": ("fetch 1 page", "fetch {} pages"),
+    "use": ("use 1 other tool", "use {} other tools"),
 }
 _NEW_FILE = "--- /dev/null\n"
 """The beginning of the diff of a file that does not exist."""
@@ -147,10 +156,16 @@ def approval_question(
 
 
 def _approval_title(items: tuple[ApprovalItem, ...]) -> str:
-    if len(items) != 1:
-        return f"Allow {len(items)} calls?"
-    (item,) = items
-    return _TITLES[item.action].format(item.subject or item.tool)
+    if len(items) == 1:
+        return _TITLES[items[0].action].format(items[0].subject or items[0].tool)
+    parts = [_SEVERAL[action][count > 1].format(count) for action, count in count_actions(items)]
+    text = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"{text[:1].upper()}{text[1:]}?"
+
+
+def count_actions(items: Iterable[ApprovalItem]) -> list[tuple[Action, int]]:
+    """Return how many calls do what, in the order of the first of each."""
+    return list(Counter(item.action for item in items).items())
 
 
 def recovery_question(run_id: RunId, fence: int, reason: str) -> Question:

@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from internal.agent.domain.questions import Answer, ApprovalItem, Question, QuestionRecord
+from internal.agent.domain.questions import (
+    Answer,
+    ApprovalItem,
+    Question,
+    QuestionRecord,
+    count_actions,
+)
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.question_text import (
     answerer_name,
@@ -39,6 +45,7 @@ from internal.channels.lark.question_form import (
     markdown,
     plain_text,
 )
+from internal.i18n.call_summary import summarize_calls
 from internal.i18n.chat import ChatPhrases
 
 QUESTION_MARK = "❓\u200b"
@@ -209,10 +216,10 @@ def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
     if question.kind != "approval":
         return phrases(f"asked_{question.kind}")
     if len(question.calls) != 1:
-        return phrases("asked_calls", count=len(question.calls))
+        return summarize_calls(phrases, count_actions(question.calls))
     (call,) = question.calls
     subject = call.subject if call.action != "use" else phrases.tool(call.tool)
-    return phrases(f"asked_{call.action}", subject=subject)
+    return phrases(f"calls_{call.action}_what", subject=subject)
 
 
 def _content_blocks(

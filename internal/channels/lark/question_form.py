@@ -13,6 +13,7 @@ from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.plans import Plan, read_steps
 from internal.agent.domain.questions import Question
 from internal.agent.domain.text import truncate_line
+from internal.i18n.call_summary import describe_rules, describe_rules_briefly
 from internal.i18n.chat import ChatPhrases
 
 ActionName = Literal[
@@ -297,10 +298,11 @@ def _approval_controls(question: Question, phrases: ChatPhrases) -> list[Element
     elements: list[Element] = []
     if all(call.rules for call in question.calls):
         rules = dict.fromkeys(rule for call in question.calls for rule in call.rules)
-        listed = truncate_line(", ".join(rules), _MAX_RULES_LENGTH)
+        listed = truncate_line(describe_rules(rules), _MAX_RULES_LENGTH)
         elements.append(plain_text(phrases("asked_rules", rules=listed), soft=True))
         buttons.append(button(phrases("asked_yes_session"), _button_action(question, "session")))
-        buttons.append(button(phrases("asked_yes_rule"), _button_action(question, "rule")))
+        always = phrases("asked_yes_rule", rules=describe_rules_briefly(rules))
+        buttons.append(button(always, _button_action(question, "rule")))
     buttons.append(button(phrases("asked_no"), _button_action(question, "reject"), "danger"))
     elements.append(button_row(buttons))
     if several and len(question.calls) <= MAX_CALLS:

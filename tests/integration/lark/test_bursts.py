@@ -139,7 +139,7 @@ async def test_of_20_racing_clicks_one_counts_and_the_others_learn_whose(tmp_pat
         await sim.until(lambda _: lark.from_bot(group))
         await lark.settled()  # a click on a card that is still being sent is refused
         [card] = lark.from_bot(group)
-        labels = ["Allow once", "Don't allow"]
+        labels = ["Allow once", "Deny"]
         async with asyncio.TaskGroup() as tasks:
             clicks = [
                 tasks.create_task(sim.click(person, card.message_id, labels[number % 2]))

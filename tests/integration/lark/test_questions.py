@@ -231,7 +231,7 @@ async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Pat
         gateway = one.lark.core.services.gateway
         await one.lark.say("touch it")
         await one.asked()
-        assert "shell(touch ran)" in one.shown(one.card)
+        assert "Always allow touch ran" in one.shown(one.card)
         assert toast(await one.press("Allow in this conversation"))[1] == (
             "Allowed in this conversation"
         )
@@ -259,9 +259,7 @@ async def test_a_rejection_and_its_reason_reach_the_model(tmp_path: Path) -> Non
     async with open_chat(tmp_path, script(TOUCH)) as one:
         await one.lark.say("touch it")
         await one.asked()
-        outcome = await one.press(
-            "Don't allow, with this reason", form_value={"words": "use *make*"}
-        )
+        outcome = await one.press("Deny with this reason", form_value={"words": "use *make*"})
         assert toast(outcome) == ("success", "Not allowed")
         assert await one.lark.until_replies(1) == ["over"]
         assert "said no: use *make*" in one.heard()
@@ -677,7 +675,7 @@ async def test_the_card_shows_the_exact_command_and_nothing_active(
     async with open_chat(tmp_path, script(Call("shell", {"command": command}))) as one:
         await one.lark.say("touch it")
         await one.asked()
-        for label in ("Don't allow", ""):  # the answered card shows it as well
+        for label in ("Deny", ""):  # the answered card shows it as well
             elements = json.loads(one.shown(one.card))["body"]["elements"]
             element = next(each for each in elements[1:] if each["tag"] in {"markdown", "div"})
             assert element["tag"] == form

@@ -4,6 +4,7 @@ import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,19 @@ def test_every_catalogue_file_is_listed() -> None:
     folder = Path(catalog.__file__).parent
     expected = {f"{name}.{language}.json" for name in CATALOGS for language in LANGUAGES}
     assert {path.name for path in folder.glob("*.json")} == expected
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    assert sorted(keys) == sorted(set(keys))
+    return dict(pairs)
+
+
+@pytest.mark.parametrize("name", CATALOGS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_message_is_given_twice(name: str, language: str) -> None:
+    file = Path(catalog.__file__).with_name(f"{name}.{language}.json")
+    json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=unique)
 
 
 def test_placeholders_are_filled_in_and_an_unknown_key_fails() -> None:

@@ -1,4 +1,7 @@
-import type { Payloads } from '../stream/events';
+import type { ApprovalItem, Payloads } from '../stream/events';
+
+/** What a call does. */
+export type Action = NonNullable<ApprovalItem['action']>;
 
 /** The English texts of the page. Other languages have the same keys. */
 export const en = {
@@ -65,7 +68,23 @@ export const en = {
     fetch: (host: string) => `Fetch ${host}?`,
     use: (tool: string) => `Allow ${tool}?`,
   },
-  allowMany: (count: number) => `Allow ${count} calls?`,
+  /** What several calls do, with the number of calls for each action. */
+  askSeveral: (counts: ReadonlyArray<readonly [Action, number]>) => {
+    const nouns: Record<Action, readonly [string, string]> = {
+      create: ['create', 'file'],
+      change: ['change', 'file'],
+      read: ['read', 'file'],
+      run: ['run', 'command'],
+      fetch: ['fetch', 'page'],
+      use: ['use', 'other tool'],
+    };
+    const parts = counts.map(([action, count]) => {
+      const [verb, noun] = nouns[action];
+      return `${verb} ${count} ${noun}${count === 1 ? '' : 's'}`;
+    });
+    const text = new Intl.ListFormat('en').format(parts);
+    return `${text.charAt(0).toUpperCase()}${text.slice(1)}?`;
+  },
   approvePlan: 'Approve this plan?',
   how: {
     expired: 'expired, not run',

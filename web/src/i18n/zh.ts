@@ -65,7 +65,17 @@ export const zh: Messages = {
     fetch: (host) => `访问 ${host}？`,
     use: (tool) => `允许 ${tool}？`,
   },
-  allowMany: (count) => `允许这 ${count} 个调用？`,
+  askSeveral: (counts) => {
+    const texts = {
+      create: (count: number) => `创建 ${count} 个文件`,
+      change: (count: number) => `修改 ${count} 个文件`,
+      read: (count: number) => `读取 ${count} 个文件`,
+      run: (count: number) => `运行 ${count} 条命令`,
+      fetch: (count: number) => `访问 ${count} 个网页`,
+      use: (count: number) => `使用 ${count} 个其他工具`,
+    };
+    return `${counts.map(([action, count]) => texts[action](count)).join('、')}？`;
+  },
   approvePlan: '批准这份计划？',
   how: {
     expired: '已过期，未执行',

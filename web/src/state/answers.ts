@@ -33,6 +33,15 @@ export function offeredRules(
   return [...new Set(included.flatMap((call) => call.rules ?? []))];
 }
 
+const MAX_RULE_CHARS = 40;
+
+/** Return what rules cover for a button: `shell(npm test *)` is “npm test”; '' if it is too long. */
+export function ruleLabel(rules: readonly string[]): string {
+  const patterns = rules.map((rule) => (/^\w+\((.*)\)$/.exec(rule)?.[1] ?? rule).replace(/ \*$/, ''));
+  const text = [...new Set(patterns)].join(', ');
+  return text.length > MAX_RULE_CHARS ? '' : text;
+}
+
 export function nonBlankLines(text: string): string[] {
   return text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
 }

@@ -2,6 +2,7 @@
 import type { QuestionView } from '../api/client';
 import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } from '../stream/events';
 import type { Messages } from '../i18n/catalog';
+import type { Action } from '../i18n/en';
 
 export interface Question {
   id: string;
@@ -73,9 +74,12 @@ export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls
   if (question.kind === 'plan') return t.approvePlan;
   if (question.calls.length === 0) return question.title;
   const [first] = question.calls;
-  return first !== undefined && question.calls.length === 1
-    ? t.ask[first.action ?? 'use'](first.subject || first.tool)
-    : t.allowMany(question.calls.length);
+  if (first !== undefined && question.calls.length === 1) {
+    return t.ask[first.action ?? 'use'](first.subject || first.tool);
+  }
+  const counts = new Map<Action, number>();
+  for (const { action = 'use' } of question.calls) counts.set(action, (counts.get(action) ?? 0) + 1);
+  return t.askSeveral([...counts]);
 }
 
 /** Return a one-line summary of a question. */

@@ -93,7 +93,7 @@ describe('the texts of a question', () => {
   test('titles are translated, the text of the model is not', () => {
     const given = { title: 'Which one?', calls: [call('one')] };
     expect(questionTitle({ kind: 'approval', ...given }, t)).toBe('Allow shell?');
-    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh)).toBe('允许这 2 个调用？');
+    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh)).toBe('使用 2 个其他工具？');
     expect(questionTitle({ kind: 'clarify', ...given, calls: [] }, zh)).toBe('Which one?');
     expect(summaryOf({ body: '', plan: null, calls: [call('one\n\ntwo')] })).toBe('run one two');
   });

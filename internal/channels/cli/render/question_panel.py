@@ -1,6 +1,7 @@
 """Questions above the prompt, and their rows once they are answered."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from internal.channels.cli.render.text import (
 )
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.i18n.call_summary import describe_rules_briefly, summarize_calls
 from internal.i18n.catalog import MessageCatalog
 
 _MAX_ROWS = 20
@@ -94,8 +96,11 @@ class QuestionPanel:
                 names += ["key_session", "key_rule"] if question.has_rules else []
                 names += ["key_none" if has_many else "key_no", "key_because"]
                 names += ["key_mark"] if question.digits else []
+        rules = describe_rules_briefly(
+            rule for call in question.calls for rule in call.get("rules", ())
+        )
         for name in names:
-            yield messages(name, last=question.digits)
+            yield messages(name, last=question.digits, rules=rules)
         if question.selected:
             yield messages("key_enter", count=len(question.selected))
 
@@ -154,8 +159,12 @@ class QuestionPanel:
         if len(question.calls) == 1:
             return " ".join(_what(question.calls[0]))
         if question.calls:
-            return self._messages("allow_calls", count=len(question.calls))
+            return self._summary(question)
         return str(question.view["title"])
+
+    def _summary(self, question: OpenQuestion) -> str:
+        counts = Counter(map(_action, question.calls))
+        return summarize_calls(self._messages, list(counts.items()))
 
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
@@ -214,7 +223,7 @@ class QuestionPanel:
             yield [self._why(call)]
             yield list(EventRows(messages, self._glyphs).change(str(call.get("diff") or "")))
             return
-        title = messages("allow_calls", count=len(question.calls))
+        title = self._summary(question)
         yield [StyledLine((("class:need", mark), ("class:strong", title)))]
         deep: Fragments = (("", "    "),)
         for n, call in enumerate(question.calls, 1):

@@ -31,7 +31,11 @@ def approve(**items: bool) -> Answer:
 
 def test_the_title_of_an_approval_names_one_call_or_counts_them() -> None:
     assert approval_question(ID, (LS,), TARGETS).title == "Allow shell?"
-    assert approval_question(ID, (LS, RM), TARGETS).title == "Allow 2 calls?"
+    assert approval_question(ID, (LS, RM), TARGETS).title == "Use 2 other tools?"
+    run, write = (msgspec.structs.replace(LS, action=action) for action in ("run", "create"))
+    assert approval_question(ID, (run, write, run), TARGETS).title == (
+        "Run 2 commands and create 1 file?"
+    )
 
 
 def test_an_approval_question_keeps_the_targets_of_the_tools() -> None:

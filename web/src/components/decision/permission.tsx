@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import type { AnswerInput } from '../../api/client';
-import { approval, nonBlankLines, offeredRules } from '../../state/answers';
+import { approval, nonBlankLines, offeredRules, ruleLabel } from '../../state/answers';
 import { useShortcuts } from '../../lib/keyboard';
 import { useDecisionMessages } from '../../i18n/decision';
 import { Choices, Field, FieldActions, type Choice } from './choices';
@@ -53,7 +53,7 @@ export function PermissionChoices(props: DecisionProps & { excluded: ReadonlySet
       ? []
       : [
           { key: 'a', label: d.choose.session, act: send(approval(calls, excluded, 'session')) },
-          { key: 'p', label: d.choose.rule, act: open('rules', rules.join('\n')) },
+          { key: 'p', label: d.choose.rule(ruleLabel(rules)), act: open('rules', rules.join('\n')) },
         ]),
     { key: 'n', label: d.choose.no, act: send({ decision: 'reject' }) },
     { key: 'e', label: d.choose.because, act: open('because') },

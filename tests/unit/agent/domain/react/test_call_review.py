@@ -152,7 +152,10 @@ def test_one_question_lists_all_calls_that_need_approval_after_the_others_ran() 
     assert "a" not in turn.results
     run_calls(turn)
     question = next_question(turn)
-    assert (question.kind, question.title) == ("approval", "Allow 2 calls?")
+    assert (question.kind, question.title) == (
+        "approval",
+        "Change 1 file and run 1 command?",
+    )
     assert question.id == "question-2Abc-1"
     assert [(each.call_id, each.tool, each.risk) for each in question.calls] == [
         ("a", "write_file", "write"),

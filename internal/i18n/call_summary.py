@@ -1,0 +1,43 @@
+"""Short texts about tool calls in questions: what several calls do, and what a rule covers."""
+
+from collections.abc import Iterable, Sequence
+
+from internal.i18n.catalog import MessageCatalog
+
+_MAX_RULE_CHARS = 40
+
+
+def summarize_calls(messages: MessageCatalog, counts: Sequence[tuple[str, int]]) -> str:
+    """Return the title of a question about calls, such as “Run 2 commands and change 1 file?”.
+
+    Args:
+        messages: a catalogue with the keys that start with `calls_`.
+        counts: actions and how many calls do each.
+    """
+    *first, last = (
+        messages(f"calls_{action}" if count > 1 else f"calls_{action}_one", count=count)
+        for action, count in counts
+    )
+    before = messages("calls_comma").join(first)
+    text = f"{before}{messages('calls_and')}{last}" if before else last
+    return messages("calls_title", calls=f"{text[:1].upper()}{text[1:]}")
+
+
+def describe_rules(rules: Iterable[str]) -> str:
+    """Return what rules cover: their patterns, without the names of the tools.
+
+    `shell(npm test *)` is “npm test …”, `write_file(docs/**)` is “docs/**”.
+    """
+    return ", ".join(dict.fromkeys(map(_describe_rule, rules)))
+
+
+def describe_rules_briefly(rules: Iterable[str]) -> str:
+    """Return what rules cover for a button, "…" if that is too long."""
+    text = describe_rules(rules)
+    return text if len(text) <= _MAX_RULE_CHARS else "…"
+
+
+def _describe_rule(rule: str) -> str:
+    tool, bracket, pattern = rule.strip().partition("(")
+    words = pattern.removesuffix(")").strip() if bracket else tool
+    return f"{words.removesuffix(' *')} …" if words.endswith(" *") else words
