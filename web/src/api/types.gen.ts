@@ -80,6 +80,51 @@ export interface AuditView {
   entries: Array<AuditEntry>;
 }
 
+/** A completion. `larkspur` names the task and its session, for the other routes. */
+export interface ChatCompletion {
+  id: string;
+  created: number;
+  model: string;
+  choices: Array<CompletionChoice>;
+  usage: CompletionUsage;
+  larkspur: Submitted;
+  object?: "chat.completion";
+}
+
+/** The only choice. `length`: a limit ended the run before it was done. */
+export interface CompletionChoice {
+  message: CompletionMessage;
+  finish_reason: "length" | "stop";
+  index?: number;
+}
+
+/** The answer. */
+export interface CompletionMessage {
+  content: string;
+  role?: "assistant";
+}
+
+/** A model that a request can name. */
+export interface CompletionModel {
+  id: string;
+  created?: number;
+  object?: "model";
+  owned_by?: string;
+}
+
+/** The models that requests can name; the first one is the default. */
+export interface CompletionModels {
+  data: Array<CompletionModel>;
+  object?: "list";
+}
+
+/** Tokens of the run; those that were read from a cache count as prompt. */
+export interface CompletionUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+}
+
 /** The state of one component. `since` is the time of the last change (RFC 3339). */
 export interface ComponentHealth {
   ok: boolean;

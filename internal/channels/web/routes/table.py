@@ -19,6 +19,7 @@ from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
     artifacts,
     attachments,
+    chat_completions,
     dead_letters,
     events,
     login,
@@ -41,6 +42,11 @@ from internal.channels.web.routes.attachments import (
     UnusedFilesView,
     UploadQuery,
     UploadView,
+)
+from internal.channels.web.routes.chat_completions import (
+    ChatCompletion,
+    ChatCompletionRequest,
+    CompletionModels,
 )
 from internal.channels.web.routes.dead_letters import (
     DeadLettersQuery,
@@ -122,6 +128,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=(404, 409),
         max_body_bytes=_FILES_BODY_BYTES,
     ),
+    Endpoint(
+        "POST",
+        "/v1/chat/completions",
+        chat_completions.create_chat_completion,
+        ChatCompletion,
+        body=ChatCompletionRequest,
+        max_wait_seconds=chat_completions.MAX_WAIT_SECONDS,
+        errors=(404, 409, 502),
+        max_body_bytes=_FILES_BODY_BYTES,
+    ),
+    Endpoint("GET", "/v1/models", chat_completions.list_completion_models, CompletionModels),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery, errors=(404,)),
     Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
     Endpoint(
