@@ -48,6 +48,8 @@ const FILE_ICONS =
 const SESSIONS =
   /(src[\\/](components[\\/]sessions|i18n[\\/]sessions)|icons[\\/](ellipsis|mail-open|messages-square|package|package-open|pin|pin-off|sliders-horizontal|square-terminal|text-search)\.)/;
 
+const SETTINGS = /src[\\/](components[\\/]settings|i18n[\\/]settings|api[\\/]settings)/;
+
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
@@ -74,6 +76,7 @@ export default defineConfig({
             { name: 'dialogs', test: DIALOGS },
             { name: 'sessions', test: SESSIONS },
             { name: 'decision', test: DECISION },
+            { name: 'settings', test: SETTINGS },
             { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
             { name: 'shared', test: isShared },
           ],

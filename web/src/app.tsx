@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Suspense, useEffect, useRef, useState } from 'react';
+import { Suspense, useEffect, useRef, useState, type ComponentType } from 'react';
 import { useLocation, useRoute } from 'wouter';
 import { api, ApiError, hasStatus } from './api/client';
 import { onLogin } from './api/login';
@@ -7,7 +7,7 @@ import { Composer } from './components/composer/composer';
 import { DecisionBar } from './components/decision/decision_bar';
 import { ConnectionStatus } from './components/layout/connection_status';
 import { Header } from './components/layout/header';
-import { Sidebar } from './components/layout/sidebar';
+import { Sidebar, type PageName } from './components/layout/sidebar';
 import { Conversation } from './components/thread/conversation';
 import { useMessages } from './i18n/catalog';
 import { isTyping } from './lib/keyboard';
@@ -23,6 +23,14 @@ const WaitingPage = lazyComponent(() =>
 const LibraryPage = lazyComponent(() =>
   import('./components/files/library_page').then((module) => module.LibraryPage),
 );
+const SettingsPage = lazyComponent(() =>
+  import('./components/settings/settings_page').then((module) => module.SettingsPage),
+);
+const PAGES: Record<PageName, ComponentType<{ onMenu: () => void; section?: string | undefined }>> = {
+  waiting: WaitingPage,
+  library: LibraryPage,
+  settings: SettingsPage,
+};
 const SidePanel = lazyComponent(() => import('./components/layout/side_panel').then((module) => module.SidePanel));
 const Login = lazyComponent(() => import('./components/layout/login').then((module) => module.Login));
 const CommandPalette = lazyComponent(() =>
@@ -44,7 +52,9 @@ export function App() {
   const [, params] = useRoute('/sessions/:id');
   const [isWaitingPage] = useRoute('/waiting');
   const [isLibrary] = useRoute('/library');
-  const Page = isWaitingPage ? WaitingPage : isLibrary ? LibraryPage : null;
+  const [isSettings, settings] = useRoute('/settings/:section?');
+  const page: PageName | null = isWaitingPage ? 'waiting' : isLibrary ? 'library' : isSettings ? 'settings' : null;
+  const Page = page === null ? null : PAGES[page];
   const [, navigate] = useLocation();
   const [overlay, setOverlay] = useState<Overlay>('none');
   const [hasPanel, setHasPanel] = useState(true);
@@ -57,7 +67,7 @@ export function App() {
   useEffect(() => onLogin(() => void queries.invalidateQueries()), [queries]);
   useListRefresh();
   useQuestionEvents();
-  useWindowTitle(session, isWaitingPage ? 'waiting' : isLibrary ? 'library' : null);
+  useWindowTitle(session, page);
   useEffect(() => {
     if (me.data !== undefined) startStream(me.data.roles.includes('owner'));
   }, [me.data]);
@@ -85,7 +95,7 @@ export function App() {
   const sidebar = (
     <Sidebar
       session={session}
-      page={isWaitingPage ? 'waiting' : isLibrary ? 'library' : null}
+      page={page}
       onShortcuts={() => setOverlay('shortcuts')}
       onNavigate={closeOverlay}
     />
@@ -100,7 +110,7 @@ export function App() {
         {Page !== null ? (
           <>
             <Suspense fallback={<div className="flex-1" />}>
-              <Page onMenu={() => setOverlay('menu')} />
+              <Page onMenu={() => setOverlay('menu')} section={settings?.section} />
             </Suspense>
             {login !== null && <div className="mx-auto w-full max-w-[808px] px-6 pb-4">{login}</div>}
           </>
@@ -173,7 +183,7 @@ function useGlobalShortcuts(setOverlay: (change: (shown: Overlay) => Overlay) =>
 }
 
 /** Show what needs attention and the name of the page in the window title. */
-function useWindowTitle(session: string | null, page: 'waiting' | 'library' | null): void {
+function useWindowTitle(session: string | null, page: PageName | null): void {
   const t = useMessages();
   const count = useWaitingCount();
   const title = useTitle(session);

@@ -57,6 +57,7 @@ export const en = {
   question: 'Question',
   waiting: 'Waiting',
   library: 'Library',
+  settings: 'Settings',
   nextQuestion: 'Next question',
   waitsPlaceholder: 'The run is waiting for your answer. A message becomes the next task…',
   reviewPlan: 'Review the plan first',

@@ -54,6 +54,7 @@ export const zh: Messages = {
   question: '提问',
   waiting: '待处理',
   library: '文件库',
+  settings: '设置',
   nextQuestion: '下一个提问',
   waitsPlaceholder: '任务正在等待你的答复，此处发送的消息将作为下一个任务……',
   reviewPlan: '先审阅计划',

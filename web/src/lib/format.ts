@@ -35,3 +35,8 @@ export function formatTime(time: string, language: Language): string {
     new Date(time),
   );
 }
+
+export function formatDay(time: string, language: Language): string {
+  const locale = language === 'zh' ? 'zh-CN' : 'en-GB';
+  return new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }).format(new Date(time));
+}

@@ -358,6 +358,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/library", meta.show_page, media_type=_HTML, public=True),
+    Endpoint("GET", "/settings", meta.show_page, media_type=_HTML, public=True),
+    Endpoint("GET", "/settings/{section}", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/waiting", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/sessions/{session_id}", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/assets/{name}", meta.show_asset, media_type="*/*", public=True),

@@ -31,6 +31,7 @@ export function CommandPalette({ onClose, onShortcuts }: { onClose: () => void; 
     { id: 'new', text: t.newSession, run: closeAnd(() => navigate('/')) },
     { id: 'waiting', text: t.waiting, run: closeAnd(() => navigate('/waiting')) },
     { id: 'library', text: t.library, run: closeAnd(() => navigate('/library')) },
+    { id: 'settings', text: t.settings, run: closeAnd(() => navigate('/settings')) },
     ...(data?.sessions ?? []).map((row) => ({
       id: row.session_id,
       text: row.title || t.untitled,

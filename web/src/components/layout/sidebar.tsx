@@ -1,4 +1,4 @@
-import { Inbox, Keyboard, Languages, Library, LogOut, Monitor, Moon, Plus, Sun } from 'lucide-react';
+import { Inbox, Keyboard, Languages, Library, LogOut, Monitor, Moon, Plus, Settings, Sun } from 'lucide-react';
 import { Suspense } from 'react';
 import { Link } from 'wouter';
 import { api, setLoginKey } from '../../api/client';
@@ -12,12 +12,15 @@ const SessionList = lazyComponent(() =>
   import('../sessions/session_list').then((module) => module.SessionList),
 );
 
+/** A page besides the conversations. */
+export type PageName = 'waiting' | 'library' | 'settings';
+
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
 
 /** All sessions, and the controls of the whole page. */
 export function Sidebar(props: {
   session: string | null;
-  page: 'waiting' | 'library' | null;
+  page: PageName | null;
   onShortcuts: () => void;
   onNavigate: () => void;
 }) {
@@ -34,7 +37,7 @@ export function Sidebar(props: {
           <Plus size={15} aria-hidden="true" />
           {t.newSession}
         </Link>
-        {([['waiting', Inbox], ['library', Library]] as const).map(([page, Icon]) => (
+        {([['waiting', Inbox], ['library', Library], ['settings', Settings]] as const).map(([page, Icon]) => (
           <Link
             key={page}
             href={`/${page}`}
