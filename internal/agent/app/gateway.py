@@ -32,6 +32,7 @@ from internal.agent.app.task_commands import (
     fork_session,
     interrupt_session,
     mark_handled,
+    rate_task,
     recall_message,
     steer,
     stop_task,
@@ -55,6 +56,7 @@ from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import (
     Channel,
+    Feedback,
     Run,
     Session,
     SessionMarks,
@@ -266,6 +268,21 @@ class Gateway:
         """
         task, run = await self.queries.task_with_run(task_id, principal)
         return await self.submit(resume_submission(task, run, channel, message), principal)
+
+    async def rate_task(self, task_id: TaskId, feedback: Feedback, principal: Principal) -> Task:
+        """Replace a person's feedback on an ended task; without rating and comment, remove it.
+
+        Raises:
+            NotFound: the task does not exist, or its session belongs to another person.
+            Conflict: the task has not ended.
+        """
+        task = await self.queries.task(task_id, principal)
+        await self.queries.session(task.session_id, principal)
+        given = msgspec.structs.replace(
+            feedback, comment=clean_text(feedback.comment), by=principal.id, at=self._now()
+        )
+        await self._database.write(partial(rate_task, self._stores, task_id, given))
+        return await self.queries.task(task_id, principal)
 
     async def recall(self, recall: RecallRequest) -> RecallResult:
         """Undo what a recalled message started, unless it is answered already."""

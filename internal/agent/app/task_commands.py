@@ -33,6 +33,7 @@ from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import (
     ENDED,
     Channel,
+    Feedback,
     Origin,
     Run,
     Session,
@@ -165,6 +166,22 @@ def fork_session(
     yield from stores.sessions.add(fork)
     yield from stores.sessions.copy_messages(source.id, fork.id, last)
     yield from stores.files.copy_uses(source.id, fork.id)
+
+
+def rate_task(stores: Stores, task_id: TaskId, feedback: Feedback) -> Write[None]:
+    """Replace the feedback on an ended task; one without rating and comment removes it.
+
+    Raises:
+        NotFound: the task was deleted.
+        Conflict: the task has not ended.
+    """
+    task = yield from stores.tasks.get(task_id)
+    if task is None:
+        raise NotFound(f"There is no task {task_id}.")
+    if task.status not in ENDED:
+        raise Conflict("This task has not ended. Rate its answer then.")
+    is_empty = feedback.rating is None and not feedback.comment.strip()
+    yield from stores.tasks.set_feedback(task_id, None if is_empty else feedback)
 
 
 def interrupt_session(

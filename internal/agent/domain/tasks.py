@@ -136,6 +136,18 @@ class RunSpec(msgspec.Struct, frozen=True):
     question_ttl_minutes: int = 1440
 
 
+Rating = Literal["up", "down"]
+
+
+class Feedback(msgspec.Struct, frozen=True):
+    """What a person thinks of the answer to a task. `by` is the principal, `at` the time."""
+
+    rating: Rating | None
+    comment: str = ""
+    by: str = ""
+    at: str = ""
+
+
 class Task(msgspec.Struct, frozen=True):
     """A unit of work. Tasks of the same `lane` run one after the other.
 
@@ -157,6 +169,7 @@ class Task(msgspec.Struct, frozen=True):
     stop_reason: StopReason | None = None
     team_id: str = "default"
     prompt: str = ""
+    feedback: Feedback | None = None
 
     @property
     def model_text(self) -> str:

@@ -3,7 +3,15 @@
 import msgspec
 
 from internal.agent.domain.ids import SessionId, TaskId
-from internal.agent.domain.tasks import Attachment, Origin, RunSpec, Status, StopReason, Task
+from internal.agent.domain.tasks import (
+    Attachment,
+    Feedback,
+    Origin,
+    RunSpec,
+    Status,
+    StopReason,
+    Task,
+)
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
 
@@ -13,6 +21,7 @@ _DECODERS = tuple(
         ("origin", Origin),
         ("spec", RunSpec),
         ("attachments", tuple[Attachment, ...]),
+        ("feedback", Feedback | None),
     )
 )
 _FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
@@ -99,6 +108,10 @@ class TaskStore:
     ) -> Write[None]:
         """Replace the attachments of a task, after they were fetched."""
         yield Statement("set_task_attachments", (task_id, to_json(attachments)))
+
+    def set_feedback(self, task_id: TaskId, feedback: Feedback | None, /) -> Write[None]:
+        """Replace the feedback on a task, or remove it."""
+        yield Statement("set_task_feedback", (task_id, to_json(feedback)))
 
     def set_status(
         self, task_id: TaskId, status: Status, stop_reason: StopReason | None, *, now: str

@@ -14,6 +14,8 @@ from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import (
     Attachment,
     Channel,
+    Feedback,
+    Rating,
     Run,
     Session,
     SessionSummary,
@@ -114,6 +116,13 @@ class StopTaskRequest(RequestModel, frozen=True):
     idempotency_key: Key | None = None
 
 
+class FeedbackRequest(RequestModel, frozen=True):
+    """What a person thinks of an answer. Without rating and comment the feedback is removed."""
+
+    rating: Rating | None
+    comment: Annotated[str, Meta(max_length=2_000)] = ""
+
+
 class CreateSessionRequest(RequestModel, frozen=True):
     """A session to create."""
 
@@ -207,7 +216,7 @@ class RunView(msgspec.Struct, frozen=True):
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """A task."""
+    """A task. `feedback` is what a person thinks of its answer, null for nothing."""
 
     task_id: TaskId
     session_id: SessionId
@@ -220,6 +229,7 @@ class TaskView(msgspec.Struct, frozen=True):
     stop_reason: StopReason | None
     created: str
     attachments: tuple[Attachment, ...]
+    feedback: Feedback | None
 
 
 class CreatedTask(Submitted, frozen=True):
@@ -396,6 +406,7 @@ def _task_fields(task: Task) -> dict[str, Any]:
         "stop_reason": task.stop_reason,
         "created": task.created,
         "attachments": tuple(each for each in task.attachments if each.is_stored),
+        "feedback": task.feedback,
     }
 
 

@@ -9,31 +9,31 @@ insert into tasks (
 
 -- name: task
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt
+    parent_task_id, stop_reason, team_id, prompt, feedback
 from tasks where id = $1;
 
 -- name: task_by_key
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt
+    parent_task_id, stop_reason, team_id, prompt, feedback
 from tasks where principal = $1 and idempotency_key = $2;
 
 -- name: tasks_page
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt
+    parent_task_id, stop_reason, team_id, prompt, feedback
 from tasks
 where (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_principal
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt
+    parent_task_id, stop_reason, team_id, prompt, feedback
 from tasks
 where principal = $5 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_session
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt
+    parent_task_id, stop_reason, team_id, prompt, feedback
 from tasks
 where session_id = $5 and (created, id) < ($1, $2)
     and (cast($3 as text) is null or status = $3)
@@ -46,6 +46,9 @@ where id = $1 and (cast($2 as text) is null or principal = $2);
 
 -- name: set_task_attachments
 update tasks set attachments = $2 where id = $1;
+
+-- name: set_task_feedback
+update tasks set feedback = $2 where id = $1;
 
 -- name: set_task_status
 update tasks set status = $2, stop_reason = $3, updated = $4 where id = $1;

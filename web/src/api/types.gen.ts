@@ -181,6 +181,14 @@ export interface EventsPage {
   earliest: string;
 }
 
+/** What a person thinks of the answer to a task. `by` is the principal, `at` the time. */
+export interface Feedback {
+  rating: "down" | "up" | null;
+  comment?: string;
+  by?: string;
+  at?: string;
+}
+
 /** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
@@ -435,7 +443,7 @@ export interface Submitted {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
 }
 
-/** A task. */
+/** A task. `feedback` is what a person thinks of its answer, null for nothing. */
 export interface TaskView {
   task_id: string;
   session_id: string;
@@ -448,6 +456,7 @@ export interface TaskView {
   stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   created: string;
   attachments: Array<Attachment>;
+  feedback: Feedback | null;
 }
 
 /** A task with its newest run. */
@@ -463,6 +472,7 @@ export interface TaskWithRun {
   stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   created: string;
   attachments: Array<Attachment>;
+  feedback: Feedback | null;
   run: RunView;
 }
 

@@ -73,6 +73,7 @@ from internal.channels.web.schemas import (
     EmptyRequest,
     EventsPage,
     EventsQuery,
+    FeedbackRequest,
     ForkSessionRequest,
     HealthSummary,
     MessagesPage,
@@ -88,6 +89,7 @@ from internal.channels.web.schemas import (
     StreamQuery,
     TasksPage,
     TasksQuery,
+    TaskView,
     TaskWithRun,
     UpdateSessionRequest,
 )
@@ -109,6 +111,7 @@ _BYTES = "application/octet-stream"
 _PICTURE = "image/*"
 
 _CODE_BODY_BYTES = 4_096
+_FEEDBACK_BODY_BYTES = 65_536
 _ANSWER_BODY_BYTES = 1_048_576
 _MESSAGE_BODY_BYTES = 4_194_304
 """The longest text, with each character escaped."""
@@ -160,6 +163,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201, errors=(409,)
+    ),
+    Endpoint(
+        "PUT",
+        "/api/tasks/{task_id}/feedback",
+        tasks.rate_task,
+        TaskView,
+        body=FeedbackRequest,
+        errors=(409,),
+        max_body_bytes=_FEEDBACK_BODY_BYTES,
     ),
     Endpoint(
         "GET",

@@ -7,6 +7,7 @@ from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import SessionId, TaskId
+from internal.agent.domain.tasks import Feedback
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import (
@@ -14,11 +15,13 @@ from internal.channels.web.schemas import (
     CreateTaskQuery,
     CreateTaskRequest,
     EmptyRequest,
+    FeedbackRequest,
     SteerRequest,
     StopTaskRequest,
     StopView,
     TasksPage,
     TasksQuery,
+    TaskView,
     TaskWithRun,
     run_view,
     task_view,
@@ -91,6 +94,13 @@ async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered
         channel=request.channel,
         idempotency_key=body.idempotency_key,
     )
+
+
+async def rate_task(request: ApiRequest[EmptyRequest, FeedbackRequest]) -> TaskView:
+    """Replace or remove the feedback on the answer of an ended task."""
+    task_id, body = TaskId(request.path["task_id"]), request.body
+    feedback = Feedback(body.rating, body.comment)
+    return task_view(await request.services.gateway.rate_task(task_id, feedback, request.principal))
 
 
 async def resume_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Submitted:

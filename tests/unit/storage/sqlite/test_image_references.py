@@ -64,6 +64,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
                 "workspace",
             )
         ),
+        "alter table tasks drop column feedback",  # of migration 12
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON
