@@ -175,3 +175,38 @@ def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     expect(earlier.get_by_text("It is alder.")).to_be_visible()
     expect(earlier.get_by_text("the second word?")).to_have_count(0)
     assert len(gateway.ask("GET", "/api/sessions")["sessions"]) == 4
+
+
+def test_an_answer_is_rated_with_a_comment(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    gateway = serve(script([Reply(text="It is **alder**.")]))
+    page = enter(gateway)
+    thread = page.get_by_test_id("thread")
+    send(page, "the word?")
+    up, down = (thread.get_by_role("button", name=f"{kind} answer") for kind in ("Good", "Bad"))
+    comment = thread.get_by_role("textbox", name="Comment on the answer")
+    down.click()
+    expect(down).to_have_attribute("aria-pressed", "true")
+    comment.fill("not <b>what</b> I asked")
+    accessible(page)
+    page.screenshot(path=shots / "feedback-comment.png")
+    comment.press("Enter")
+    expect(comment).to_have_count(0)
+    expect(thread.get_by_text("not <b>what</b> I asked")).to_be_visible()
+    page.reload()
+    expect(down).to_have_attribute("aria-pressed", "true")
+    expect(thread.get_by_text("not <b>what</b> I asked")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.screenshot(path=shots / "feedback-phone.png")
+    up.click()
+    expect(up).to_have_attribute("aria-pressed", "true")
+    expect(comment).to_have_value("not <b>what</b> I asked")
+    comment.press("Escape")
+    page.emulate_media(color_scheme="dark")
+    accessible(page)
+    page.screenshot(path=shots / "feedback-dark.png")
+    up.click()
+    expect(up).to_have_attribute("aria-pressed", "false")
+    tasks = gateway.ask("GET", "/api/tasks")["tasks"]
+    assert [task["feedback"] for task in tasks] == [None]

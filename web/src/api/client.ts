@@ -16,6 +16,8 @@ import type {
   SessionView,
   Steered,
   Submitted,
+  TasksPage,
+  TaskView,
 } from './types.gen';
 
 export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionsPage, SessionView };
@@ -144,6 +146,10 @@ export const api = {
   submit: (body: CreateTaskRequest) => request<Submitted>('POST', '/api/tasks', body),
   steer: (id: string, text: string, key: string) =>
     request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key }),
+  tasks: (id: string, cursor: string) =>
+    request<TasksPage>('GET', `/api/tasks?session_id=${encodeURIComponent(id)}&limit=500${cursor && `&cursor=${cursor}`}`),
+  rate: (id: string, rating: 'up' | 'down' | null, comment: string) =>
+    request<TaskView>('PUT', `${task(id)}/feedback`, { rating, comment }),
   resume: (id: string) => request<Submitted>('POST', `${task(id)}/resume`, {}),
   stop: (id: string) => request<void>('POST', `${task(id)}/stop`, {}),
   questions: () => request<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),

@@ -1,13 +1,14 @@
 import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, SlidersHorizontal } from 'lucide-react';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
-import { useMessages } from '../../i18n/catalog';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import type { EndLine, InputLine, State } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
 import { randomId } from '../../stream/shared_stream';
+import { Action, Failure, useAttempt } from './action';
+import { FeedbackButtons } from './feedback';
 
 const COPIED_MS = 1_500;
 
@@ -61,6 +62,7 @@ export function RunActions({ line }: { line: EndLine }) {
         <>
           <Action icon={<RefreshCw size={13} />} name={a.regenerate} busy={busy} onClick={regenerate} quiet />
           <Action icon={<GitBranch size={13} />} name={a.branch} busy={busy} onClick={branch} quiet />
+          <FeedbackButtons run={line.run} />
         </>
       )}
       <Failure text={failure} />
@@ -110,34 +112,6 @@ export function EditMessage({ line }: { line: InputLine }) {
   );
 }
 
-function Failure({ text }: { text: string }) {
-  if (text === '') return null;
-  return (
-    <span role="alert" className="text-bad">
-      {text}
-    </span>
-  );
-}
-
-/** Return the last failure, whether work is being done, and a function that does it. */
-function useAttempt(): [string, boolean, (work: () => Promise<unknown>) => Promise<void>] {
-  const t = useMessages();
-  const [failure, setFailure] = useState('');
-  const [busy, setBusy] = useState(false);
-  const attempt = async (work: () => Promise<unknown>) => {
-    setBusy(true);
-    setFailure('');
-    try {
-      await work();
-    } catch (error) {
-      setFailure((error as Error).message || t.unreachable);
-    } finally {
-      setBusy(false);
-    }
-  };
-  return [failure, busy, attempt];
-}
-
 function inputOf(state: State, run: string): InputLine | undefined {
   const line = state.thread.lines.find((one) => one.kind === 'input' && one.run === run);
   return line?.kind === 'input' ? line : undefined;
@@ -175,21 +149,4 @@ function answerOf(state: State, end: EndLine): string {
   if (end.answer.trim() !== '') return end.answer;
   const said = state.thread.lines.findLast((line) => line.run === end.run && line.kind === 'say');
   return end.status === 'completed' && said?.kind === 'say' ? said.text : '';
-}
-
-/** A button; a `quiet` one shows its name to screen readers and as a tooltip only. */
-function Action(props: { icon: ReactNode; name: string; title?: string; busy: boolean; quiet?: boolean; onClick: () => void }) {
-  return (
-    <button
-      type="button"
-      disabled={props.busy}
-      title={props.title ?? props.name}
-      aria-label={props.name}
-      onClick={props.onClick}
-      className={props.quiet ? 'bar-button h-7! w-7!' : 'choice min-h-7! py-0!'}
-    >
-      <span aria-hidden="true">{props.icon}</span>
-      {!props.quiet && props.name}
-    </button>
-  );
 }
