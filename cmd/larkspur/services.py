@@ -29,6 +29,7 @@ from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
+from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import TaskId
@@ -218,6 +219,7 @@ async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
         _open_model(loaded) as model,
         open_services(loaded, "gateway") as services,
         _open_sandbox(loaded, services) as sandbox,
+        _title_sessions(loaded, services),
     ):
         await services.files.remove_unused()
         concurrency = loaded.settings.dispatch.concurrency
@@ -274,6 +276,36 @@ async def _open_model(loaded: Loaded, *, preload: bool = False) -> AsyncGenerato
         yield model
     finally:
         await model.close()
+
+
+@asynccontextmanager
+async def _title_sessions(loaded: Loaded, services: Services) -> AsyncGenerator[None]:
+    """Let a model title sessions, if the settings name one.
+
+    Its connections are its own and it repeats no request, so that no run waits for it.
+    """
+    name, llm = loaded.settings.agent.title_model, loaded.settings.llm
+    if not name:
+        yield
+        return
+    alone = {"fallbacks": (), "max_retries": 0, "concurrency": 1}
+    model = build_model(llm.model_copy(update=alone))
+    titler = SessionTitler(_run_services(services), model, name, services.model_book)
+    try:
+        async with background_task(titler.run(services.supervisor)):
+            yield
+    finally:
+        await model.close()
+
+
+def _run_services(services: Services) -> RunServices:
+    return RunServices(
+        services.database,
+        services.stores,
+        services.broadcaster,
+        services.clock,
+        services.workspaces,
+    )
 
 
 def _fields(services: Services) -> dict[str, Any]:
@@ -347,7 +379,7 @@ def _coordinator(services: Services, model: RetryingModel, sandbox: Sandbox) -> 
         concurrency=agent.tool_concurrency,
         timeout_seconds=agent.tool_timeout_seconds,
     )
-    run_services = RunServices(database, stores, services.broadcaster, clock, services.workspaces)
+    run_services = _run_services(services)
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(run_services, tools, input_files, book=book),

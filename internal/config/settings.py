@@ -63,6 +63,9 @@ class AgentSettings(Section):
         1_440, "Minutes after which an unanswered question counts as no."
     )
     profile: Text = key("default", "Profile of runs that name none.")
+    title_model: Text = key(
+        "", "Model of `llm.provider` that titles sessions; empty: the first words of the task."
+    )
     workspace: Folder | None = key(
         None, "Working folder of tools; unset: one per session, in the terminal the current folder."
     )

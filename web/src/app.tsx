@@ -203,7 +203,7 @@ function useListRefresh(): void {
   useEffect(
     () =>
       subscribe((event) => {
-        const names = ['workflow.lifecycle.updated', 'workflow.plan.updated'];
+        const names = ['workflow.lifecycle.updated', 'workflow.plan.updated', 'workflow.session.titled'];
         if (!names.includes(event.event) && !event.event.startsWith('workflow.result.')) return;
         clearTimeout(timer.current);
         timer.current = setTimeout(

@@ -8,6 +8,7 @@
 - `files`: files of sessions: what people send and what runs make.
 - `chats`: chats and the delivery of their messages; `run_displays`: the displays of runs in them.
 - `runs`: the life of a run.
+- `session_titles`: session titles made by a model.
 - `events`: the event stream.
 - `background_task`: a task that runs beside a block, and a blocking call in a thread.
 - `supervision`: background tasks that run as long as their process.

@@ -156,6 +156,11 @@ class SessionStore:
         rows = yield Statement("name_session", (session_id, storable(title)))
         return bool(rows)
 
+    def is_named(self, session_id: SessionId, /) -> Read[bool]:
+        """Return whether a person, a plan or a model chose the title."""
+        rows = yield Statement("session_is_named", (session_id,))
+        return bool(rows and rows[0][0])
+
     def mark(self, session_id: SessionId, marks: SessionMarks, now: str, /) -> Write[None]:
         """Change how a session is listed."""
         seen = None if marks.read is None else now if marks.read else ""

@@ -3,7 +3,7 @@
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import PersonUsage, Usage, UsageKey, UsageSum
-from internal.agent.store.database import Read, Statement, Write
+from internal.agent.store.database import Read, Row, Statement, Write
 
 _SUM_QUERIES: dict[UsageKey, str] = {
     "day": "usage_by_day",
@@ -34,18 +34,27 @@ class UsageStore:
         self, run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
     ) -> Write[None]:
         """Store what a run has used of a model so far. `cost` in US dollars, None when unknown."""
-        yield Statement(
-            "save_usage",
-            (
-                run.session_id,
-                run.id,
-                model,
-                usage.input_tokens,
-                usage.output_tokens,
-                usage.cache_read_tokens,
-                usage.cache_write_tokens,
-                cost,
-                now,
-                principal,
-            ),
-        )
+        yield Statement("save_usage", _row(run, principal, model, usage=usage, cost=cost, now=now))
+
+    def add(
+        self, run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
+    ) -> Write[None]:
+        """Add what a request after the end of a run has used. `cost` as in `save`."""
+        yield Statement("add_usage", _row(run, principal, model, usage=usage, cost=cost, now=now))
+
+
+def _row(
+    run: Run, principal: str, model: str, *, usage: Usage, cost: float | None, now: str
+) -> Row:
+    return (
+        run.session_id,
+        run.id,
+        model,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        cost,
+        now,
+        principal,
+    )

@@ -68,6 +68,9 @@ update sessions set title = $2, updated = $3, named = 1 where id = $1 returning 
 -- name: name_session
 update sessions set title = $2, named = 1 where id = $1 and named = 0 returning id;
 
+-- name: session_is_named
+select named from sessions where id = $1;
+
 -- name: mark_session
 update sessions set pinned = coalesce($2, pinned), archived = coalesce($3, archived),
     seen = coalesce($4, seen)

@@ -12,6 +12,18 @@ on conflict (run_id, model) do update set
     cache_write_tokens = excluded.cache_write_tokens, cost = excluded.cost,
     recorded = excluded.recorded;
 
+-- name: add_usage
+insert into usage (
+    session_id, run_id, model, input_tokens, output_tokens, cache_read_tokens,
+    cache_write_tokens, cost, recorded, principal
+) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (run_id, model) do update set
+    input_tokens = usage.input_tokens + excluded.input_tokens,
+    output_tokens = usage.output_tokens + excluded.output_tokens,
+    cache_read_tokens = usage.cache_read_tokens + excluded.cache_read_tokens,
+    cache_write_tokens = usage.cache_write_tokens + excluded.cache_write_tokens,
+    cost = usage.cost + excluded.cost, recorded = excluded.recorded;
+
 -- name: usage_of_person
 select coalesce(sum(cost), 0),
     cast(coalesce(sum(case when cost is null then input_tokens + output_tokens

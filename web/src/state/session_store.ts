@@ -59,7 +59,7 @@ export function startStream(all: boolean): void {
   stream.start(all);
 }
 
-/** Call `listener` with every durable event of any session; return a function that stops this. */
+/** Call `listener` with every durable event of any session, and with its new title; return a function that stops this. */
 export function subscribe(listener: (event: Envelope) => void): () => void {
   eventListeners.add(listener);
   return () => eventListeners.delete(listener);
@@ -144,8 +144,8 @@ function handleFrame(frame: Frame): void {
   if (event.run_id === undefined) return;
   const row = frame.data as Envelope;
   const durable = row.seq !== undefined;
-  if (durable) {
-    stream.setCursor(frame.id);
+  if (durable) stream.setCursor(frame.id);
+  if (durable || row.event === 'workflow.session.titled') {
     for (const listener of eventListeners) listener(row);
   }
   if (event.session_id !== get().session) return;

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -261,6 +261,11 @@ export interface ResultFinal {
   attachments?: Array<Attachment>;
 }
 
+/** A model gave the session of the run a title. It may come after the end of the run. */
+export interface SessionTitled {
+  title: string;
+}
+
 /** The client was too slow: ephemeral events after `since` are dropped; partials follow. */
 export interface StreamDropped {
   since: string;
@@ -350,6 +355,7 @@ export interface Payloads {
   "workflow.question.answered": QuestionAnswered;
   "workflow.result.final": ResultFinal;
   "workflow.result.cancelled": ResultCancelled;
+  "workflow.session.titled": SessionTitled;
   "workflow.diagnostic.error": DiagnosticError;
   "workflow.diagnostic.context_compression": ContextCompression;
   "workflow.diagnostic.context_snapshot": ContextSnapshot;

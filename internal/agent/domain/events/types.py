@@ -398,6 +398,14 @@ class ResultCancelled(Event, frozen=True, kw_only=True):
         return "result", "result"
 
 
+class SessionTitled(Event, frozen=True, kw_only=True):
+    """A model gave the session of the run a title. It may come after the end of the run."""
+
+    name: ClassVar[str] = "workflow.session.titled"
+    durable: ClassVar[bool] = False
+    title: str
+
+
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
     InputFilesFetched,
@@ -418,6 +426,7 @@ EVENTS: tuple[type[Event], ...] = (
     QuestionAnswered,
     ResultFinal,
     ResultCancelled,
+    SessionTitled,
     DiagnosticError,
     ContextCompression,
     ContextSnapshot,

@@ -29,6 +29,22 @@ async def test_a_run_has_one_row_for_each_model(
     assert rows == [("big", 0.75, T1, 1, 2, 3, 5, "me"), ("unknown", None, T0, 1, 2, 3, 4, "me")]
 
 
+async def test_a_request_after_a_run_is_added_to_its_usage(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    run, used = run_of("session-1"), Usage(1, 2, 3, 4)
+    for write, model, cost in (
+        (stores.usage.save, "big", 0.5),
+        (stores.usage.add, "big", 0.25),
+        (stores.usage.add, "small", None),
+    ):
+        await database.write(partial(write, run, "me", model, usage=used, cost=cost, now=T0))
+
+    columns = "model, cost, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens"
+    rows = select(f"select {columns} from usage order by number")  # noqa: S608 - our own names
+    assert rows == [("big", 0.75, 2, 4, 6, 8), ("small", None, 1, 2, 3, 4)]
+
+
 async def test_the_usage_of_a_person_is_summed_since_a_time(
     database: Database, stores: Stores
 ) -> None:

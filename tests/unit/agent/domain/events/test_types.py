@@ -33,6 +33,7 @@ from internal.agent.domain.events.types import (
     QuestionAsked,
     ResultCancelled,
     ResultFinal,
+    SessionTitled,
     ToolCompleted,
     ToolProgress,
     ToolStarted,
@@ -195,6 +196,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         ResultCancelled(reason=ODD, requested_by="local", requested_via="cli"),
         ("result", "result"),
     ),
+    (SessionTitled(title=ODD), None),
     (
         DiagnosticError(phase="gate", error=ODD, recoverable=False, call_id="c1"),
         ("gate", "diagnostic"),
@@ -240,6 +242,7 @@ def test_the_durable_terminal_and_inner_flags() -> None:
         "workflow.node.output.delta",
         "workflow.tool.progress",
         "partial",
+        "workflow.session.titled",
     }
     assert named("terminal", value=True) == {
         "workflow.result.final",
