@@ -121,13 +121,20 @@ def check_text(content: bytes) -> None:
 
 
 async def _preview_write(context: ToolContext, path: WorkspacePath, content: str) -> str:
-    """Return the diff that the call would make now."""
+    """Return the diff that the call would make now.
+
+    Raises:
+        ToolError: it would change nothing.
+    """
     encode_text(content)
 
     def diff() -> str:
-        before = _current_text(context.workspace, path)
+        try:
+            before = _current_text(context.workspace, path)
+        except ToolError as error:  # it can be replaced all the same
+            return f"[no preview: {error}]"
         if before == content:
-            return "[nothing would change]"
+            raise ToolError(f"{path} has exactly this content already: nothing to write")
         return unified_diff(escape_name(str(path)), before, content) or "[a new empty file]"
 
     return await asyncio.to_thread(diff)

@@ -107,8 +107,8 @@ class ToolBox:
         try:
             async with asyncio.timeout(self._preview_timeout):
                 change = await found.preview(self._context(context), arguments)
-        except ToolError as error:
-            change = f"[no preview: {error}]"
+        except ToolError:
+            raise
         except TimeoutError:
             change = "[no preview: it takes too long]"
         except Exception:  # the person can still decide without a preview

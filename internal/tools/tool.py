@@ -116,13 +116,10 @@ class Tool:
         """Return what a call would change, without changing it; "" if the tool has no preview.
 
         Raises:
-            ToolError: the call would fail.
+            ToolError: the call would fail, or change nothing.
         """
-        if self.preview_body is None:
-            return ""
-        return await self.preview_body(
-            context, **self.parse_arguments(context.workspace, arguments)
-        )
+        given = self.parse_arguments(context.workspace, arguments)
+        return "" if self.preview_body is None else await self.preview_body(context, **given)
 
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolOutcome:
         """Check the arguments and run the function.

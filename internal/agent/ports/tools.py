@@ -85,7 +85,10 @@ class ToolSource(Protocol):
     async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
         """Return what a call would change in files now: a unified diff, or a note in [].
 
-        Nothing is changed. Never raises; bounded in time and size. Returns "" if the call changes
-        no files or has no preview. Names and contents are not escaped: escape them for display.
+        Nothing is changed. Bounded in time and size. Returns "" if the call changes no files or has
+        no preview. Names and contents are not escaped: escape them for display.
+
+        Raises:
+            ToolError: the call would fail, or change nothing; the message is for the model.
         """
         ...

@@ -254,6 +254,38 @@ async def test_an_approval_question_contains_the_diff_of_an_edit(home: Path) -> 
         assert (folder / "notes.md").read_text() == "one\nthree\n"
 
 
+async def test_calls_that_would_fail_or_change_nothing_are_not_asked_about(home: Path) -> None:
+    missing = Call("edit_file", {"path": "none", "old_string": "a", "new_string": "b"})
+    same = Call("write_file", {"path": "kept", "content": "kept"})
+    unfit = Call("shell", {"command": "true", "folder": "x"})
+    script = [
+        Reply(calls=[plan()]),
+        Reply(calls=[Call("write_file", {"path": "kept", "content": "kept"})]),
+        Reply(calls=[missing, same, unfit]),
+        Reply(calls=[missing, touch("made")]),
+        Reply(text="done"),
+    ]
+    async with core(home, script) as here:
+        made = await here.submit("try", permission_mode="ask")
+        await here.answer((await here.asked(made))["question_id"])
+        asked = await here.asked(made, 2)
+        # the second reply got its errors at once, the third is asked about one of its calls
+        assert [call["what"] for call in asked["calls"]] == ["touch made"]
+        assert asked["title"] == "Run `touch made`?"
+        await here.answer(asked["question_id"])
+
+        events = await here.end_of(made)
+        sound(events)
+        errors = [each["error"] for each in named(events, "tool.completed") if "error" in each]
+        assert len(errors) == 4
+        assert "none does not exist" in errors[0]
+        assert "kept has exactly this content already" in errors[1]
+        assert "shell has no argument" in errors[2]
+        assert len(named(events, "question.asked")) == 2
+        assert acted(here, home, made.session_id) is False
+        assert (home / "workspaces" / made.session_id / "made").exists()
+
+
 def again(command: str) -> Rules:
     """A model that runs a command for each user message."""
     return Rules(

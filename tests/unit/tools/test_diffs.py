@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import escape_invisible
@@ -57,9 +59,8 @@ async def test_overwriting_a_file_shows_the_removed_lines(preview: Preview, tmp_
     (tmp_path / "a").write_text("one\ntwo\n\nthree\n")
     shown = await preview("write_file", path="a", content="one\n2\n\nthree\n")
     assert shown == "--- a/a\n+++ b/a\n@@ -1,4 +1,4 @@\n one\n-two\n+2\n\n three"
-    assert await preview("write_file", path="a", content="one\ntwo\n\nthree\n") == (
-        "[nothing would change]"
-    )
+    with pytest.raises(ToolError, match="a has exactly this content already: nothing to write"):
+        await preview("write_file", path="a", content="one\ntwo\n\nthree\n")
     assert await preview("write_file", path="new", content="") == "[a new empty file]"
 
 
@@ -139,22 +140,29 @@ async def test_a_call_that_would_fail_says_so(preview: Preview, tmp_path: Path) 
         "../x": "contains '..'",
         "": "the path is empty",
     }
+
+    async def fails(reason: str, tool: str, **arguments: object) -> None:
+        with pytest.raises(ToolError, match=re.escape(reason)):
+            await preview(tool, **arguments)
+
     for path, reason in says.items():
-        shown = await preview("write_file", path=path, content="x")
-        assert shown.startswith("[no preview: "), path
-        assert reason in shown
-        shown = await preview("edit_file", path=path, old_string="a", new_string="b")
-        assert reason in shown
-    assert "half a character" in await preview("write_file", path="a", content="\ud800")
-    assert "needs the argument 'content'" in await preview("write_file", path="a")
-    assert "has no argument 'mode'" in await preview("write_file", path="a", content="", mode=1)
+        await fails(reason, "edit_file", path=path, old_string="a", new_string="b")
+        if path in {"/etc/passwd", "../x", ""}:
+            await fails(reason, "write_file", path=path, content="x")
+        else:  # what cannot be read may still be replaced
+            shown = await preview("write_file", path=path, content="x")
+            assert shown.startswith("[no preview: "), path
+            assert reason in shown
+    await fails("half a character", "write_file", path="a", content="\ud800")
+    await fails("needs the argument 'content'", "write_file", path="a")
+    await fails("has no argument 'mode'", "write_file", path="a", content="", mode=1)
+    await fails("needs the argument 'command'", "shell")
     (tmp_path / "a").write_text("x x\n")
-    missing = await preview("edit_file", path="a", old_string="zz", new_string="y")
-    assert "old_string is not in a" in missing
-    assert "occurs 2 times" in await preview("edit_file", path="a", old_string="x", new_string="y")
+    await fails("old_string is not in a", "edit_file", path="a", old_string="zz", new_string="y")
+    await fails("occurs 2 times", "edit_file", path="a", old_string="x", new_string="y")
 
 
-async def test_a_missing_workspace_is_reported_in_the_preview(tmp_path: Path) -> None:
+async def test_a_missing_workspace_fails_the_call(tmp_path: Path) -> None:
     gone = context(tmp_path / "gone")
     shown = await box().preview(gone, "write_file", {"path": "a", "content": "x"})
     assert shown.startswith("[no preview: the workspace ")
@@ -162,7 +170,7 @@ async def test_a_missing_workspace_is_reported_in_the_preview(tmp_path: Path) ->
 
 async def test_other_tools_have_no_preview(preview: Preview) -> None:
     assert await preview("shell", command="rm x") == ""
-    assert await preview("read_file", wrong=1) == ""
+    assert await preview("read_file", path="a") == ""
     assert await preview("no such tool") == ""
 
 

@@ -184,8 +184,7 @@ class ReactEngine:
         """
         delivered: set[int] = set()
         finished = turn.iteration - (paused or bool(turn.calls))
-        if finished < turn.iteration and not paused:
-            await context.stream.emit(_iteration_started(turn.iteration))
+        await self._continue_iteration(context, turn, paused=paused)
         started_at, tokens, tools = self._clock.monotonic(), 0, 0
         while True:
             if turn.iteration > finished and not turn.calls:
@@ -208,8 +207,12 @@ class ReactEngine:
                 case Act(calls):
                     tools += len(calls)
                     await self._tools.run(context, turn, calls)
-                case Pause() | Done() as end:
-                    return await self._with_previews(context, turn, end)
+                case Pause():
+                    await self._preview_calls(context, turn)
+                    if turn.question is not None:
+                        return Pause(turn.question)
+                case Done() as end:
+                    return end
                 case _ as never:
                     assert_never(never)
 
@@ -251,14 +254,15 @@ class ReactEngine:
         yield from self._stores.runs.record_progress(run_id)
         return []
 
-    async def _with_previews(
-        self, context: RunContext, turn: Turn, end: Pause | Done
-    ) -> Pause | Done:
-        """Add previews of the calls to an approval question."""
-        if isinstance(end, Done):
-            return end
-        await self._tools.preview(context, turn)
-        return end if turn.question is None else Pause(turn.question)
+    async def _continue_iteration(self, context: RunContext, turn: Turn, *, paused: bool) -> None:
+        """Announce the iteration whose calls a former process left; a pause did not end it."""
+        if turn.calls and not paused:
+            await context.stream.emit(_iteration_started(turn.iteration))
+
+    async def _preview_calls(self, context: RunContext, turn: Turn) -> None:
+        """Add previews to an approval question; calls that would fail are not asked about."""
+        if events := await self._tools.preview(context, turn):
+            await context.stream.emit(*events, turn=turn)
 
     async def _deliver_steering(self, context: RunContext, turn: Turn, delivered: set[int]) -> bool:
         """Add new messages of people to the Turn; returns False if there are none.

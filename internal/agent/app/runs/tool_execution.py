@@ -13,7 +13,7 @@ from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifac
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.errors import FilesUnavailable, ToolError
-from internal.agent.domain.events.types import ToolCompleted, ToolProgress, ToolStarted
+from internal.agent.domain.events.types import Event, ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.questions import Preview
@@ -133,17 +133,27 @@ class ToolExecutor:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from failures
 
-    async def preview(self, context: RunContext, turn: Turn) -> None:
-        """Add previews to the calls of an open approval question."""
+    async def preview(self, context: RunContext, turn: Turn) -> list[Event]:
+        """Add previews to the calls of an open approval question.
+
+        A call that would fail is not asked about: it fails. The question is closed if it is about
+        no other call. Returns the events of the failed calls.
+        """
         if turn.question is None or turn.question.kind != "approval":
-            return
+            return []
         share = byte_budget(len(turn.calls))
-        previews = {
-            call.call_id: await self._preview(context, turn.config, call, share)
-            for call in turn.calls
-            if call.call_id in turn.pending_approvals
-        }
+        previews: dict[str, Preview] = {}
+        failures: dict[str, str] = {}
+        for call in turn.calls:
+            if call.call_id not in turn.pending_approvals:
+                continue
+            try:
+                previews[call.call_id] = await self._preview(context, turn.config, call, share)
+            except ToolError as error:
+                failures[call.call_id] = str(error)
+        events = turn.fail_pending(failures)
         turn.set_previews(previews)
+        return events
 
     async def _preview(
         self, context: RunContext, config: RunConfig, call: ToolCall, share: int

@@ -10,7 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from internal.agent.domain.events.types import ContextCompression, DiagnosticError, Event
+from internal.agent.domain.events.types import (
+    ContextCompression,
+    DiagnosticError,
+    Event,
+    ToolCompleted,
+)
 from internal.agent.domain.ids import QuestionId, RunId, call_id_prefix, question_id
 from internal.agent.domain.messages import (
     Message,
@@ -57,10 +62,12 @@ from internal.agent.domain.react.steps import (
     total_usage,
 )
 from internal.agent.domain.tasks import StopReason
-from internal.agent.domain.text import replace_surrogates
+from internal.agent.domain.text import replace_surrogates, truncate_json
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
 
+MAX_ERROR_BYTES = 16_000
+"""Bytes of the error of a call in its event."""
 MAX_EMPTY_REPLIES = 3
 MAX_CUT_REPLIES = 3
 """Replies in a row that are cut at the output limit. After them a final answer is requested."""
@@ -227,6 +234,38 @@ class Turn(msgspec.Struct, kw_only=True):
         added = tuple(rule for rule in dict.fromkeys(rules) if rule not in policy.allow)
         policy = msgspec.structs.replace(policy, allow=(*policy.allow, *added))
         self.config = msgspec.structs.replace(self.config, policy=policy)
+
+    def fail_pending(self, failures: Mapping[str, str]) -> list[Event]:
+        """Settle calls of the open approval question that would fail, without asking.
+
+        `failures` are the errors for the model, by call_id. The question is closed if it is about
+        no other call.
+        """
+        failed = [call for call in self.calls if call.call_id in failures]
+        if not failed or self.question is None:
+            return []
+        for call in failed:
+            text = replace_surrogates(failures[call.call_id])
+            self.results[call.call_id] = ToolResult(call.call_id, text, failed=True)
+        self.pending_approvals = {
+            call_id: item
+            for call_id, item in self.pending_approvals.items()
+            if call_id not in failures
+        }
+        question, self.question = self.question, None
+        if self.pending_approvals:
+            items, targets = tuple(self.pending_approvals.values()), question.targets
+            self.question = approval_question(question.id, items, targets)
+        completed = [
+            ToolCompleted(
+                call_id=call.call_id,
+                tool_name=call.name,
+                duration_ms=0,
+                error=truncate_json(failures[call.call_id], MAX_ERROR_BYTES),
+            )
+            for call in failed
+        ]
+        return [*completed, *self._settle()]
 
     def set_previews(self, previews: Mapping[str, Preview]) -> None:
         """Add previews to the calls of the open question, by call_id."""
