@@ -1,5 +1,7 @@
 """What the input of a session takes: history, pastes, commands and files."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.e2e.test_cli_oneshot import LARKSPUR
@@ -89,3 +91,34 @@ async def test_files_shell_commands_and_own_commands_reach_the_model(
         await tty.wait_for("● over")
         assert (repl.place.folder / "AGENTS.md").read_text() == "Build: make"
         assert b"\x1b[23;2t" in tty.raw
+
+
+async def test_the_last_message_is_edited_in_a_branch_and_sessions_are_read(
+    home: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply(text=text) for text in ("one", "two", "three", "four")]
+    async with open_session("process", home, environ, script) as repl:
+        tty, model = repl.tty, repl.place.model
+        await repl.send("the first word")
+        await tty.wait_until(lambda: tty.screen.text.count("✓") == 1)
+        await repl.send("the second word")
+        await tty.wait_until(lambda: tty.screen.text.count("✓") == 2)
+        tty.type("\x1b\x1b")
+        await tty.wait_for("enter: in a branch")
+        tty.type("\x1b[D" * 4 + "other \r")
+        await tty.wait_for("This is a branch", "> the second other word", "● three")
+        await tty.wait_until(lambda: tty.screen.text.count("✓") == 3)
+        sent = str(model.requests[-1]["messages"])
+        assert ("the first word" in sent, "the second word" in sent) == (True, False)
+        tty.type("\x1b\x1b")
+        await tty.wait_until(lambda: tty.screen.text.endswith("the second other word"))
+        tty.type("\x1b")
+        await tty.wait_for("It is sent as a new message.")
+        tty.type("s\r")
+        await tty.wait_for("● four")
+        assert "three" in str(model.requests[-1]["messages"])
+        tty.type("\x04")
+        assert await repl.exit_restored() == 0
+    with closing(sqlite3.connect(home / "larkspur.db")) as database:
+        origin = "select title, ended > seen from sessions where forked_from = ''"
+        assert database.execute(origin).fetchall() == [("the first word", 0)]

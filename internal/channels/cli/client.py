@@ -186,6 +186,18 @@ class GatewayClient:
         path = f"/api/sessions/{_quoted(session_id)}"
         await self._send("PATCH", path, {"title": title}, _ignore, retry=True)
 
+    async def mark_read(self, session_id: str) -> None:
+        """Record that the person has read a session."""
+        path = f"/api/sessions/{_quoted(session_id)}"
+        await self._send("PATCH", path, {"read": True}, _ignore)
+
+    async def fork(self, session_id: str, run_id: str) -> str:
+        """Create a session with the messages of another one before a run; return its id."""
+        path = f"/api/sessions/{_quoted(session_id)}/fork"
+        return await self._send(
+            "POST", path, {"run_id": run_id}, lambda made: str(made["session_id"])
+        )
+
     async def remove(self, session_id: str) -> None:
         """Delete a session and everything that belongs to it."""
         path = f"/api/sessions/{_quoted(session_id)}"

@@ -48,6 +48,8 @@ class KeyHandlers:
         self._interrupted = self._quit_requested = -HINT_SECONDS
         self._idle = True
         self._escaped = -HINT_SECONDS
+        self._replaces = False
+        self._box.on_text_changed += self._note_text
         self.is_editor_open = False
         """True while an editor uses the terminal."""
 
@@ -100,7 +102,7 @@ class KeyHandlers:
         # twice in the same state: a press that came too late to stop does not quit
         again = self._idle is idle and now - self._interrupted < HINT_SECONDS
         if self._box.text:
-            self._box.reset()
+            self._clear()
             return
         self._interrupted, self._idle = now, idle
         if not again:
@@ -157,13 +159,22 @@ class KeyHandlers:
         is_drafting = self._prompt.is_drafting
         if not is_drafting:
             self._remember(text)
-        self._box.reset()
+        replaces = self._replaces
+        self._clear()
         if text.startswith("/") and "\n" not in text.strip() and not is_drafting:
             self._actions.command(text.strip())
         elif text.startswith("!") and text[1:].strip() and not is_drafting:
             self._session.run_shell(text[1:].strip())
         elif not self._prompt.submit(text):
-            self._session.send(text.strip("\n"))
+            self._session.send(text.strip("\n"), edits=replaces)
+
+    def _clear(self) -> None:
+        self._box.reset()
+        self._replaces = False
+
+    def _note_text(self, box: Buffer) -> None:
+        """Forget that the input replaces the last message once it was emptied."""
+        self._replaces = self._replaces and bool(box.text)
 
     def _remember(self, text: str) -> None:
         """Add an input to the history, with the pasted texts instead of their placeholders."""
@@ -210,7 +221,7 @@ class KeyHandlers:
         elif self._queues() and box.text.strip():
             text = box.text
             self._remember(text)
-            box.reset()
+            self._clear()
             session.queue_text(text.strip("\n"))
         else:
             box.start_completion(insert_common_part=True)
@@ -232,10 +243,16 @@ class KeyHandlers:
             return
         session, now = self._session, time.monotonic()
         again, self._escaped = now - self._escaped < HINT_SECONDS, now
-        if session.view.runs.stoppable is not None or self._box.text:
+        if self._replaces:
+            self._replaces, self._escaped = False, -HINT_SECONDS
+            session.hint(session.messages("edit_given_up"))
+        elif session.view.runs.stoppable is not None or self._box.text:
             self._escaped = -HINT_SECONDS
         elif again and session.last_sent:
             self._box.insert_text(session.last_sent)
+            self._replaces = bool(session.last_run)
+            if self._replaces:
+                session.hint(session.messages("edits_last"))
         session.stop()
 
     def _close_menu(self, _event: KeyPressEvent) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
@@ -94,6 +94,8 @@ class ReplSession:
         self.stopping = False
         self.last_sent = ""
         """The last message as it was written."""
+        self.last_run = ""
+        """The run of the last message; "" if it steered a run or none was sent."""
         self.shell = ShellRunner(self._show_shell_lines)
         self.attention: Callable[[str], None] = lambda _sentence: None
         """Calls for a person who looks elsewhere; "" ends it."""
@@ -206,11 +208,17 @@ class ReplSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def send(self, text: str, options: Mapping[str, Any] | None = None) -> None:
-        """Send text: it steers the running task, or becomes the next task with these options."""
+    def send(
+        self, text: str, options: Mapping[str, Any] | None = None, *, edits: bool = False
+    ) -> None:
+        """Send text: it steers the running task, or becomes the next task with these options.
+
+        With `edits` it replaces the last message, in a branch of the session.
+        """
         self._sending += 1
         self.attention("")
-        self.start(self._send_in_order(text, options or {}))
+        replaced = self.last_run if edits else ""
+        self.start(self._send_in_order(text, options or {}, replaced))
 
     def run_shell(self, command: str) -> None:
         """Run a shell command of the person in the folder, unless one is running."""
@@ -291,21 +299,23 @@ class ReplSession:
         client = (await self.ready()).client
         after = await client.head(session_id)
         messages = (await client.transcript(session_id))[-_MAX_RESUMED_MESSAGES:]
-        tasks = [one for one in await client.tasks(session_id) if one.status in _OPEN]
+        tasks = await client.tasks(session_id)
+        last = (await client.task(tasks[0].task_id)).run_id if tasks else ""
         questions = await client.questions("open", session_id)
         used = await client.usage("session", session_id)
         self.leave_session()
         self.session_id = session_id
         for one in messages:
             self.view.add_message(one.role, one.text)
-        for task in reversed(tasks):
+        for task in reversed([one for one in tasks if one.status in _OPEN]):
             self._adopt(task, (await client.task(task.task_id)).run_id)
         for question in reversed(questions):
             self.view.open_question(question.view)
         self._asked = len(self.view.questions)
         self.view.cost = sum(one.cost or 0.0 for one in used)
-        self.last_sent = next((one.text for one in reversed(messages) if one.role == "user"), "")
+        self.last_sent, self.last_run = (tasks[0].task if tasks else ""), last
         self._watch(session_id, after)
+        await self._mark_read()
         self.redraw()
 
     def leave_session(self) -> None:
@@ -313,7 +323,7 @@ class ReplSession:
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
-        self.session_id = None
+        self.session_id, self.last_run = None, ""
         self.view.reset()
 
     async def close(self) -> None:
@@ -363,9 +373,11 @@ class ReplSession:
         )
         self.redraw()
 
-    async def _send_in_order(self, text: str, options: Mapping[str, Any]) -> None:
+    async def _send_in_order(self, text: str, options: Mapping[str, Any], replaced: str) -> None:
         try:
             async with self._send_lock:
+                if replaced:
+                    await self._branch(replaced)
                 self.last_sent = text
                 folder = Path(self.choices.fixed.get("workspace") or ".")
                 mentioned = mentioned_files(text, folder)
@@ -380,6 +392,17 @@ class ReplSession:
         finally:
             self._sending -= 1
 
+    async def _branch(self, run_id: str) -> None:
+        """Continue in a new session with the conversation before a run."""
+        client, origin = (await self.ready()).client, self.session_id
+        if origin is None:
+            return
+        branch = await client.fork(origin, run_id)
+        self.leave_session()
+        self.session_id = branch
+        self._watch(branch, "")
+        self.view.print_lines("note", [self.view.rows.note(self.messages("branched"))])
+
     async def _send(self, text: str, pasted: list[InputFile], options: Mapping[str, Any]) -> None:
         client, run = (await self.ready()).client, self.view.current
         first, self.files = self.files, []
@@ -392,6 +415,7 @@ class ReplSession:
             except GatewayError:
                 self.shell.keep(kept)
                 raise
+            self.last_run = ""
             remark = self.messages("noted") if steered else self.messages("becomes_next")
             self.view.add_sent(shown, f"{self._glyphs.noted} {remark}", whole=text)
             return
@@ -409,6 +433,7 @@ class ReplSession:
             raise
         finally:
             self._uploading = self._stops_upload = False
+        self.last_run = ids.run_id
         self.view.add_own_task(ids.task_id)
         self.view.runs.expect(ids.run_id, ids.task_id, "queued")
         if self.session_id is None:
@@ -459,6 +484,14 @@ class ReplSession:
             self.attention("")
         elif seconds >= MIN_LONG_RUN_SECONDS:
             self.attention(self.messages("attention_done"))
+        if seconds:
+            self.start(self._mark_read())
+
+    async def _mark_read(self) -> None:
+        """Record that the session was read here; without the gateway it stays unread."""
+        if self.session_id is not None:
+            with suppress(GatewayError):
+                await (await self.ready()).client.mark_read(self.session_id)
 
     def _add_event(self, envelope: bytes) -> None:
         try:
