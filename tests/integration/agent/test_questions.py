@@ -282,6 +282,7 @@ async def test_calls_that_would_fail_or_change_nothing_are_not_asked_about(home:
         assert "kept has exactly this content already" in errors[1]
         assert "shell has no argument" in errors[2]
         assert len(named(events, "question.asked")) == 2
+        assert len(named(events, "tool.started")) == len(named(events, "tool.completed"))
         assert acted(here, home, made.session_id) is False
         assert (home / "workspaces" / made.session_id / "made").exists()
 

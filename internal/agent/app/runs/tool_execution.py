@@ -144,6 +144,7 @@ class ToolExecutor:
         share = byte_budget(len(turn.calls))
         previews: dict[str, Preview] = {}
         failures: dict[str, str] = {}
+        started: list[Event] = []
         for call in turn.calls:
             if call.call_id not in turn.pending_approvals:
                 continue
@@ -151,7 +152,8 @@ class ToolExecutor:
                 previews[call.call_id] = await self._preview(context, turn.config, call, share)
             except ToolError as error:
                 failures[call.call_id] = str(error)
-        events = turn.fail_pending(failures)
+                started.append(await self._started(context.ids.session_id, turn, call))
+        events = [*started, *turn.fail_pending(failures)]
         turn.set_previews(previews)
         return events
 
