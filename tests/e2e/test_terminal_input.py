@@ -114,7 +114,7 @@ async def test_the_last_message_is_edited_in_a_branch_and_sessions_are_read(
         await tty.wait_until(lambda: tty.screen.text.endswith("the second other word"))
         tty.type("\x1b")
         await tty.wait_for("It is sent as a new message.")
-        tty.type("s\r")
+        tty.type("\r")
         await tty.wait_for("● four")
         assert "three" in str(model.requests[-1]["messages"])
         tty.type("\x04")

@@ -249,6 +249,7 @@ class KeyHandlers:
         elif session.view.runs.stoppable is not None or self._box.text:
             self._escaped = -HINT_SECONDS
         elif again and session.last_sent:
+            self._escaped = -HINT_SECONDS  # the next one is the first of another pair
             self._box.insert_text(session.last_sent)
             self._replaces = bool(session.last_run)
             if self._replaces:

@@ -6,6 +6,9 @@ import { useRunActionMessages } from '../../i18n/run_actions';
 import { useSessionStore } from '../../state/session_store';
 import { MarkdownView } from './markdown_view';
 
+/** The browser lays out a row only near the part that is seen, so that a long conversation stays fast. */
+const OUT_OF_VIEW = '[content-visibility:auto] [contain-intrinsic-size:auto_6rem]';
+
 /** The conversation of the session that this one was branched from, up to the branch. */
 export function EarlierMessages({ session }: { session: string }) {
   const a = useRunActionMessages();
@@ -33,11 +36,11 @@ export function EarlierMessages({ session }: { session: string }) {
       )}
       {shown.map((one) =>
         one.role === 'user' ? (
-          <p key={one.number} dir="auto" className="mt-3 rounded-lg border border-line bg-side px-3 py-2 break-words whitespace-pre-wrap">
+          <p key={one.number} dir="auto" className={`mt-3 rounded-lg border border-line bg-side px-3 py-2 break-words whitespace-pre-wrap ${OUT_OF_VIEW}`}>
             {textOf(one)}
           </p>
         ) : (
-          <div key={one.number} className="mt-2 pl-[1.625rem]">
+          <div key={one.number} className={`mt-2 pl-[1.625rem] ${OUT_OF_VIEW}`}>
             <MarkdownView text={textOf(one)} />
           </div>
         ),
