@@ -23,6 +23,12 @@ def summarize_calls(messages: MessageCatalog, counts: Sequence[tuple[str, int]])
     return messages("calls_title", calls=f"{text[:1].upper()}{text[1:]}")
 
 
+def describe_reason(messages: MessageCatalog, code: str, about: str, reason: str) -> str:
+    """Return why a call needs approval; `reason` is the sentence of questions without a code."""
+    key = f"reason_{code}"
+    return messages(key, about=about) if code and key in messages else reason
+
+
 def describe_rules(rules: Iterable[str]) -> str:
     """Return what rules cover: their patterns, without the names of the tools.
 

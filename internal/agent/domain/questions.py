@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId, recovery_question_id
+from internal.agent.domain.permissions.matchers import ReasonCode
 from internal.agent.domain.permissions.targets import Target, ToolTargets
 from internal.agent.domain.plans import Plan, PlanEdit
 from internal.agent.domain.tasks import Attachment, rule_scope
@@ -53,6 +54,8 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     in both. `reason` is an additional reason, "" for none. `rules` together would allow the call,
     () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say
     in short what it does, such as to change `report.md`, for the title of the question.
+    `reason_code` says the reason to channels in other languages, with `reason_about` as its
+    variable part.
     """
 
     call_id: str
@@ -66,6 +69,8 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     whole: Attachment | None = None
     action: Action = "use"
     subject: str = ""
+    reason_code: ReasonCode = ""
+    reason_about: str = ""
 
     def with_preview(self, preview: "Preview") -> "ApprovalItem":
         """Return the item with a preview; a change to a file that does not exist creates it."""

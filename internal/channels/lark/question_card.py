@@ -45,7 +45,7 @@ from internal.channels.lark.question_form import (
     markdown,
     plain_text,
 )
-from internal.i18n.call_summary import summarize_calls
+from internal.i18n.call_summary import describe_reason, summarize_calls
 from internal.i18n.chat import ChatPhrases
 
 QUESTION_MARK = "❓\u200b"
@@ -295,7 +295,8 @@ def _call_blocks(
     if call.diff:
         found.append(ContentBlock("diff", budget.fit(call.diff)))
     risk = phrases(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")
-    why = truncate_line(call.reason, 300)
+    reason = describe_reason(phrases, call.reason_code, call.reason_about, call.reason)
+    why = truncate_line(reason, 300)
     found.append(ContentBlock("remark", phrases("asked_why", risk=risk, why=why) if why else risk))
     return found
 

@@ -1,8 +1,16 @@
 """Short texts about tool calls, in both languages."""
 
+from typing import get_args
+
 import pytest
 
-from internal.i18n.call_summary import describe_rules, describe_rules_briefly, summarize_calls
+from internal.agent.domain.permissions.matchers import ReasonCode
+from internal.i18n.call_summary import (
+    describe_reason,
+    describe_rules,
+    describe_rules_briefly,
+    summarize_calls,
+)
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
@@ -39,3 +47,16 @@ def test_rules_are_described_by_their_patterns(rules: list[str], words: str) -> 
 
 def test_a_long_rule_is_left_out_of_a_button() -> None:
     assert describe_rules_briefly([f"shell({'x' * 41})"]) == "…"
+
+
+@pytest.mark.parametrize("catalog", ["chat", "repl"])
+@pytest.mark.parametrize("code", set(get_args(ReasonCode)) - {""})
+def test_every_reason_has_a_translation(catalog: str, code: str) -> None:
+    shown = describe_reason(MessageCatalog(catalog, "zh"), code, "x", "in English")
+    assert "x" in shown
+    assert shown != "in English"
+
+
+def test_a_question_without_a_known_code_keeps_its_sentence() -> None:
+    for code in ("", "of a later version"):
+        assert describe_reason(MessageCatalog("chat", "zh"), code, "x", "Why.") == "Why."

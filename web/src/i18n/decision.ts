@@ -8,6 +8,11 @@ const en = {
     exec: 'runs a program',
     net: 'uses the network',
   },
+  reasons: {
+    no_rule: (about: string) => `no rule allows ${about}`,
+    unchecked: (about: string) => `this cannot be checked: ${about}`,
+    deny_rule: (about: string) => `this cannot be checked against the deny rule ${about}`,
+  },
   lines: (count: number) => `${count} lines. Scroll to read all of them.`,
   moreLines: (count: number) => (count === 1 ? '1 more line' : `${count} more lines`),
   command: (tool: string) => `What ${tool} would run`,
@@ -71,6 +76,11 @@ const zh: typeof en = {
     write: '修改文件',
     exec: '运行程序',
     net: '访问网络',
+  },
+  reasons: {
+    no_rule: (about) => `没有规则允许 ${about}`,
+    unchecked: (about) => `无法检查：${about}`,
+    deny_rule: (about) => `无法对照拒绝规则 ${about} 检查`,
   },
   lines: (count) => `共 ${count} 行，滚动查看全部`,
   moreLines: (count) => `还有 ${count} 行`,

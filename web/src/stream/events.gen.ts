@@ -6,7 +6,7 @@ export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched"
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -19,6 +19,8 @@ export interface ApprovalItem {
   whole?: Attachment | null;
   action?: "change" | "create" | "fetch" | "read" | "run" | "use";
   subject?: string;
+  reason_code?: "" | "deny_rule" | "no_rule" | "unchecked";
+  reason_about?: string;
 }
 
 /** Files that a call made for people: new ones, or new versions. `source_tool` made them. `omitted` counts further new files of the call, which are not kept. The files of one call may come in several events; those found at the end of a run have the call id "". */

@@ -6,7 +6,7 @@ denied, and allowed if every target is allowed.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from internal.agent.domain.permissions import hosts, paths
 from internal.agent.domain.permissions.rules import (
@@ -30,16 +30,23 @@ _MAX_SHOWN_CHARS = 120  # of a command or path in a message
 _MAX_PARTS = 16  # uncovered parts of a command in a message; beyond that no rules are suggested
 
 
+ReasonCode = Literal["", "no_rule", "unchecked", "deny_rule"]
+"""Why a call needs approval besides that no rule allows it: `no_rule` names the parts of a command
+that need one, `unchecked` what cannot be parsed, `deny_rule` the rule that may match."""
+
+
 class MissingPermission(NamedTuple):
     """Why a call needs approval, and the rules that together would allow it.
 
     `reason_detail` is the part of the reason that the call itself does not show, None for all of
-    it.
+    it. `code` says the same to channels in other languages, with `about` as its variable part.
     """
 
     reason: str
     rules: tuple[str, ...] = ()
     reason_detail: str | None = None
+    code: ReasonCode = ""
+    about: str = ""
 
 
 class TargetMatcher(Protocol):
@@ -230,7 +237,8 @@ class _CommandMatcher:
     def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
         script = self._script
         if script.problem:
-            return MissingPermission(f"{label} cannot be checked: {script.problem}.")
+            reason = f"{label} cannot be checked: {script.problem}."
+            return MissingPermission(reason, code="unchecked", about=script.problem)
         if not script.parts:
             return MissingPermission(f"{label} contains no command.")
         rules = shell.AllowRules(allow)
@@ -252,8 +260,10 @@ class _CommandMatcher:
             needs = f"{needs}; and {more} more"
         rules = [shell.suggest_rule(self._tool, part) for part in parts[:_MAX_PARTS]]
         offered = tuple(dict.fromkeys(rules)) if all(rules) and not more else ()
-        detail = "" if label == f"{self._tool} {needs}" else f"no rule allows {needs}"
-        return MissingPermission(f"{label} needs approval for: {needs}.", offered, detail)
+        reason = f"{label} needs approval for: {needs}."
+        if label == f"{self._tool} {needs}":
+            return MissingPermission(reason, offered, "")
+        return MissingPermission(reason, offered, f"no rule allows {needs}", "no_rule", needs)
 
 
 def _patterns(rule: Rule) -> tuple[Pattern, ...]:

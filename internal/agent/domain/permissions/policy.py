@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.permissions.matchers import CallMatcher, MissingPermission
+from internal.agent.domain.permissions.matchers import CallMatcher, MissingPermission, ReasonCode
 from internal.agent.domain.permissions.rules import (
     Rule,
     RuleError,
@@ -87,12 +87,15 @@ class Denied(msgspec.Struct, frozen=True, tag="denied"):
 class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
     """A person must approve. `rules` together would allow this call; () if none may be offered.
 
-    `reason_detail` is the part of the reason that the call itself does not show.
+    `reason_detail` is the part of the reason that the call itself does not show; `code` and `about`
+    say the same, see `MissingPermission`.
     """
 
     reason: str
     rules: tuple[str, ...] = ()
     reason_detail: str = ""
+    code: ReasonCode = ""
+    about: str = ""
 
     @property
     def rule(self) -> str:
@@ -122,7 +125,7 @@ def evaluate_call(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) 
         return Denied(f"{call.label} is denied: {path} is protected and may not be changed.")
     if undecided:
         reason = f"{call.label} cannot be checked against the deny rule {undecided}."
-        return _need(policy.mode, MissingPermission(reason))
+        return _need(policy.mode, MissingPermission(reason, code="deny_rule", about=undecided))
     if spec.risk in _PASSES[policy.mode]:
         return Allowed()
     missing = call.find_missing(list(_parsed_allow_rules(spec, policy.allow)))
@@ -169,7 +172,7 @@ def _parsed_allow_rules(spec: ToolSpec, rules: Iterable[str]) -> Iterator[Rule]:
 def _need(mode: Mode, missing: MissingPermission) -> Denied | ApprovalNeeded:
     if mode is not Mode.DENY:
         detail = missing.reason if missing.reason_detail is None else missing.reason_detail
-        return ApprovalNeeded(missing.reason, missing.rules, detail)
+        return ApprovalNeeded(missing.reason, missing.rules, detail, missing.code, missing.about)
     hint = " ".join(f"--allow '{_quote(rule)}'" for rule in missing.rules)
     tail = f"{hint} would allow it." if hint else "No rule may allow it."
     return Denied(f"{missing.reason} In deny mode nobody is asked. {tail}")

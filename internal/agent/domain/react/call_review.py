@@ -364,6 +364,8 @@ class _Reviewer:
             rules=needed.rules if _fitting_rule(needed.rule, share // 10) else (),
             action=action,
             subject=subject,
+            reason_code=needed.code,
+            reason_about=truncate_json(needed.about, share // 10),
         )
 
     def _deny(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:

@@ -18,7 +18,11 @@ from internal.channels.cli.render.text import (
 )
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.i18n.call_summary import describe_rules_briefly, summarize_calls
+from internal.i18n.call_summary import (
+    describe_reason,
+    describe_rules_briefly,
+    summarize_calls,
+)
 from internal.i18n.catalog import MessageCatalog
 
 _MAX_ROWS = 20
@@ -241,8 +245,14 @@ class QuestionPanel:
             ]
 
     def _why(self, call: Mapping[str, Any], edge: Fragments = _INDENT) -> StyledLine:
+        given = (str(call.get(name) or "") for name in ("reason_code", "reason_about", "reason"))
         tool, risk, reason = (
-            truncate_line(str(call[n]), _MAX_TITLE_WIDTH) for n in ("tool", "risk", "reason")
+            truncate_line(text, _MAX_TITLE_WIDTH)
+            for text in (
+                str(call["tool"]),
+                str(call["risk"]),
+                describe_reason(self._messages, *given),
+            )
         )
         about = [risk, reason] if reason.startswith(tool) else [tool, risk, reason]
         if whole := call.get("whole"):

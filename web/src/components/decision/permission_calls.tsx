@@ -16,6 +16,8 @@ export function PermissionCalls(props: {
     <ol className="flex flex-col gap-3">
       {calls.map((call, at) => {
         const isExcluded = excluded.has(call.call_id);
+        const { reason_code: code = '', reason_about: about = '' } = call;
+        const reason = code === '' ? call.reason : d.reasons[code](about);
         const risk = d.risks[call.risk as keyof typeof d.risks] ?? call.risk;
         return (
           <li key={call.call_id}>
@@ -37,7 +39,7 @@ export function PermissionCalls(props: {
               <CallText call={call} />
               <p className="mt-1 text-[13px] text-dim">
                 <span className="text-warn">{risk}</span>
-                {call.reason !== '' && <span className="isolate-text"> · {call.reason}</span>}
+                {reason !== '' && <span className="isolate-text"> · {reason}</span>}
               </p>
             </div>
           </li>

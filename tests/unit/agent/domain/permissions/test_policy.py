@@ -501,18 +501,25 @@ def test_the_rules_in_the_documentation_are_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "detail"),
+    ("command", "detail", "code", "about"),
     [
-        ("make x", ""),
-        ("git log && make x", "no rule allows make x"),
-        ("make x && make y", "no rule allows make x; make y"),
-        ("if true", "shell if true cannot be checked: it is not valid shell syntax."),
+        ("make x", "", "", ""),
+        ("git log && make x", "no rule allows make x", "no_rule", "make x"),
+        ("make x && make y", "no rule allows make x; make y", "no_rule", "make x; make y"),
+        (
+            "if true",
+            "shell if true cannot be checked: it is not valid shell syntax.",
+            "unchecked",
+            "it is not valid shell syntax",
+        ),
     ],
 )
-def test_the_reason_detail_omits_what_the_call_shows(command: str, detail: str) -> None:
+def test_the_reason_detail_omits_what_the_call_shows(
+    command: str, detail: str, code: str, about: str
+) -> None:
     verdict = evaluate(Policy(allow=("shell(git log *)",)), "shell", "exec", {"command": command})
     assert isinstance(verdict, ApprovalNeeded)
-    assert verdict.reason_detail == detail
+    assert (verdict.reason_detail, verdict.code, verdict.about) == (detail, code, about)
 
 
 WORST = [
