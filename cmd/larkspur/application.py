@@ -324,13 +324,16 @@ class Application:
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
         """
-        from larkspur.serve import serve, serve_with_simulator  # noqa: PLC0415 - only the gateway needs uvloop and uvicorn
+        from larkspur.serve import (  # noqa: PLC0415 - only the gateway needs uvloop and uvicorn
+            SettingsSource,
+            serve,
+            serve_with_simulator,
+        )
 
+        load_settings = partial(self._load, config=config)
         if with_simulator:
-            return serve_with_simulator(
-                partial(self._load, config=config), flags, opens_page=opens_page
-            )
-        return serve(self._load(config=config, flags=flags), opens_page=opens_page)
+            return serve_with_simulator(load_settings, flags, opens_page=opens_page)
+        return serve(SettingsSource(load_settings, flags), opens_page=opens_page)
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from queue import SimpleQueue
@@ -33,6 +34,7 @@ from internal.channels.web.services import ModelsView, ModelView, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
+from internal.config.types import ConfigError
 from internal.dispatch.lock import GatewayLock, database_lock
 from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
@@ -44,6 +46,7 @@ from internal.tools.registry import TOOLS
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
 from larkspur.services import GatewayServices, open_gateway
+from larkspur.settings_editor import SettingsEditor
 from larkspur.version import VERSION
 
 HANDOVER_TIMEOUT_SECONDS = 5.0
@@ -63,12 +66,52 @@ _MAX_PORT = 65_535
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(loaded: Loaded, simulator_notice: str = "", *, opens_page: bool = False) -> int:
+class SettingsSource:
+    """Reads the settings of a gateway, also after people changed them.
+
+    `load` has the parameters `flags` and `stored` of `internal.config.loader.load`. `simulator` are
+    the flags that connect to a simulator of Lark, used unless an app is configured.
+    """
+
+    def __init__(
+        self,
+        load: Callable[..., Loaded],
+        flags: Mapping[str, Any],
+        simulator: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._load, self._flags, self._simulator = load, flags, simulator or {}
+
+    def read(
+        self, *, flags: Mapping[str, Any] | None = None, stored: Mapping[str, Any] | None = None
+    ) -> Loaded:
+        """Read the settings, with further flags or other stored settings.
+
+        Raises:
+            ConfigError, HomeError: they cannot be used.
+        """
+        given = _merge(self._flags, flags or {})
+        loaded = self._load(flags=given, stored=stored)
+        if self._simulator and not loaded.settings.channels.lark.enabled:
+            return self._load(flags=_merge(given, self._simulator), stored=stored)
+        return loaded
+
+
+def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested mappings as one; `other` wins."""
+    merged = {**one, **other}
+    for name in one.keys() & other.keys():
+        if isinstance(one[name], Mapping) and isinstance(other[name], Mapping):
+            merged[name] = _merge(one[name], other[name])
+    return merged
+
+
+def serve(source: SettingsSource, simulator_notice: str = "", *, opens_page: bool = False) -> int:
     """Serve the gateway until SIGTERM, SIGINT or SIGHUP, then return 0. A second signal exits.
 
     Raises:
-        LarkspurError, HomeError: the gateway cannot start or continue.
+        LarkspurError, ConfigError, HomeError: the gateway cannot start or continue.
     """
+    loaded = source.read()
     home.prepare(loaded.home)
     register_secret(home.ensure_token(loaded.home))
     configure_logging()
@@ -81,7 +124,8 @@ def serve(loaded: Loaded, simulator_notice: str = "", *, opens_page: bool = Fals
         database_lock(database, process) as has_lock,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(loaded, simulator_notice, has_lock=has_lock, opens_page=opens_page))
+        gateway = _ServedGateway(source, simulator_notice, has_lock=has_lock)
+        runner.run(gateway.serve(loaded, opens_page=opens_page))
     return OK
 
 
@@ -90,20 +134,20 @@ def serve_with_simulator(
 ) -> int:
     """Serve the gateway, with a simulator of Lark unless an app is configured.
 
-    `load_settings` has the parameter `flags` of `internal.config.loader.load`.
+    `load_settings` is as in `SettingsSource`.
 
     Raises:
         LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
     """
-    loaded = load_settings(flags=flags)
-    if loaded.settings.channels.lark.enabled:
-        return serve(loaded, opens_page=opens_page)
+    source = SettingsSource(load_settings, flags)
+    if source.read().settings.channels.lark.enabled:
+        return serve(source, opens_page=opens_page)
     with background_simulator() as simulator:
         notice = (
             f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
         )
-        loaded = load_settings(flags={**flags, **simulator.flags})
-        return serve(loaded, notice, opens_page=opens_page)
+        source = SettingsSource(load_settings, flags, simulator.flags)
+        return serve(source, notice, opens_page=opens_page)
 
 
 def simulate_lark(port: int, app_id: str | None = None, app_secret: str | None = None) -> int:
@@ -216,32 +260,60 @@ def _checked_credential(given: str | None, default: str) -> str:
     return text
 
 
-async def _serve(
-    loaded: Loaded, simulator_notice: str, *, has_lock: bool, opens_page: bool
-) -> None:
-    stopping = asyncio.Event()
+class _ServedGateway:
+    """Serves a gateway until a signal; starts it again after a change of its settings."""
 
-    def stop(number: signal.Signals) -> None:
-        if stopping.is_set():
-            os._exit(128 + number)
-        stopping.set()
+    def __init__(self, source: SettingsSource, simulator_notice: str, *, has_lock: bool) -> None:
+        self._source = source
+        self._simulator_notice = simulator_notice
+        self._has_lock = has_lock
+        self._ending = asyncio.Event()
+        self._is_stopped = False
 
-    for number in _SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, stop, number)
-    try:
+    async def serve(self, loaded: Loaded, *, opens_page: bool) -> None:
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
+        try:
+            port = await self._serve_once(loaded, opens_page=opens_page)
+            while not self._is_stopped:
+                self._ending.clear()
+                port = await self._serve_once(self._source.read(), port=port)
+        except* (LarkspurError, ConfigError, HomeError, OSError) as group:
+            raise _first_error(group) from None
+
+    async def _serve_once(self, loaded: Loaded, *, port: int = 0, opens_page: bool = False) -> int:
+        """Serve with these settings until a signal or a change; return the port.
+
+        With `port` the gateway starts again: it is announced in a line.
+        """
+        if port:
+            server_settings = loaded.settings.server.model_copy(update={"port": port})
+            settings = loaded.settings.model_copy(update={"server": server_settings})
+            loaded = replace(loaded, settings=settings)
         async with (
             open_gateway(loaded) as services,
             _gateway_lock(services).hold(
-                services.process, loaded.settings.database.path, has_lock=has_lock
+                services.process, loaded.settings.database.path, has_lock=self._has_lock
             ),
-            _running_channels(loaded, services) as server,
+            _running_channels(loaded, services, self._editor(loaded, services)) as server,
         ):
-            _announce(loaded, server, simulator_notice)
+            if port:
+                _announce_settings(loaded)
+            else:
+                _announce(loaded, server, self._simulator_notice)
             if opens_page:
                 await asyncio.to_thread(open_browser, server.link())
-            await stopping.wait()
-    except* (LarkspurError, HomeError, OSError) as group:
-        raise _first_error(group) from None
+            await self._ending.wait()
+            return server.address.port
+
+    def _editor(self, loaded: Loaded, services: GatewayServices) -> SettingsEditor:
+        return SettingsEditor(loaded, services, reload=self._source.read, restart=self._ending.set)
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self._is_stopped:
+            os._exit(128 + number)
+        self._is_stopped = True
+        self._ending.set()
 
 
 def _gateway_lock(services: GatewayServices) -> GatewayLock:
@@ -255,7 +327,9 @@ def _gateway_lock(services: GatewayServices) -> GatewayLock:
 
 
 @asynccontextmanager
-async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncGenerator[WebServer]:
+async def _running_channels(
+    loaded: Loaded, services: GatewayServices, setup: SettingsEditor
+) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
     titles = titles_by_tool((*(tool.spec for tool in TOOLS), *CONTROL_SPECS))
     texts = ChatTexts(loaded.settings.ui.language, titles)
@@ -270,7 +344,7 @@ async def _running_channels(loaded: Loaded, services: GatewayServices) -> AsyncG
     )
     channels = create_channels(app, loaded.settings.channels)
     token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))
-    server = WebServer(_web_services(loaded, services, token, channels))
+    server = WebServer(_web_services(loaded, services, token, channels, setup=setup))
 
     async def check_token() -> None:
         try:
@@ -327,6 +401,8 @@ def _web_services(
     services: GatewayServices,
     token: home.LocalToken,
     channels: Sequence[ChatChannel],
+    *,
+    setup: SettingsEditor,
 ) -> WebServices:
     return WebServices(
         gateway=services.gateway,
@@ -340,6 +416,7 @@ def _web_services(
         documents=services.documents,
         logins=Logins(loaded.home / "logins.json"),
         models=_models(loaded),
+        setup=setup,
     )
 
 
@@ -385,18 +462,26 @@ def _limits(loaded: Loaded) -> str:
     return run if not daily else f"{run} · ${daily:.2f} per day for each person in a chat"
 
 
+def _model(loaded: Loaded) -> str:
+    llm = loaded.settings.llm
+    if llm.provider == "offline":
+        return "the offline demo model; set ANTHROPIC_API_KEY or another key for a real one"
+    return f"{llm.model} of {llm.provider}"
+
+
+def _announce_settings(loaded: Loaded) -> None:
+    print(f"The settings were changed. The model is {_model(loaded)}.", file=sys.stderr, flush=True)
+
+
 def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
     """Print the addresses and the first commands to try."""
-    llm, token, url = loaded.settings.llm, loaded.home / "token", server.address.url
-    model = f"{llm.model} of {llm.provider}"
-    if llm.provider == "offline":
-        model = "the offline demo model; set ANTHROPIC_API_KEY or another key for a real one"
+    token, url = loaded.home / "token", server.address.url
     lark = [f"  lark   {simulator_notice}"] if simulator_notice else []
     lines = [
         f"larkspur {VERSION} is at {url}",
         f"  page   {server.link()}   opens once, within five minutes",
         *lark,
-        f"  model  {model}",
+        f"  model  {_model(loaded)}",
         f"  limits {_limits(loaded)}",
         f"  data   {loaded.home} · {_isolation(loaded)} · Ctrl+C stops",
         *_workspace_warning(loaded),

@@ -391,7 +391,7 @@ def _coordinator(services: Services, model: RetryingModel, sandbox: Sandbox) -> 
             input_files=input_files,
             images=RequestImages(attachments),
         ),
-        resumer=RunResumer(run_services),
+        resumer=RunResumer(run_services, book),
         completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,
     )

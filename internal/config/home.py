@@ -10,10 +10,11 @@ import re
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from internal.config.process_start import find_start
 
+SETTINGS_FILE = "settings.json"
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -21,7 +22,7 @@ _TOKEN_BYTES = 32  # 256 random bits, written as 64 hexadecimal digits
 _MIN_TOKEN_CHARACTERS = 32  # the minimum, also for a token that was written by hand
 _MAX_FILE_BYTES = 65_536
 _WORD = re.compile(r"[!-~]+")
-_OURS = {"config.yaml", "token", "gateway.json", "larkspur.db"}
+_OURS = {"config.yaml", "settings.json", "token", "gateway.json", "larkspur.db"}
 _ELSEWHERE = "set LARKSPUR_HOME to a dedicated folder"
 
 
@@ -211,25 +212,43 @@ def write_address(home: Path, address: GatewayAddress) -> None:
         ) from None
 
 
-def write_first_settings(home: Path, provider: str, key: str) -> Path:
-    """Store a provider and its key as the configuration file, with mode 600, and return its path.
-
-    `key` has no `$`. An existing file is never replaced.
+def read_stored_settings(home: Path) -> dict[str, Any]:
+    """Return the settings that were made on the page or at the first start, nested by section.
 
     Raises:
-        HomeError: there is a file, or it cannot be written.
+        HomeError: the file is not one that `write_stored_settings` wrote, or is not private.
     """
-    path = prepare(home) / "config.yaml"
+    text = _read_private(home / SETTINGS_FILE)
     try:
-        _write_new(path, f"llm:\n  provider: {provider}\n  api_key: {json.dumps(key)}\n")
+        stored = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        stored = None
+    if not isinstance(stored, dict):
+        raise HomeError(f"{home / SETTINGS_FILE} is not a JSON object; correct it or delete it.")
+    return stored
+
+
+def write_stored_settings(home: Path, settings: Mapping[str, Any]) -> Path:
+    """Replace the stored settings atomically, with mode 600, and return the path of the file.
+
+    Raises:
+        HomeError: the file cannot be written.
+    """
+    path = prepare(home) / SETTINGS_FILE
+    draft = _draft_of(path)
+    try:
+        _write_new(draft, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        draft.replace(path)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise HomeError(f"The settings {path} cannot be written: {_reason(error)}.") from None
     return path
 
 
 def is_unused(home: Path) -> bool:
     """Return True if the folder has neither settings nor a database, or does not exist."""
-    return not any(os.path.lexists(home / name) for name in ("config.yaml", "larkspur.db"))
+    names = ("config.yaml", SETTINGS_FILE, "larkspur.db")
+    return not any(os.path.lexists(home / name) for name in names)
 
 
 def remove_address(home: Path, pid: int) -> None:

@@ -1,4 +1,4 @@
-"""Reads the settings: defaults < YAML file < environment < flags.
+"""Reads the settings: defaults < stored settings < YAML file < environment < flags.
 
 The only module that reads the configuration file and the environment.
 """
@@ -37,6 +37,7 @@ _NOT_KEYS = {"LARKSPUR_HOME", "LARKSPUR_CONFIG"}
 _PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
 _MAX_FILE_BYTES = 262_144
+_PROVIDER_CHOICES = ("llm.provider", "llm.model", "llm.api_key", "llm.base_url")
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 
 
@@ -45,8 +46,9 @@ class Loaded:
     """The settings, and the origin of each key that was given.
 
     A key that is not in `origins` has its default. An origin is `FILE:LINE`, `environment VARIABLE`
-    or `flag`. `file` is None without a configuration file. `keyed` are the providers whose own
-    variable holds a key.
+    or `flag`, or the file of the stored settings. `file` is None without a configuration file.
+    `keyed` are the providers whose own variable holds a key, `stored` the keys of settings that
+    are stored. `provider_origin` names what chose the provider, "" for a stored or no choice.
     """
 
     settings: Settings
@@ -54,6 +56,8 @@ class Loaded:
     file: Path | None
     origins: Mapping[str, str]
     keyed: frozenset[str]
+    stored: Mapping[str, Any]
+    provider_origin: str
 
 
 class _Given(NamedTuple):
@@ -72,16 +76,17 @@ def load(
     *,
     config: str | Path | None = None,
     flags: Mapping[str, Any] | None = None,
+    stored: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Loaded:
     """Read all settings. Nothing is created.
 
     `config` is the file named on the command line; `flags` are its other settings, nested as in the
-    file, where None means not given.
+    file, where None means not given; `stored` replaces the stored settings.
 
     Raises:
         ConfigError: a value, a name or the file is invalid; the sentence says which and where.
-        HomeError: `LARKSPUR_HOME` is not a folder name.
+        HomeError: `LARKSPUR_HOME` is not a folder name, or the stored settings cannot be read.
     """
     home = home_folder.locate(environ)
     file = _find_file(config, environ, home)
@@ -91,18 +96,51 @@ def load(
     variables = dict(_from_environment(environ))
     flagged = dict(_leaves(Settings, flags or {}, {(): "flag"}))
     named = {**written, **variables, **flagged}
-    provider = named["llm.provider"].value if "llm.provider" in named else _decide(named, environ)
+    kept = dict(_from_stored(home, stored))
+    chosen = next((named[key].origin for key in _PROVIDER_CHOICES if key in named), "")
+    usable = {key: one for key, one in kept.items() if not (chosen and key in _PROVIDER_CHOICES)}
+    by = named if chosen else {**usable, **named}
+    provider = by["llm.provider"].value if "llm.provider" in by else _decide(by, environ)
     given = {
         "llm.provider": _Given(provider, "default"),
         "database.url": _Given(f"sqlite:///{home}/larkspur.db", "default"),
+        **usable,
         **written,
         **dict(_from_provider_variables(provider, named, environ)),
         **{key: one for key, one in _from_proxy_variables(environ) if key not in named},
         **variables,
         **flagged,
     }
+    given.update(_with_stored_keys(kept, given, provider))
     origins = {key: one.origin for key, one in given.items() if one.origin != "default"}
-    return Loaded(_validate(given), home, file, origins, frozenset(_keyed(environ)))
+    return Loaded(
+        _validate(given),
+        home,
+        file,
+        origins,
+        frozenset(_keyed(environ)),
+        {key: one.value for key, one in kept.items()},
+        chosen,
+    )
+
+
+def _from_stored(home: Path, stored: Mapping[str, Any] | None) -> Iterator[tuple[str, _Given]]:
+    """Read the settings that were made on the page or at the first start, unless they are given."""
+    places: dict[Place, str] = {(): str(home / home_folder.SETTINGS_FILE)}
+    values = home_folder.read_stored_settings(home) if stored is None else stored
+    yield from _leaves(Settings, values, places)
+
+
+def _with_stored_keys(stored: _Layer, given: _Layer, provider: Any) -> Iterator[tuple[str, _Given]]:
+    """Add the stored keys of providers that have no other key."""
+    keys = stored.get("llm.keys")
+    if keys is None or not isinstance(keys.value, Mapping):
+        return
+    if provider in keys.value and "llm.api_key" not in given:
+        yield "llm.api_key", keys._replace(value=keys.value[provider])
+    others = given.get("llm.keys", keys)
+    if isinstance(others.value, Mapping):
+        yield "llm.keys", others._replace(value={**keys.value, **others.value}, expanded=True)
 
 
 def _decide(named: _Layer, environ: Mapping[str, str]) -> str:

@@ -21,7 +21,13 @@ def make_model_book(settings: LlmSettings) -> ModelBook:
     def limits(model: str) -> ModelLimits:
         return model_limits(model, settings)
 
-    return ModelBook(PriceTable({**PRICES, **own}), limits, settings.temperature)
+    return ModelBook(
+        PriceTable({**PRICES, **own}),
+        limits,
+        settings.temperature,
+        settings.provider,
+        settings.model,
+    )
 
 
 def model_limits(model: str, settings: LlmSettings) -> ModelLimits:

@@ -26,12 +26,13 @@ async def test_a_pasted_key_is_hidden_stored_and_used(
         async with start_terminal([LARKSPUR], environ, work, (100, 30)) as tty:
             await tty.wait_for("Paste a key")
             await ask(tty, "a wrong key", "does not look like a key")
+            await tty.wait_until(lambda: tty.screen.text.count("Paste a key") == 2)
             await ask(tty, KEY, "The key of OpenAI is stored in", "/help")
             await ask(tty, "hello", "It works.", "✓")
             assert KEY.encode() not in bytes(tty.raw)
             tty.type("\x04")
             assert await tty.wait_exit() == 0
-    settings = home / "config.yaml"
+    settings = home / "settings.json"
     assert settings.read_text(encoding="utf-8").count(KEY) == 1
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
 

@@ -39,12 +39,16 @@ class RunningGateway(NamedTuple):
 
 @asynccontextmanager
 async def running_gateway(
-    environ: Mapping[str, str], home: Path, *argv: str | Path
+    environ: Mapping[str, str], home: Path, *argv: str | Path, provider: str = "offline"
 ) -> AsyncGenerator[RunningGateway]:
-    """Serve a home folder with the command of a user, or with `argv`; SIGTERM ends the block."""
+    """Serve a home folder with the command of a user, or with `argv`; SIGTERM ends the block.
+
+    Without `provider` the settings decide which model is used.
+    """
+    chosen = {"LARKSPUR_LLM__PROVIDER": provider} if provider else {}
     process = await asyncio.create_subprocess_exec(
         *(argv or (LARKSPUR, "serve", "--port", "0")),
-        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
+        env={**environ, **chosen},
         cwd=home.parent,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -36,6 +36,7 @@ AuditAction = Literal[
     "pairing.refused",
     "person.removed",
     "session.deleted",
+    "settings.changed",
 ]
 
 

@@ -113,8 +113,17 @@ class ModelClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelBook:
-    """Limits and prices by model name."""
+    """Limits and prices by model name, and the present default `model` of the `provider`."""
 
     prices: PriceTable
     limits: Callable[[str], ModelLimits]
     temperature: float | None = None
+    provider: str = ""
+    model: str = ""
+
+    def usable_model(self, provider: str, model: str) -> str:
+        """Return the model of a run that was submitted for `provider`.
+
+        It is the default model if another provider is used since then.
+        """
+        return model if provider in {"", self.provider} or not self.provider else self.model

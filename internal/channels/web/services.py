@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,6 +11,7 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.principals import Principal
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.runtime import Clock
 from internal.channels.web.auth import Logins
@@ -71,6 +72,106 @@ class ModelsView(msgspec.Struct, frozen=True):
     models: tuple[ModelView, ...]
 
 
+class ProviderView(msgspec.Struct, frozen=True):
+    """A provider of models.
+
+    `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the
+    key itself is never returned.
+    """
+
+    name: str
+    title: str
+    key: Literal["set", "missing", "not needed"]
+    key_origin: str
+    models: tuple[str, ...]
+
+
+class ProvidersView(msgspec.Struct, frozen=True):
+    """The providers, and the model that tasks use by default as `provider:name`.
+
+    `set_by` names what chose it if the page cannot change it: a line of the configuration file or
+    an environment variable.
+    """
+
+    default: str
+    set_by: str
+    providers: tuple[ProviderView, ...]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """The result of a check. `advice` says what to do."""
+
+    state: Literal["ok", "warn", "fail"]
+    sentence: str
+    advice: str = ""
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """The results of a check, the most important first."""
+
+    findings: list[Finding]
+
+
+class LarkAppView(msgspec.Struct, frozen=True):
+    """The app of the Lark channel. `set_by` is as in `ProvidersView`.
+
+    `simulated`: it is that of the simulator, until another one is stored.
+    """
+
+    enabled: bool
+    app_id: str
+    domain: str
+    simulated: bool
+    set_by: str
+
+
+class LarkApp(NamedTuple):
+    """The credentials of an app. `domain` is `feishu`, `lark` or an origin."""
+
+    app_id: str
+    app_secret: str
+    domain: str
+
+
+class Setup(Protocol):
+    """Changes the settings of a running gateway, which then starts again with them.
+
+    Raises:
+        Forbidden: the principal is not the owner.
+        InvalidRequest: a setting is not valid.
+        Conflict: the configuration file or the environment sets it.
+        NotFound: there is no such provider.
+    """
+
+    def list_providers(self, principal: Principal) -> ProvidersView:
+        """Return the providers."""
+        ...
+
+    async def check_key(self, principal: Principal, provider: str, key: str, model: str) -> Finding:
+        """Ask a model for a word; "" is the key that is set, and the default model."""
+        ...
+
+    async def store_key(self, principal: Principal, provider: str, key: str) -> ProvidersView:
+        """Store the key of a provider; "" removes it."""
+        ...
+
+    async def choose_model(self, principal: Principal, model: str) -> ProvidersView:
+        """Choose the default model, `provider:name`."""
+        ...
+
+    def show_lark(self, principal: Principal) -> LarkAppView:
+        """Return the app of the Lark channel."""
+        ...
+
+    async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
+        """Check an app at Lark without storing it."""
+        ...
+
+    async def connect_lark(self, principal: Principal, app: LarkApp | None) -> LarkAppView:
+        """Store the app of the Lark channel; None removes it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class WebTimeouts:
     """Time limits of the web channel, in seconds.
@@ -94,6 +195,7 @@ class WebServices:
 
     Attributes:
         token: Returns the local token that is valid now. Raises HomeError if there is none.
+        setup: Changes settings; None in a terminal that executes its own tasks.
 
     Raises:
         WebServerError: The token is blank.
@@ -113,6 +215,7 @@ class WebServices:
     models: ModelsView = field(default_factory=lambda: ModelsView("", ()))
     page: Page = field(default_factory=read_page)
     timeouts: WebTimeouts = WebTimeouts()
+    setup: Setup | None = None
 
     def __post_init__(self) -> None:
         if not self.token().strip():

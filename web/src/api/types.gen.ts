@@ -72,7 +72,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "task.stopped";
+  action: "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "task.stopped";
   target: string;
   detail: string;
 }
@@ -191,6 +191,18 @@ export interface Feedback {
   at?: string;
 }
 
+/** The result of a check. `advice` says what to do. */
+export interface Finding {
+  state: "fail" | "ok" | "warn";
+  sentence: string;
+  advice?: string;
+}
+
+/** The results of a check, the most important first. */
+export interface Findings {
+  findings: Array<Finding>;
+}
+
 /** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
@@ -204,6 +216,15 @@ export interface Health {
 /** The body of every error response. */
 export interface HttpErrorBody {
   error: ErrorDetail;
+}
+
+/** The app of the Lark channel. `set_by` is as in `ProvidersView`. `simulated`: it is that of the simulator, until another one is stored. */
+export interface LarkAppView {
+  enabled: boolean;
+  app_id: string;
+  domain: string;
+  simulated: boolean;
+  set_by: string;
 }
 
 /** A URL that logs in one browser, once. It expires after `seconds`. */
@@ -315,6 +336,22 @@ export interface ProfilesView {
   profiles: Array<ProfileView>;
   default: string;
   limits: RunLimits;
+}
+
+/** A provider of models. `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the key itself is never returned. */
+export interface ProviderView {
+  name: string;
+  title: string;
+  key: "missing" | "not needed" | "set";
+  key_origin: string;
+  models: Array<string>;
+}
+
+/** The providers, and the model that tasks use by default as `provider:name`. `set_by` names what chose it if the page cannot change it: a line of the configuration file or an environment variable. */
+export interface ProvidersView {
+  default: string;
+  set_by: string;
+  providers: Array<ProviderView>;
 }
 
 /** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. */

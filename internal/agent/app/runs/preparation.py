@@ -116,7 +116,7 @@ class RunPreparer:
         config = RunConfig(
             run_id=context.ids.run_id,
             system=system_prompt(spec.profile, spec.gates, workspace, self._clock.now()),
-            model=spec.model,
+            model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,
             policy=spec.policy,
             limits=spec.limits,

@@ -3,6 +3,8 @@
 import asyncio
 from functools import partial
 
+import msgspec
+
 from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.finalization import find_unfinished_work, load_turn
@@ -10,6 +12,7 @@ from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
+from internal.agent.ports.llm import ModelBook
 from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoint
 from internal.agent.store.database import Write
 from internal.agent.store.history import load_history
@@ -34,7 +37,8 @@ def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: s
 class RunResumer:
     """Restores the Turn that an earlier attempt stored."""
 
-    def __init__(self, services: RunServices) -> None:
+    def __init__(self, services: RunServices, book: ModelBook) -> None:
+        self._book = book
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -57,6 +61,8 @@ class RunResumer:
             return None, False
         # with a megabyte of arguments each of these takes tens of milliseconds
         turn = await asyncio.to_thread(decode_checkpoint, stored)
+        model = self._book.usable_model(context.task.spec.provider, turn.config.model)
+        turn.config = msgspec.structs.replace(turn.config, model=model)
         load = partial(load_history, self._stores.sessions, context.run.session_id, turn.history)
         turn.add_history(await self._database.read(load))
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))

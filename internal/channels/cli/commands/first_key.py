@@ -16,7 +16,7 @@ _CHOICES = ("llm.provider", "llm.model", "llm.api_key", "llm.base_url")
 def offer_key(args: Namespace, context: CommandContext) -> None:
     """Ask for the key of a model once: in an unused home folder without settings and keys.
 
-    The key is not shown and is stored in the configuration file. Enter continues with the demo
+    The key is not shown and is stored in the home folder. Enter continues with the demo
     model; the home folder is in use then, so the question is not repeated. Needs a terminal.
 
     Raises:
@@ -37,7 +37,9 @@ def offer_key(args: Namespace, context: CommandContext) -> None:
         provider = application.find_provider_of_key(key)
         if provider is not None:
             name, title = provider
-            path = home_folder.write_first_settings(home, name, key)
+            path = home_folder.write_stored_settings(
+                home, {"llm": {"provider": name, "keys": {name: key}}}
+            )
             print_error(messages("first_key_stored", provider=title, file=path))
             return
         print_error(messages("first_key_unknown"))

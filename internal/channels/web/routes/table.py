@@ -27,6 +27,7 @@ from internal.channels.web.routes import (
     people,
     questions,
     sessions,
+    setup,
     tasks,
     usage,
 )
@@ -62,6 +63,12 @@ from internal.channels.web.routes.people import (
     RulesView,
 )
 from internal.channels.web.routes.questions import AnswerRequest, QuestionsPage, QuestionsQuery
+from internal.channels.web.routes.setup import (
+    CheckKeyRequest,
+    ChooseModelRequest,
+    LarkAppRequest,
+    StoreKeyRequest,
+)
 from internal.channels.web.routes.usage import UsageQuery, UsageView
 from internal.channels.web.schemas import (
     MAX_WAIT_SECONDS,
@@ -93,7 +100,14 @@ from internal.channels.web.schemas import (
     TaskWithRun,
     UpdateSessionRequest,
 )
-from internal.channels.web.services import Health, ModelsView
+from internal.channels.web.services import (
+    Finding,
+    Findings,
+    Health,
+    LarkAppView,
+    ModelsView,
+    ProvidersView,
+)
 
 
 async def show_openapi(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
@@ -322,6 +336,50 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/api/models", meta.list_models, ModelsView),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
+    Endpoint("GET", "/api/providers", setup.list_providers, ProvidersView, errors=(403, 409)),
+    Endpoint(
+        "POST",
+        "/api/providers/{name}/check",
+        setup.check_key,
+        Finding,
+        body=CheckKeyRequest,
+        errors=(409,),
+    ),
+    Endpoint(
+        "PUT",
+        "/api/providers/{name}/key",
+        setup.store_key,
+        ProvidersView,
+        body=StoreKeyRequest,
+        errors=(409,),
+    ),
+    Endpoint("DELETE", "/api/providers/{name}/key", setup.remove_key, ProvidersView, errors=(409,)),
+    Endpoint(
+        "PUT",
+        "/api/models/default",
+        setup.choose_model,
+        ProvidersView,
+        body=ChooseModelRequest,
+        errors=(409,),
+    ),
+    Endpoint("GET", "/api/channels/lark", setup.show_lark, LarkAppView, errors=(403, 409)),
+    Endpoint(
+        "POST",
+        "/api/channels/lark/check",
+        setup.check_lark,
+        Findings,
+        body=LarkAppRequest,
+        errors=(409,),
+    ),
+    Endpoint(
+        "PUT",
+        "/api/channels/lark",
+        setup.connect_lark,
+        LarkAppView,
+        body=LarkAppRequest,
+        errors=(409,),
+    ),
+    Endpoint("DELETE", "/api/channels/lark", setup.disconnect_lark, LarkAppView, errors=(409,)),
     Endpoint("GET", "/api/usage", usage.list_usage, UsageView, query=UsageQuery, errors=(404,)),
     Endpoint("GET", "/api/rules", people.list_rules, RulesView, errors=(403,)),
     Endpoint("DELETE", "/api/rules/{number}", people.remove_rule, None, 204),

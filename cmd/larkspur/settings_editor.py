@@ -1,0 +1,317 @@
+"""Changes the settings that people make on the page: keys, the default model and the Lark app.
+
+They are stored in the home folder, below the configuration file and the environment. The gateway
+starts again with them, so that every part reads them in one way.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from internal.agent.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    ModelError,
+    NotFound,
+)
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.messages import Message, Text
+from internal.agent.domain.principals import AuditEntry, Principal
+from internal.agent.domain.secrets import register_secret
+from internal.agent.ports.llm import ModelRequest
+from internal.channels.web.services import (
+    Finding,
+    LarkApp,
+    LarkAppView,
+    ProvidersView,
+    ProviderView,
+)
+from internal.config import home
+from internal.config.loader import Loaded
+from internal.config.server import ServerSettings
+from internal.config.settings import Settings
+from internal.config.types import ConfigError
+from internal.llm.model_factory import build_model
+from internal.llm.registry import PROVIDERS, Provider, find_provider
+from larkspur.model_list import list_models
+from larkspur.services import Services
+
+CHECK_SECONDS = 45.0
+"""How long the check of a key or of an app may take."""
+STORED = "stored"
+"""The origin of what is stored in the home folder."""
+SIMULATED = "flag"
+"""The origin of the app of the simulator, the only one that no person chose."""
+_LARK_KEYS = ("enabled", "app_id", "app_secret", "domain")
+_MAX_OUTPUT_TOKENS = 1_024  # models that think need some before the first word
+
+Stored = dict[str, Any]
+
+
+class SettingsEditor:
+    """Implements `internal.channels.web.services.Setup`.
+
+    `reload` reads all settings, with further `flags` or other `stored` ones if they are given;
+    `restart` is called after a change that the running gateway does not have.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        services: Services,
+        *,
+        reload: Callable[..., Loaded],
+        restart: Callable[[], None],
+    ) -> None:
+        self._loaded = loaded
+        self._services = services
+        self._reload = reload
+        self._restart = restart
+        self._changing = asyncio.Lock()
+
+    def list_providers(self, principal: Principal) -> ProvidersView:
+        """Return the providers; raise Forbidden unless the principal is the owner."""
+        _require_owner(principal)
+        return _providers_view(self._loaded)
+
+    async def check_key(self, principal: Principal, provider: str, key: str, model: str) -> Finding:
+        """Ask a model of the provider for a word, with a key or with the one that is set."""
+        _require_owner(principal)
+        found = _find_provider(provider)
+        name = model or found.default_model
+        chosen = {"provider": provider, "model": name, "api_key": key or None}
+        loaded = self._load(flags={"llm": chosen})
+        once: dict[str, Any] = {"fallbacks": (), "max_retries": 1}
+        if not _is_own_address(self._loaded, loaded, found):
+            once["base_url"] = None
+        client = build_model(loaded.settings.llm.model_copy(update=once))
+        request = ModelRequest(
+            model=name,
+            system="Answer with one word.",
+            messages=(Message("user", (Text("Say hello."),)),),
+            max_output_tokens=_MAX_OUTPUT_TOKENS,
+        )
+        try:
+            client.check_key()
+            async with asyncio.timeout(CHECK_SECONDS), aclosing(client.stream(request)) as reply:
+                async for _ in reply:
+                    pass
+        except ModelError as error:
+            return Finding("fail", str(error))
+        except TimeoutError:
+            return Finding(
+                "fail", f"{found.title} did not answer within {CHECK_SECONDS:g} seconds."
+            )
+        finally:
+            await client.close()
+        return Finding("ok", f"{name} of {found.title} answers.")
+
+    async def store_key(self, principal: Principal, provider: str, key: str) -> ProvidersView:
+        """Store the key of a provider; "" removes it.
+
+        The first key also chooses its provider, instead of the demo model.
+        """
+        _require_owner(principal)
+        found = _find_provider(provider)
+        if key and found.key_variable is None:
+            raise InvalidRequest(f"{found.title} needs no key.")
+        if key:
+            register_secret(key)
+        view = next(one for one in _providers_view(self._loaded).providers if one.name == provider)
+        if view.key_origin not in {"", STORED}:
+            raise Conflict(
+                f"The key of {found.title} comes from {view.key_origin}. Change it there."
+            )
+
+        def change(stored: Stored) -> None:
+            llm = stored.setdefault("llm", {})
+            keys = llm.setdefault("keys", {})
+            if key:
+                keys[provider] = key
+                if self._is_demo and not self._loaded.provider_origin:
+                    llm |= {"provider": provider, "model": found.default_model}
+                return
+            keys.pop(provider, None)
+            if llm.get("provider") == provider:
+                del llm["provider"]
+                llm.pop("model", None)
+
+        action = "stored" if key else "removed"
+        changed = await self._change(principal, f"key of {provider} {action}", change)
+        return _providers_view(changed)
+
+    async def choose_model(self, principal: Principal, model: str) -> ProvidersView:
+        """Choose the default model, `provider:name`."""
+        _require_owner(principal)
+        provider, _, name = model.partition(":")
+        _find_provider(provider)
+        if not name.strip():
+            raise InvalidRequest(
+                "model must have the form provider:name, such as openai:gpt-6-sol."
+            )
+        if origin := self._loaded.provider_origin:
+            raise Conflict(f"The model is chosen by {origin}. Change it there.")
+
+        def change(stored: Stored) -> None:
+            stored.setdefault("llm", {}).update(provider=provider, model=name)
+
+        return _providers_view(await self._change(principal, f"default model {model}", change))
+
+    def show_lark(self, principal: Principal) -> LarkAppView:
+        """Return the app of the Lark channel; raise Forbidden unless the principal is the owner."""
+        _require_owner(principal)
+        return _lark_view(self._loaded)
+
+    async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
+        """Check an app at Lark without storing it."""
+        _require_owner(principal)
+        register_secret(app.app_secret)
+        from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
+
+        lark = {"enabled": True, **app._asdict()}
+        settings = self._load(flags={"channels": {"lark": lark}}).settings.channels.lark
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                found = await check_app(settings, self._services.clock)
+        except TimeoutError:
+            return [Finding("fail", f"Lark did not answer within {CHECK_SECONDS:g} seconds.")]
+        return [Finding(*one) for one in found]
+
+    async def connect_lark(self, principal: Principal, app: LarkApp | None) -> LarkAppView:
+        """Store the app of the Lark channel; None removes it."""
+        _require_owner(principal)
+        if app is not None:
+            register_secret(app.app_secret)
+        if origin := _lark_view(self._loaded).set_by:
+            raise Conflict(f"The Lark app is set by {origin}. Change it there.")
+
+        def change(stored: Stored) -> None:
+            lark = stored.setdefault("channels", {}).setdefault("lark", {})
+            for name in _LARK_KEYS:
+                lark.pop(name, None)
+            if app is not None:
+                lark |= {"enabled": True, **app._asdict()}
+
+        what = "Lark app removed" if app is None else f"Lark app {app.app_id}"
+        return _lark_view(await self._change(principal, what, change))
+
+    @property
+    def _is_demo(self) -> bool:
+        return self._loaded.settings.llm.provider == "offline"
+
+    def _load(self, **changes: Mapping[str, Any]) -> Loaded:
+        """Return the settings with other `flags`, or other `stored` ones.
+
+        Raises:
+            InvalidRequest: they are not valid together.
+        """
+        try:
+            return self._reload(**changes)
+        except ConfigError as error:
+            raise InvalidRequest(str(error)) from error
+
+    async def _change(
+        self, principal: Principal, what: str, change: Callable[[Stored], None]
+    ) -> Loaded:
+        """Check and store a change, and return the settings with it."""
+        async with self._changing:
+            stored = home.read_stored_settings(self._loaded.home)
+            change(stored)
+            loaded = self._load(stored=stored)
+            try:
+                build_model(loaded.settings.llm).check_key()
+            except ModelError as error:
+                raise InvalidRequest(str(error)) from error
+            await asyncio.to_thread(home.write_stored_settings, loaded.home, stored)
+            await self._record(principal, what)
+            is_new = _used_settings(loaded) != _used_settings(self._loaded)
+            self._loaded = loaded
+        if is_new:
+            self._restart()
+        return loaded
+
+    async def _record(self, principal: Principal, what: str) -> None:
+        at = rfc3339(self._services.clock.now())
+        entry = AuditEntry(at, principal.id, "web", "settings.changed", what, "")
+        audit = self._services.stores.audit
+        await self._services.database.write(lambda: audit.add(entry))
+
+
+def _require_owner(principal: Principal) -> None:
+    if not principal.may("owner"):
+        raise Forbidden("Only the owner can see and change the settings.")
+
+
+def _find_provider(name: str) -> Provider:
+    found = find_provider(name)
+    if found is None:
+        raise NotFound(f"There is no provider {name[:80]}.")
+    return found
+
+
+def _is_own_address(running: Loaded, loaded: Loaded, provider: Provider) -> bool:
+    """Return True if the address in the settings is that of this provider."""
+    origin = loaded.origins.get("llm.base_url", "")
+    from_variable = origin == f"environment {provider.base_url_variable}"
+    return from_variable or running.settings.llm.provider == provider.name
+
+
+def _providers_view(loaded: Loaded) -> ProvidersView:
+    llm = loaded.settings.llm
+    listed = list(list_models(loaded))
+    return ProvidersView(
+        f"{llm.provider}:{llm.model}",
+        loaded.provider_origin,
+        tuple(
+            ProviderView(
+                one.name,
+                one.title,
+                next(model.key for model in listed if model.provider == one.name),
+                _key_origin(loaded, one),
+                tuple(model.model for model in listed if model.provider == one.name),
+            )
+            for one in PROVIDERS
+        ),
+    )
+
+
+def _used_settings(loaded: Loaded) -> Settings:
+    """Return the settings without those that the gateway does not use or that no change affects."""
+    settings, llm = loaded.settings, loaded.settings.llm
+    used = {one.partition(":")[0] for one in llm.fallbacks}
+    keys = {name: key for name, key in llm.keys.items() if name in used}
+    changes = {"llm": llm.model_copy(update={"keys": keys}), "server": ServerSettings()}
+    return settings.model_copy(update=changes)
+
+
+def _key_origin(loaded: Loaded, provider: Provider) -> str:
+    """Return where the key of a provider is set, "" if it is not."""
+    llm = loaded.settings.llm
+    if provider.name == llm.provider:
+        origin = loaded.origins.get("llm.api_key", "")
+    elif provider.name in loaded.keyed:
+        origin = f"environment {provider.key_variable}"
+    elif provider.name in loaded.stored.get("llm.keys", {}):
+        origin = STORED
+    else:
+        origin = loaded.origins.get("llm.keys", "") if provider.name in llm.keys else ""
+    return STORED if origin == _stored_origin(loaded) else origin
+
+
+def _stored_origin(loaded: Loaded) -> str:
+    return str(loaded.home / home.SETTINGS_FILE)
+
+
+def _lark_view(loaded: Loaded) -> LarkAppView:
+    lark = loaded.settings.channels.lark
+    origins = [loaded.origins.get(f"channels.lark.{name}", "") for name in _LARK_KEYS]
+    changeable = {"", SIMULATED, _stored_origin(loaded)}
+    return LarkAppView(
+        lark.enabled,
+        lark.app_id or "",
+        lark.domain,
+        SIMULATED in origins,
+        next((origin for origin in origins if origin not in changeable), ""),
+    )

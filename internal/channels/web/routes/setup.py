@@ -1,0 +1,111 @@
+"""Routes for the keys of models, the default model and the app of the Lark channel.
+
+Keys and secrets can be written and removed, never read.
+"""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from internal.agent.domain.errors import Conflict
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.schemas import EmptyRequest, Name, RequestModel
+from internal.channels.web.services import (
+    Finding,
+    Findings,
+    LarkApp,
+    LarkAppView,
+    ProvidersView,
+    Setup,
+)
+
+Credential = Annotated[str, Meta(min_length=1, max_length=1_000, pattern="^[!-~]+$")]
+"""A key or secret: printable ASCII without spaces."""
+
+
+class StoreKeyRequest(RequestModel, frozen=True):
+    """The key of a provider."""
+
+    key: Credential
+
+
+class CheckKeyRequest(RequestModel, frozen=True):
+    """A key to try, without it the one that is set, and a model, without it the default one."""
+
+    key: Credential | None = None
+    model: Name | None = None
+
+
+class ChooseModelRequest(RequestModel, frozen=True):
+    """The default model, as `provider:name`."""
+
+    model: Name
+
+
+class LarkAppRequest(RequestModel, frozen=True):
+    """The credentials of an app. `domain` is `feishu`, `lark` or an origin."""
+
+    app_id: Credential
+    app_secret: Credential
+    domain: Name = "feishu"
+
+    @property
+    def app(self) -> LarkApp:
+        """The credentials."""
+        return LarkApp(self.app_id, self.app_secret, self.domain)
+
+
+async def list_providers(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProvidersView:
+    """List the providers of models, and whether their keys are set. Requires the owner role."""
+    return _setup(request).list_providers(request.principal)
+
+
+async def check_key(request: ApiRequest[EmptyRequest, CheckKeyRequest]) -> Finding:
+    """Ask a model of the provider for a word, without storing the key. May cost a few tokens."""
+    body = request.body
+    return await _setup(request).check_key(
+        request.principal, request.path["name"], body.key or "", body.model or ""
+    )
+
+
+async def store_key(request: ApiRequest[EmptyRequest, StoreKeyRequest]) -> ProvidersView:
+    """Store the key of a provider. The gateway starts again if it uses it."""
+    return await _setup(request).store_key(
+        request.principal, request.path["name"], request.body.key
+    )
+
+
+async def remove_key(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProvidersView:
+    """Remove the stored key of a provider."""
+    return await _setup(request).store_key(request.principal, request.path["name"], "")
+
+
+async def choose_model(request: ApiRequest[EmptyRequest, ChooseModelRequest]) -> ProvidersView:
+    """Choose the default model. The gateway starts again; active runs continue with it."""
+    return await _setup(request).choose_model(request.principal, request.body.model)
+
+
+async def show_lark(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LarkAppView:
+    """Return the app of the Lark channel. Requires the owner role."""
+    return _setup(request).show_lark(request.principal)
+
+
+async def check_lark(request: ApiRequest[EmptyRequest, LarkAppRequest]) -> Findings:
+    """Check an app at Lark, without storing it."""
+    return Findings(await _setup(request).check_lark(request.principal, request.body.app))
+
+
+async def connect_lark(request: ApiRequest[EmptyRequest, LarkAppRequest]) -> LarkAppView:
+    """Store the app of the Lark channel and connect to Lark. The gateway starts again."""
+    return await _setup(request).connect_lark(request.principal, request.body.app)
+
+
+async def disconnect_lark(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LarkAppView:
+    """Remove the stored app of the Lark channel. The gateway starts again."""
+    return await _setup(request).connect_lark(request.principal, None)
+
+
+def _setup(request: ApiRequest[Any, Any]) -> Setup:
+    if request.services.setup is None:
+        raise Conflict("Settings can be changed in a gateway only: start `larkspur serve`.")
+    return request.services.setup
