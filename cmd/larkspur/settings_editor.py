@@ -70,11 +70,12 @@ class SettingsEditor:
         self._reload = reload
         self._restart = restart
         self._changing = asyncio.Lock()
+        self._is_pending = False
 
     def list_providers(self, principal: Principal) -> ProvidersView:
         """Return the providers; raise Forbidden unless the principal is the owner."""
         _require_owner(principal)
-        return _providers_view(self._loaded)
+        return self._providers()
 
     async def check_key(self, principal: Principal, provider: str, key: str, model: str) -> Finding:
         """Ask a model of the provider for a word, with a key or with the one that is set."""
@@ -119,7 +120,7 @@ class SettingsEditor:
             raise InvalidRequest(f"{found.title} needs no key.")
         if key:
             register_secret(key)
-        view = next(one for one in _providers_view(self._loaded).providers if one.name == provider)
+        view = next(one for one in self._providers().providers if one.name == provider)
         if view.key_origin not in {"", STORED}:
             raise Conflict(
                 f"The key of {found.title} comes from {view.key_origin}. Change it there."
@@ -139,8 +140,8 @@ class SettingsEditor:
                 llm.pop("model", None)
 
         action = "stored" if key else "removed"
-        changed = await self._change(principal, f"key of {provider} {action}", change)
-        return _providers_view(changed)
+        await self._change(principal, f"key of {provider} {action}", change)
+        return self._providers()
 
     async def choose_model(self, principal: Principal, model: str) -> ProvidersView:
         """Choose the default model, `provider:name`."""
@@ -157,12 +158,13 @@ class SettingsEditor:
         def change(stored: Stored) -> None:
             stored.setdefault("llm", {}).update(provider=provider, model=name)
 
-        return _providers_view(await self._change(principal, f"default model {model}", change))
+        await self._change(principal, f"default model {model}", change)
+        return self._providers()
 
     def show_lark(self, principal: Principal) -> LarkAppView:
         """Return the app of the Lark channel; raise Forbidden unless the principal is the owner."""
         _require_owner(principal)
-        return _lark_view(self._loaded)
+        return self._lark_app()
 
     async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
         """Check an app at Lark without storing it."""
@@ -184,7 +186,7 @@ class SettingsEditor:
         _require_owner(principal)
         if app is not None:
             register_secret(app.app_secret)
-        if origin := _lark_view(self._loaded).set_by:
+        if origin := self._lark_app().set_by:
             raise Conflict(f"The Lark app is set by {origin}. Change it there.")
 
         def change(stored: Stored) -> None:
@@ -195,11 +197,41 @@ class SettingsEditor:
                 lark |= {"enabled": True, **app._asdict()}
 
         what = "Lark app removed" if app is None else f"Lark app {app.app_id}"
-        return _lark_view(await self._change(principal, what, change))
+        await self._change(principal, what, change)
+        return self._lark_app()
 
     @property
     def _is_demo(self) -> bool:
         return self._loaded.settings.llm.provider == "offline"
+
+    def _providers(self) -> ProvidersView:
+        loaded, llm = self._loaded, self._loaded.settings.llm
+        listed = list(list_models(loaded))
+        views = (
+            ProviderView(
+                one.name,
+                one.title,
+                next(model.key for model in listed if model.provider == one.name),
+                _key_origin(loaded, one),
+                tuple(model.model for model in listed if model.provider == one.name),
+            )
+            for one in PROVIDERS
+        )
+        default = f"{llm.provider}:{llm.model}"
+        return ProvidersView(default, loaded.provider_origin, tuple(views), self._is_pending)
+
+    def _lark_app(self) -> LarkAppView:
+        lark = self._loaded.settings.channels.lark
+        origins = [self._loaded.origins.get(f"channels.lark.{name}", "") for name in _LARK_KEYS]
+        changeable = {"", SIMULATED, _stored_origin(self._loaded)}
+        return LarkAppView(
+            enabled=lark.enabled,
+            app_id=lark.app_id or "",
+            domain=lark.domain,
+            simulated=SIMULATED in origins,
+            set_by=next((origin for origin in origins if origin not in changeable), ""),
+            pending=self._is_pending,
+        )
 
     def _load(self, **changes: Mapping[str, Any]) -> Loaded:
         """Return the settings with other `flags`, or other `stored` ones.
@@ -214,8 +246,8 @@ class SettingsEditor:
 
     async def _change(
         self, principal: Principal, what: str, change: Callable[[Stored], None]
-    ) -> Loaded:
-        """Check and store a change, and return the settings with it."""
+    ) -> None:
+        """Check and store a change."""
         async with self._changing:
             stored = home.read_stored_settings(self._loaded.home)
             change(stored)
@@ -229,8 +261,8 @@ class SettingsEditor:
             is_new = _used_settings(loaded) != _used_settings(self._loaded)
             self._loaded = loaded
         if is_new:
+            self._is_pending = True
             self._restart()
-        return loaded
 
     async def _record(self, principal: Principal, what: str) -> None:
         at = rfc3339(self._services.clock.now())
@@ -258,25 +290,6 @@ def _is_own_address(running: Loaded, loaded: Loaded, provider: Provider) -> bool
     return from_variable or running.settings.llm.provider == provider.name
 
 
-def _providers_view(loaded: Loaded) -> ProvidersView:
-    llm = loaded.settings.llm
-    listed = list(list_models(loaded))
-    return ProvidersView(
-        f"{llm.provider}:{llm.model}",
-        loaded.provider_origin,
-        tuple(
-            ProviderView(
-                one.name,
-                one.title,
-                next(model.key for model in listed if model.provider == one.name),
-                _key_origin(loaded, one),
-                tuple(model.model for model in listed if model.provider == one.name),
-            )
-            for one in PROVIDERS
-        ),
-    )
-
-
 def _used_settings(loaded: Loaded) -> Settings:
     """Return the settings without those that the gateway does not use or that no change affects."""
     settings, llm = loaded.settings, loaded.settings.llm
@@ -302,16 +315,3 @@ def _key_origin(loaded: Loaded, provider: Provider) -> str:
 
 def _stored_origin(loaded: Loaded) -> str:
     return str(loaded.home / home.SETTINGS_FILE)
-
-
-def _lark_view(loaded: Loaded) -> LarkAppView:
-    lark = loaded.settings.channels.lark
-    origins = [loaded.origins.get(f"channels.lark.{name}", "") for name in _LARK_KEYS]
-    changeable = {"", SIMULATED, _stored_origin(loaded)}
-    return LarkAppView(
-        lark.enabled,
-        lark.app_id or "",
-        lark.domain,
-        SIMULATED in origins,
-        next((origin for origin in origins if origin not in changeable), ""),
-    )

@@ -60,11 +60,16 @@ def stack() -> Generator[ExitStack]:
 
 @pytest.fixture
 def serve(home: Path, environ: dict[str, str], stack: ExitStack) -> Serve:
-    """Start a gateway: with the offline model, or in front of a scripted one."""
+    """Start a gateway: with the offline model, or in front of a scripted one.
 
-    def started(model: Model | None = None, **settings: str) -> Gateway:
+    Without a key it uses the offline model until it gets one.
+    """
+
+    def started(model: Model | None = None, *, has_key: bool = True, **settings: str) -> Gateway:
         extra = {f"LARKSPUR_{name}": value for name, value in settings.items()}
-        if model is not None:
+        if model is not None and not has_key:
+            extra |= {"ANTHROPIC_BASE_URL": model.url}
+        elif model is not None:
             extra |= {
                 "ANTHROPIC_BASE_URL": model.url,
                 "ANTHROPIC_API_KEY": "x",

@@ -85,7 +85,7 @@ def test_the_examples_work_and_the_model_is_named_once(serve: Serve, enter: Open
     page = enter(serve())
     expect(page.get_by_text("You are using the offline demo model")).to_be_visible()
     accessible(page)
-    page.get_by_role("button", name="Dismiss").click()
+    page.get_by_role("button", name="Continue with the demo").click()
     for text, said in (
         ("what is 6*7?", "6*7 = 42"),
         ("list the files here", "The files in"),

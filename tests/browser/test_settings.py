@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from larkspur.serve import background_simulator
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, status
 from tests.support.anthropic_server import Call, Reply
+
+KEY = "sk-ant-" + "k3y" * 12
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -49,9 +52,6 @@ def test_every_section_shows_what_it_is_about(
     expect(page.get_by_test_id("thread")).to_contain_text("made")
     page.go_back()
 
-    section(page, "Models")
-    expect(page.get_by_role("region", name="Models")).to_contain_text("default")
-
     section(page, "Rules")
     rules = page.get_by_role("region", name="Rules")
     expect(rules.get_by_role("cell").first).to_contain_text("shell(touch made)")
@@ -65,6 +65,66 @@ def test_every_section_shows_what_it_is_about(
     expect(page.get_by_role("status").filter(has_text="/pair")).to_contain_text("expires in")
     page.reload()
     expect(page.get_by_role("heading", name="People", level=2)).to_be_visible()
+
+
+def test_a_key_is_tried_stored_and_removed(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    model = script([Reply(text="From Claude.")])
+    gateway = serve(model, has_key=False, AGENT__GATES="off")
+    page = enter(gateway)
+    page.get_by_role("link", name="Paste a key").click()
+    expect(page.get_by_role("heading", name="Models", level=2)).to_be_visible()
+    expect(page.get_by_role("combobox", name="Default model")).to_have_value("offline:offline-demo")
+    page.get_by_role("textbox", name="Key").fill(KEY)
+    page.get_by_role("button", name="Try it").click()
+    expect(page.get_by_text("claude-sonnet-5-5 of Anthropic answers.")).to_be_visible()
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("The gateway uses the new settings.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Key")).to_have_value("")
+    chosen = page.get_by_role("combobox", name="Default model")
+    expect(chosen).to_have_value("anthropic:claude-sonnet-5-5")
+    accessible(page)
+    page.screenshot(path=shots / "settings-models.png")
+    chosen.select_option("anthropic:claude-opus-5-5")
+    expect(chosen).to_be_enabled()
+    expect(page.get_by_text("The gateway uses the new settings.")).to_be_visible()
+
+    page.get_by_role("link", name="New session").first.click()
+    send(page, "hello")
+    expect(page.get_by_test_id("thread")).to_contain_text("From Claude.")
+    assert gateway.ask("GET", "/api/models")["default"] == "anthropic:claude-opus-5-5"
+
+    page.get_by_role("link", name="Settings").click()
+    section(page, "Models")
+    page.get_by_role("button", name="Remove the key of Anthropic").click()
+    expect(chosen).to_have_value("offline:offline-demo")
+    assert KEY not in (gateway.home / "settings.json").read_text(encoding="utf-8")
+
+
+def test_a_lark_app_is_checked_connected_and_disconnected(
+    serve: Serve, enter: Open, shots: Path
+) -> None:
+    with background_simulator() as simulator:
+        app = simulator.flags["channels"]["lark"]
+        page = enter(serve())
+        page.get_by_role("link", name="Settings").click()
+        section(page, "Lark")
+        expect(page.get_by_text("No app is set up.")).to_be_visible()
+        page.get_by_role("textbox", name="App ID").fill(app["app_id"])
+        page.get_by_role("textbox", name="App secret").fill("not the secret")
+        page.get_by_role("textbox", name="Server").fill(app["domain"])
+        page.get_by_role("button", name="Connect").click()
+        expect(page.get_by_role("status").filter(has_text="app_secret")).to_be_visible()
+        page.get_by_role("textbox", name="App secret").fill(app["app_secret"])
+        page.get_by_role("button", name="Check").click()
+        expect(page.get_by_role("status").filter(has_text=re.compile("OK|Note"))).to_be_visible()
+        page.get_by_role("button", name="Connect").click()
+        expect(page.get_by_text(f"{app['app_id']} at {app['domain']} is set up.")).to_be_visible()
+        accessible(page)
+        page.screenshot(path=shots / "settings-lark.png")
+        page.get_by_role("button", name="Disconnect").click()
+        expect(page.get_by_text("No app is set up.")).to_be_visible()
 
 
 def test_the_settings_fit_on_a_phone_in_chinese(serve: Serve, enter: Open, shots: Path) -> None:

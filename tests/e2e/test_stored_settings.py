@@ -21,7 +21,9 @@ async def changed(running: RunningGateway, method: str, path: str, body: object 
     """Change a setting, wait until the gateway serves again, and return the response."""
     reply = await running.client.request(method, path, body)
     assert reply.status == 200, reply
+    assert reply.json()["pending"]
     await running.logged(CHANGED)
+    assert not (await running.client.get("/api/providers")).json()["pending"]
     return reply.json()
 
 
@@ -162,6 +164,7 @@ async def test_a_lark_app_is_checked_connected_and_removed(
             "domain": sim.url,
             "simulated": False,
             "set_by": "",
+            "pending": True,
         }
         await sim.until(lambda _: bool(sim.lark.delivery.connections))
         assert json.loads((home / "settings.json").read_text())["channels"]["lark"]["enabled"]

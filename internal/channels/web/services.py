@@ -90,12 +90,13 @@ class ProvidersView(msgspec.Struct, frozen=True):
     """The providers, and the model that tasks use by default as `provider:name`.
 
     `set_by` names what chose it if the page cannot change it: a line of the configuration file or
-    an environment variable.
+    an environment variable. `pending`: the gateway is about to start again with a change.
     """
 
     default: str
     set_by: str
     providers: tuple[ProviderView, ...]
+    pending: bool
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -113,7 +114,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 class LarkAppView(msgspec.Struct, frozen=True):
-    """The app of the Lark channel. `set_by` is as in `ProvidersView`.
+    """The app of the Lark channel. `set_by` and `pending` are as in `ProvidersView`.
 
     `simulated`: it is that of the simulator, until another one is stored.
     """
@@ -123,6 +124,7 @@ class LarkAppView(msgspec.Struct, frozen=True):
     domain: str
     simulated: bool
     set_by: str
+    pending: bool
 
 
 class LarkApp(NamedTuple):

@@ -1,10 +1,28 @@
 /** Requests of the settings page. */
 import { send } from './client';
-import type { PairingCode, PeopleView, RulesView, UsageView } from './types.gen';
+import type {
+  Finding,
+  Findings,
+  LarkAppView,
+  PairingCode,
+  PeopleView,
+  ProvidersView,
+  RulesView,
+  UsageView,
+} from './types.gen';
 
-async function read<T>(path: string): Promise<T> {
-  return (await (await send(path)).json()) as T;
+async function read<T>(path: string, method = 'GET', body?: unknown): Promise<T> {
+  return (await (await send(path, { method, body: JSON.stringify(body) })).json()) as T;
 }
+
+/** The credentials of an app; `domain` is `feishu`, `lark` or an origin. */
+export interface LarkApp {
+  app_id: string;
+  app_secret: string;
+  domain: string;
+}
+
+const provider = (name: string) => `/api/providers/${encodeURIComponent(name)}`;
 
 export const settingsApi = {
   usage: (by: 'day' | 'session' | 'model', limit: number) =>
@@ -14,8 +32,14 @@ export const settingsApi = {
   people: () => read<PeopleView>('/api/people'),
   removePerson: (principal: string) =>
     send(`/api/people/${encodeURIComponent(principal)}`, { method: 'DELETE' }),
-  async pair(role: 'talk' | 'operate'): Promise<PairingCode> {
-    const response = await send('/api/pairings', { method: 'POST', body: JSON.stringify({ role }) });
-    return (await response.json()) as PairingCode;
-  },
+  pair: (role: 'talk' | 'operate') => read<PairingCode>('/api/pairings', 'POST', { role }),
+  providers: () => read<ProvidersView>('/api/providers'),
+  checkKey: (name: string, key: string) => read<Finding>(`${provider(name)}/check`, 'POST', { key }),
+  storeKey: (name: string, key: string) => read<ProvidersView>(`${provider(name)}/key`, 'PUT', { key }),
+  removeKey: (name: string) => read<ProvidersView>(`${provider(name)}/key`, 'DELETE'),
+  chooseModel: (model: string) => read<ProvidersView>('/api/models/default', 'PUT', { model }),
+  lark: () => read<LarkAppView>('/api/channels/lark'),
+  checkLark: (app: LarkApp) => read<Findings>('/api/channels/lark/check', 'POST', app),
+  connectLark: (app: LarkApp) => read<LarkAppView>('/api/channels/lark', 'PUT', app),
+  disconnectLark: () => read<LarkAppView>('/api/channels/lark', 'DELETE'),
 };

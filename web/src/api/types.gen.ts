@@ -218,13 +218,14 @@ export interface HttpErrorBody {
   error: ErrorDetail;
 }
 
-/** The app of the Lark channel. `set_by` is as in `ProvidersView`. `simulated`: it is that of the simulator, until another one is stored. */
+/** The app of the Lark channel. `set_by` and `pending` are as in `ProvidersView`. `simulated`: it is that of the simulator, until another one is stored. */
 export interface LarkAppView {
   enabled: boolean;
   app_id: string;
   domain: string;
   simulated: boolean;
   set_by: string;
+  pending: boolean;
 }
 
 /** A URL that logs in one browser, once. It expires after `seconds`. */
@@ -347,11 +348,12 @@ export interface ProviderView {
   models: Array<string>;
 }
 
-/** The providers, and the model that tasks use by default as `provider:name`. `set_by` names what chose it if the page cannot change it: a line of the configuration file or an environment variable. */
+/** The providers, and the model that tasks use by default as `provider:name`. `set_by` names what chose it if the page cannot change it: a line of the configuration file or an environment variable. `pending`: the gateway is about to start again with a change. */
 export interface ProvidersView {
   default: string;
   set_by: string;
   providers: Array<ProviderView>;
+  pending: boolean;
 }
 
 /** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. */

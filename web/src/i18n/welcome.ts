@@ -12,8 +12,9 @@ const en = {
       mode: 'accept-edits',
     },
   ],
-  offline: 'You are using the offline demo model. Set ANTHROPIC_API_KEY to use a real one.',
-  dismiss: 'Dismiss',
+  offline: 'You are using the offline demo model.',
+  addKey: 'Paste a key',
+  dismiss: 'Continue with the demo',
 };
 
 const zh: typeof en = {
@@ -27,8 +28,9 @@ const zh: typeof en = {
       mode: 'accept-edits',
     },
   ],
-  offline: '当前使用离线演示模型。设置 ANTHROPIC_API_KEY 后即可使用真实模型。',
-  dismiss: '知道了',
+  offline: '当前使用离线演示模型。',
+  addKey: '粘贴密钥',
+  dismiss: '继续使用演示模型',
 };
 
 const TEXTS: Record<Language, typeof en> = { en, zh };

@@ -3,12 +3,13 @@ import { Link } from 'wouter';
 import { useMessages } from '../../i18n/catalog';
 import { useSettingsMessages } from '../../i18n/settings';
 import { Appearance } from './appearance';
+import { Lark } from './lark';
 import { Models } from './models';
 import { People } from './people';
 import { Rules } from './rules';
 import { Usage } from './usage';
 
-const SECTIONS = { appearance: Appearance, usage: Usage, models: Models, rules: Rules, people: People };
+const SECTIONS = { appearance: Appearance, models: Models, lark: Lark, usage: Usage, rules: Rules, people: People };
 
 type Section = keyof typeof SECTIONS;
 

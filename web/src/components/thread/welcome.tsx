@@ -1,3 +1,4 @@
+import { Link } from 'wouter';
 import type { MeView } from '../../api/client';
 import { EXAMPLE_EVENT } from '../../state/draft';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
@@ -34,11 +35,11 @@ export function Welcome({ me }: { me: MeView | undefined }) {
           ))}
         </ul>
         {me?.provider === 'offline' && !isDismissed && (
-          <p className="mt-4 flex items-start gap-3 text-[13px] text-dim">
-            <span>
-              <span aria-hidden="true">· </span>
-              {t.offline}
-            </span>
+          <p className="mt-4 flex flex-wrap items-start gap-x-3 text-[13px] text-dim">
+            <span>{t.offline}</span>
+            <Link href="/settings/models" className="flex-none text-accent hover:underline">
+              {t.addKey}
+            </Link>
             <button type="button" onClick={() => setPreferences({ offlineNoticeDismissed: true })} className="flex-none text-accent hover:underline">
               {t.dismiss}
             </button>

@@ -1,0 +1,99 @@
+import { useState } from 'react';
+import { settingsApi } from '../../api/settings';
+import type { LarkAppView } from '../../api/types.gen';
+import { useSettingsMessages } from '../../i18n/settings';
+import { FindingList } from './findings';
+import { Loaded } from './loaded';
+import { useChange, type Change } from './use_change';
+
+/** The app of the Lark channel. */
+export function Lark() {
+  const s = useSettingsMessages();
+  const change = useChange();
+  return (
+    <>
+      <p className="mb-3 text-dim">{s.larkLead}</p>
+      <Loaded name="lark" load={settingsApi.lark}>
+        {(app) => (
+          <>
+            <p className="isolate-text mb-4">{describe(app, s)}</p>
+            {app.set_by === '' && <AppForm app={app} change={change} />}
+            <FindingList findings={change.findings} />
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+function describe(app: LarkAppView, s: ReturnType<typeof useSettingsMessages>): string {
+  if (app.set_by !== '') return s.setBy(app.set_by);
+  if (app.simulated) return s.larkSimulated;
+  return app.enabled ? s.larkConnected(app.app_id, app.domain) : s.larkOff;
+}
+
+function AppForm({ app, change }: { app: LarkAppView; change: Change }) {
+  const s = useSettingsMessages();
+  const isStored = app.enabled && !app.simulated;
+  const [id, setId] = useState(isStored ? app.app_id : '');
+  const [secret, setSecret] = useState('');
+  const [domain, setDomain] = useState(isStored ? app.domain : 'feishu');
+  const given = { app_id: id.trim(), app_secret: secret.trim(), domain: domain.trim() };
+  const isReady = !change.isBusy && Object.values(given).every((text) => text !== '');
+  const check = () => change.check(async () => (await settingsApi.checkLark(given)).findings);
+  const connect = async () => {
+    if ((await check()) && (await change.change(() => settingsApi.connectLark(given), settingsApi.lark))) setSecret('');
+  };
+  return (
+    <form
+      className="flex max-w-[480px] flex-col gap-2"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady) void connect();
+      }}
+    >
+      <Field label={s.appId} value={id} onChange={setId} />
+      <Field label={s.appSecret} value={secret} onChange={setSecret} isSecret />
+      <Field label={s.larkServer} value={domain} onChange={setDomain} />
+      <div className="mt-1 flex flex-wrap gap-2">
+        <button
+          type="button"
+          className="choice"
+          disabled={!isReady}
+          onClick={() => void check()}
+        >
+          {s.check}
+        </button>
+        <button type="submit" className="choice choice-primary" disabled={!isReady}>
+          {s.connect}
+        </button>
+        {isStored && (
+          <button
+            type="button"
+            className="choice"
+            disabled={change.isBusy}
+            onClick={() => void change.change(settingsApi.disconnectLark, settingsApi.lark)}
+          >
+            {s.disconnect}
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+function Field(props: { label: string; value: string; onChange: (text: string) => void; isSecret?: boolean }) {
+  return (
+    <label className="flex flex-col gap-1 text-[13px] text-dim">
+      {props.label}
+      <input
+        type={props.isSecret === true ? 'password' : 'text'}
+        className="h-9 rounded-lg border border-line bg-raised px-2 text-ink"
+        autoComplete="off"
+        spellCheck={false}
+        value={props.value}
+        onChange={(event) => props.onChange(event.target.value)}
+      />
+    </label>
+  );
+}
