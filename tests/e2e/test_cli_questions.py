@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from internal.channels.cli.command_output import short_id
 from tests.e2e.test_cli_oneshot import (
     GATEWAY,
     PROCESS,
@@ -70,7 +71,7 @@ async def test_question_is_answered_by_another_process(
         "options": ["red", "green"],
     }
     task = shot.rows[0]["task_id"]
-    for word in (task, question, "Which colour?", "1. red", f"larkspur answer {question}"):
+    for word in (task[-6:], "Which colour?", "1. red", f"larkspur answer {short_id(question)}"):
         assert word in shot.err
     assert answered.err == "Answer stored: green\n"
     assert answered.rows[0]["text"] == "painted it"
@@ -178,12 +179,12 @@ async def test_detached_task_waits_for_approval_of_its_calls(
         task_id = (await cli.shot("touch it", "--detach")).out.decode().strip()
         question = await wait_for_question(cli)
         listed = await run(cli, "questions")
-        command = f"  larkspur answer {question['question_id']} yes\n"
+        command = f"  larkspur answer {short_id(question['question_id'])} yes\n"
         assert f"{command}  instead of yes: session · rule" in listed.out.decode()
         assert (cli.folder / "made").exists() is False
         said = await run(cli, "answer", question["question_id"], "no", "--item", "1=yes")
         assert (said.code, said.out) == (0, b"")
-        assert f"The run continues in the gateway: larkspur watch {task_id}" in said.err
+        assert f"The run continues in the gateway: larkspur watch {short_id(task_id)}" in said.err
         watched = await run(cli, "watch", task_id)
         none = await run(cli, "questions", "--json")
     assert watched.code == 0, (watched.out, watched.err)
@@ -249,7 +250,8 @@ async def test_refused_answer_changes_nothing(
             assert one.err.count("\n") == 1, one.err
         assert "no meaning for a plan" in refused["for longer"].err
         assert (
-            refused["said"].err == f"The task waits for an answer: larkspur answer {question} …\n"
+            refused["said"].err
+            == f"The task waits for an answer: larkspur answer {short_id(question)} …\n"
         )
         (still,) = json.loads((await run(cli, "questions", "--json")).out)
         assert (still["question_id"], still["status"]) == (question, "open")
@@ -371,7 +373,7 @@ async def test_waiting_task_is_watched_and_stopped(
         shot = await cli.shot("paint", *JSON)
         watching = await cli.start("watch", shot.rows[0]["task_id"])
         await until_line(watching, watching.stdout, b"Which colour?")
-        await until_line(watching, watching.stdout, b"larkspur answer question-")
+        await until_line(watching, watching.stdout, b"larkspur answer ")
         stopped = await run(cli, "stop", shot.rows[0]["task_id"])
         await watching.communicate()
         late = await run(cli, "answer", shot.rows[0]["questions"][0]["question_id"], "1")

@@ -225,7 +225,7 @@ def test_doctor_reports_invalid_settings(environ: dict[str, str], home: Path, wo
 
 @pytest.mark.parametrize(
     ("answer", "seen", "code"),
-    [("y", "task-", 0), ("", "task-", 0), ("what?", "", 2), ("\x04", "", 2)],
+    [("y", "completed  hello", 0), ("", "completed  hello", 0), ("what?", "", 2), ("\x04", "", 2)],
 )
 async def test_mistyped_command_is_confirmed_on_a_terminal(
     answer: str, seen: str, code: int, environ: dict[str, str], home: Path, work: Path

@@ -151,7 +151,7 @@ async def test_a_change_is_shown_before_it_is_made(home: Path, environ: dict[str
         assert int(more) > 90
         assert "LINE 59" not in repl.tty.screen.text
         repl.tty.type("\x0f")
-        await repl.tty.wait_for("+LINE 59 行", "larkspur answer question-")
+        await repl.tty.wait_for("+LINE 59 行", "larkspur answer ")
         assert (repl.place.folder / "a.txt").read_text() == old
         repl.tty.type("y")
         await repl.tty.wait_for("● changed")

@@ -9,6 +9,7 @@ from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import Output, sanitize_terminal
 
 MAX_CELL_COLUMNS = 60
+MIN_SHORT_LENGTH, SHORT_LENGTH = 4, 6
 
 
 class CommandOutput(NamedTuple):
@@ -18,10 +19,17 @@ class CommandOutput(NamedTuple):
     as_json: bool = False
 
     def items(self, items: Sequence[Any]) -> int:
-        """Write records: named tuples whose `cells` are the columns. Return the exit code."""
+        """Write records: named tuples whose `cells` are the columns. Return the exit code.
+
+        In text an id in the first column is shortened.
+        """
         if self.as_json:
             return self.json([item._asdict() for item in items])
-        return self.rows([item.cells for item in items])
+        rows = [item.cells for item in items]
+        if items and items[0]._fields[0].endswith("_id"):
+            short = short_ids([row[0] for row in rows])
+            rows = [(short[row[0]], *row[1:]) for row in rows]
+        return self.rows(rows)
 
     def rows(self, rows: Sequence[Sequence[str]]) -> int:
         """Write rows of cells in columns. Return the exit code."""
@@ -44,6 +52,36 @@ def format_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     cut = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(count_columns, column)) for column in zip(*cut, strict=True)]
     return ["  ".join(map(_pad, row, widths)).rstrip() for row in cut]
+
+
+def short_ids(known: Sequence[str]) -> dict[str, str]:
+    """Return the shortest ending of each id that no other of them has, of 4 or more characters.
+
+    The beginning of an id is the time of its creation, so it says less than its end.
+    """
+    bare = {name: bare_id(name) for name in known}
+    short: dict[str, str] = {}
+    for name, text in bare.items():
+        length = MIN_SHORT_LENGTH
+        stem, dash, number = text.partition("-")  # the id of a question ends with a number
+        while (
+            length < len(stem)
+            and sum(one.endswith(f"{stem[-length:]}{dash}{number}") for one in bare.values()) > 1
+        ):
+            length += 1
+        short[name] = f"{stem[-length:]}{dash}{number}"
+    return short
+
+
+def short_id(name: str) -> str:
+    """Return the end of an id, long enough to be the only one with it."""
+    stem, dash, number = bare_id(name).partition("-")
+    return f"{stem[-SHORT_LENGTH:]}{dash}{number}"
+
+
+def bare_id(name: str) -> str:
+    """Return an id without its prefix, such as `session-`."""
+    return name.partition("-")[2]
 
 
 def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:

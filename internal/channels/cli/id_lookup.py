@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from internal.channels.cli.client import GatewayClient, GatewayError
-from internal.channels.cli.command_output import one_line
+from internal.channels.cli.command_output import bare_id, one_line
 from internal.channels.cli.exit_codes import USAGE
 from internal.channels.cli.records import ArtifactItem, QuestionItem, TaskItem
 
 ACTIVE = frozenset({"queued", "running", "waiting"})
 """The states of a task that has not ended."""
-MIN_SHORT_LENGTH = 4
 _KSUID_LENGTH = 27
 _LIMIT = 500
 _MAX_RUNS = 50
@@ -25,7 +24,9 @@ def find_id(written: str, known: Sequence[str]) -> str:
     """
     if written in known:
         return written
-    starts = [name for name in known if name.startswith(written) or _bare(name).startswith(written)]
+    starts = [
+        name for name in known if name.startswith(written) or bare_id(name).startswith(written)
+    ]
     found = starts or [name for name in known if written and name.endswith(written)]
     if len(found) == 1:
         return found[0]
@@ -33,25 +34,6 @@ def find_id(written: str, known: Sequence[str]) -> str:
     if not found:
         raise GatewayError(USAGE, f"No id begins or ends with {shown}.")
     raise GatewayError(USAGE, f"{shown} is ambiguous: {len(found)} ids match.")
-
-
-def short_ids(known: Sequence[str]) -> dict[str, str]:
-    """Return the shortest ending of each id that no other of them has, of 4 or more characters.
-
-    The beginning of an id is the time of its creation, so it says less than its end.
-    """
-    bare = {name: _bare(name) for name in known}
-    short: dict[str, str] = {}
-    for name, text in bare.items():
-        length = MIN_SHORT_LENGTH
-        stem, dash, number = text.partition("-")  # the id of a question ends with a number
-        while (
-            length < len(stem)
-            and sum(one.endswith(f"{stem[-length:]}{dash}{number}") for one in bare.values()) > 1
-        ):
-            length += 1
-        short[name] = f"{stem[-length:]}{dash}{number}"
-    return short
 
 
 async def find_session(client: GatewayClient, written: str) -> str:
@@ -119,14 +101,10 @@ async def find_question(client: GatewayClient, written: str) -> QuestionItem:
 
 
 def _is_complete(written: str, prefix: str) -> bool:
-    return written.startswith(prefix) and len(_bare(written)) >= _KSUID_LENGTH
+    return written.startswith(prefix) and len(bare_id(written)) >= _KSUID_LENGTH
 
 
 def _matches(written: str, name: str) -> bool:
     return bool(written) and (
-        name.startswith(written) or _bare(name).startswith(written) or name.endswith(written)
+        name.startswith(written) or bare_id(name).startswith(written) or name.endswith(written)
     )
-
-
-def _bare(name: str) -> str:
-    return name.partition("-")[2]

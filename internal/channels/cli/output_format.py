@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from internal.channels.cli.artifact_files import FileFinder
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
@@ -122,7 +123,7 @@ class RunReport:
             messages.append(self._error)
         elif status == "waiting":
             catalog = MessageCatalog("cli", "en")
-            messages.append(catalog("task_waiting", task=self.ids.task_id))
+            messages.append(catalog("task_waiting", task=short_id(self.ids.task_id)))
             messages += [
                 "\n".join(render_question(one, catalog)) for one in self._questions.values()
             ]

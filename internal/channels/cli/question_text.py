@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from internal.channels.cli.command_output import short_id
 from internal.i18n.catalog import MessageCatalog
 
 _MAX_LINES = 40
@@ -41,7 +42,7 @@ def answer_command(question: Mapping[str, Any], messages: MessageCatalog) -> lis
     if len(calls) > 1:
         answers.append(messages("item"))
     first, *others = answers
-    command = messages("answer_command", question=question["question_id"], answer=first)
+    command = messages("answer_command", question=short_id(question["question_id"]), answer=first)
     more = messages("other_answers", answer=first, others=" · ".join(others))
     return [command, more] if others else [command]
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.text import (
     Fragments,
@@ -65,7 +66,7 @@ class QuestionPanel:
 
     def lines(self, question: OpenQuestion) -> list[StyledLine]:
         """Return the whole question, and the command that answers it from another terminal."""
-        command = self._messages("answer_with", id=question.id)
+        command = self._messages("answer_with", id=short_id(question.id))
         return [
             *(line for part in self._parts(question) for line in part),
             StyledLine(_faint(command), _INDENT),

@@ -14,7 +14,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.output.color_depth import ColorDepth
 
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.command_output import format_cost
+from internal.channels.cli.command_output import format_cost, short_id
 from internal.channels.cli.exit_codes import BROKEN_PIPE, FAILED, USAGE, CliExit
 from internal.channels.cli.id_lookup import find_session
 from internal.channels.cli.input_files import InputFile
@@ -172,10 +172,10 @@ class _ReplApp:
         app, session = self.screen.app, self.session
         if app.is_running and not app.is_done:
             if session.session_id is not None:
-                resume = session.messages("resume_command", id=session.session_id)
+                resume = session.messages("resume_command", id=short_id(session.session_id))
                 session.note(session.view.rows.note(resume))
                 for name in session.view.questions:
-                    text = session.messages("question_open", id=name)
+                    text = session.messages("question_open", id=short_id(name))
                     session.note(session.view.rows.note(text))
             app.exit(result=code)
 

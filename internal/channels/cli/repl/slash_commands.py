@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from internal.channels.cli.client import GatewayError
-from internal.channels.cli.command_output import format_cost, format_tokens
+from internal.channels.cli.command_output import format_cost, format_tokens, short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
-from internal.channels.cli.id_lookup import find_id, short_ids
+from internal.channels.cli.id_lookup import find_id
 from internal.channels.cli.records import age
 from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import StyledLine, truncate_line

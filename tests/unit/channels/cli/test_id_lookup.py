@@ -5,7 +5,8 @@ import json
 import pytest
 
 from internal.channels.cli.client import GatewayClient, GatewayError
-from internal.channels.cli.id_lookup import find_id, find_session, find_task, short_ids
+from internal.channels.cli.command_output import short_ids
+from internal.channels.cli.id_lookup import find_id, find_session, find_task
 from internal.channels.cli.records import TaskItem
 from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport
 from internal.channels.cli.transports.interface import drive

@@ -166,7 +166,7 @@ def remarks_of(asked: QuestionAsked) -> list[str]:
     report.add_event("abc-2", enveloped(WAITING, seq=2))
     assert report.result() == (6, b"")
     first, question = report.messages()
-    assert first == "Task task-1 is waiting for an answer."
+    assert first == "Task 1 is waiting for an answer."
     return question.splitlines()
 
 
@@ -176,15 +176,15 @@ def test_waiting_run_exits_with_6_and_names_the_answer_command() -> None:
         "  of these",
         "  1. red",
         "  2. green",
-        "  larkspur answer question-1 1",
+        "  larkspur answer 1 1",
         '  instead of 1: "your answer"',
     ]
     assert remarks_of(asks("clarify", options=("a", "b"), multiple=True))[-2:] == [
-        "  larkspur answer question-1 1,2",
+        "  larkspur answer 1 1,2",
         '  instead of 1,2: "your answer"',
     ]
     # without options the only answer is a text, quoted as a shell needs it
-    assert remarks_of(asks("clarify"))[-1] == '  larkspur answer question-1 "your answer"'
+    assert remarks_of(asks("clarify"))[-1] == '  larkspur answer 1 "your answer"'
 
 
 def test_waiting_plan_is_shown_with_its_steps() -> None:
@@ -194,7 +194,7 @@ def test_waiting_plan_is_shown_with_its_steps() -> None:
         "  report",
         "  1. collect",
         "  2. write",
-        "  larkspur answer question-1 yes",
+        "  larkspur answer 1 yes",
         '  instead of yes: no · "what should change" · edit --steps FILE',
     ]
 
@@ -215,7 +215,7 @@ def test_calls_that_need_approval_are_shown() -> None:
     )
     assert (two, len(change), more) == ("  2. write_file (write)", 40, "    … 10 more lines")
     # a rule may not allow the second, so it is not offered for both
-    assert how == "  larkspur answer question-1 yes"
+    assert how == "  larkspur answer 1 yes"
     assert others == '  instead of yes: no · "no because …" · no --item 1=yes'
     assert ": session · rule · " in remarks_of(asks("approval", calls=calls[:1]))[-1]
 

@@ -8,6 +8,7 @@ from typing import Any
 from internal.agent.domain.plans import read_steps
 from internal.channels.cli.answer_parser import DecisionText, describe_answer, parse_answer
 from internal.channels.cli.client import GatewayClient
+from internal.channels.cli.command_output import short_id
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_agent
 from internal.channels.cli.commands.parser import add_gateway, add_output_format
@@ -86,7 +87,7 @@ def run(args: Namespace, context: CommandContext) -> int:
         where = (
             "continues_in_gateway" if client.transport.via == "gateway" else "continues_in_terminal"
         )
-        print_error(messages(where, task=ids.task_id))
+        print_error(messages(where, task=short_id(ids.task_id)))
         if args.output_format != "text":
             Output().write(RunReport(args.output_format, ids).format_queued())
         return OK

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from internal.channels.cli.client import GatewayClient
-from internal.channels.cli.command_output import CommandOutput, one_line
+from internal.channels.cli.command_output import CommandOutput, one_line, short_id
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_records
 from internal.channels.cli.commands.parser import add_gateway, add_json
@@ -35,7 +35,8 @@ def run(args: Namespace, context: CommandContext) -> int:
         if args.json:
             return output.json([dict(one.view) for one in found])
         for one in found:
-            output.line("  ".join(one_line(cell) for cell in one.cells))
+            cells = (short_id(one.question_id), *one.cells[1:])
+            output.line("  ".join(one_line(cell) for cell in cells))
             if one.status == "open":
                 until = messages("until", time=format_minute(one.expires))
                 for line in (*answer_command(one.view, messages), until):

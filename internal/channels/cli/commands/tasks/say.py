@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from internal.channels.cli.client import GatewayClient
-from internal.channels.cli.command_output import CommandOutput
+from internal.channels.cli.command_output import CommandOutput, short_id
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_records
 from internal.channels.cli.commands.parser import TASK_ID_HELP, add_gateway
@@ -30,12 +30,14 @@ def run(args: Namespace, context: CommandContext) -> int:
     async def work(client: GatewayClient) -> int:
         task = await find_task(client, args.id)
         if task.status not in ACTIVE:
-            new = f'larkspur -r {task.session_id} -p "…"'
+            new = f'larkspur -r {short_id(task.session_id)} -p "…"'
             raise CliExit(USAGE, f"The task has ended ({task.status}). Start a new one: {new}")
         if task.status == "waiting":
             questions = await client.questions(session_id=task.session_id)
             own = [one.question_id for one in questions if one.task_id == task.task_id]
-            answers = " · ".join(f"larkspur answer {question_id} …" for question_id in own)
+            answers = " · ".join(
+                f"larkspur answer {short_id(question_id)} …" for question_id in own
+            )
             raise CliExit(USAGE, f"The task waits for an answer: {answers}")
         steered = await client.steer(task.task_id, " ".join(args.text))
         return CommandOutput(Output()).rows(

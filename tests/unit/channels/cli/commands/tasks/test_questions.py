@@ -1,5 +1,6 @@
 """`larkspur questions`."""
 
+from internal.channels.cli.command_output import short_id
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 
@@ -11,7 +12,9 @@ def test_open_question_is_listed_with_its_answer_command(run: CommandRunner) -> 
     assert listed.code == 0
     assert question["title"] in listed.out
     lines = listed.out.splitlines()
-    assert any(one.startswith(f"  larkspur answer {question['question_id']} ") for one in lines)
+    assert any(
+        one.startswith(f"  larkspur answer {short_id(question['question_id'])} ") for one in lines
+    )
 
 
 def test_answered_question_is_listed_with_all(run: CommandRunner) -> None:

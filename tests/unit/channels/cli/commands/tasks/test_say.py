@@ -1,5 +1,6 @@
 """`larkspur say`."""
 
+from internal.channels.cli.command_output import short_id
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 
@@ -9,7 +10,7 @@ def test_ended_task_cannot_be_steered(run: CommandRunner) -> None:
     said = run.local("say", task["task_id"], "hurry")
 
     assert said.code == 2
-    assert f"larkspur -r {task['session_id']}" in said.message
+    assert f"larkspur -r {short_id(task['session_id'])}" in said.message
 
 
 def test_waiting_task_names_its_question(run: CommandRunner) -> None:
@@ -18,4 +19,4 @@ def test_waiting_task_names_its_question(run: CommandRunner) -> None:
     said = run.local("say", task["task_id"], "hurry")
 
     assert said.code == 2
-    assert f"larkspur answer {task['questions'][0]['question_id']}" in said.message
+    assert f"larkspur answer {short_id(task['questions'][0]['question_id'])}" in said.message
