@@ -5,6 +5,7 @@ Gates come first, then permissions. Control tools are handled here.
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -147,11 +148,20 @@ def display_call(call: ToolCall, spec: ToolSpec | None) -> str:
 
 
 def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
-    """Return the full text of a call: the command, or the tool with its arguments as JSON."""
+    """Return the full text of a call: the command, or the tool and a line for each argument.
+
+    The lines of longer values are indented, so that no value can look like another argument.
+    """
     command = None if spec is None else spec.command(call.arguments)
     if command is not None:
         return command
-    return f"{call.name} {json.dumps(call.arguments, ensure_ascii=False)}"
+    return "\n".join([call.name, *(_argument(*item) for item in call.arguments.items())])
+
+
+def _argument(name: str, value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    label = name.replace("\n", " ")
+    return f"{label}: {text}" if "\n" not in text else "\n  ".join([f"{label}:", *text.split("\n")])
 
 
 class ControlToolHandler:

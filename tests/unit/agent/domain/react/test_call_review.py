@@ -133,7 +133,7 @@ def test_without_people_a_call_that_needs_approval_is_denied_with_the_missing_ru
     assert refused.text.endswith(" The rule that would allow it: shell(ls)")
     (_, event) = events
     assert isinstance(event, ToolCompleted)
-    assert event.metadata["what"] == 'write_file {"path": "c.txt", "content": "x"}'
+    assert event.metadata["what"] == "write_file\npath: c.txt\ncontent: x"
 
 
 def test_rules_that_cover_only_a_part_are_not_offered() -> None:
@@ -424,8 +424,13 @@ SPECS = {spec.name: spec for spec in TOOLS}
 def test_a_command_is_shown_as_it_runs_and_other_calls_with_their_arguments() -> None:
     assert call_text(call("a", "shell", command="ls | wc"), SPECS["shell"]) == "ls | wc"
     other = call("b", "read_file", path="鹭.txt")
-    assert call_text(other, SPECS["read_file"]) == 'read_file {"path": "鹭.txt"}'
-    assert call_text(call("c", "gone", x=1), None) == 'gone {"x": 1}'
+    assert call_text(other, SPECS["read_file"]) == "read_file\npath: 鹭.txt"
+    assert call_text(call("c", "gone", x=1, y=["a"]), None) == 'gone\nx: 1\ny: ["a"]'
+
+
+def test_no_value_of_a_call_looks_like_another_argument() -> None:
+    forged = call("c", "send", text="hello\nto: everybody\n", to="me")
+    assert call_text(forged, None) == "send\ntext:\n  hello\n  to: everybody\n  \nto: me"
 
 
 def test_a_displayed_call_is_truncated_and_shows_invisible_characters() -> None:
