@@ -10,7 +10,7 @@ from internal.channels.cli.commands.confirmation import confirmed_folder
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.commands.gateway import run_with_agent
 from internal.channels.cli.exit_codes import BROKEN_PIPE, USAGE, CliExit
-from internal.channels.cli.headless import (
+from internal.channels.cli.headless.runner import (
     RECONNECT_SECONDS,
     HeadlessRunner,
     OneShot,
@@ -33,6 +33,8 @@ def run(args: Namespace, context: CommandContext) -> int:
     Raises:
         CliExit: the arguments cannot be used, or the task fails.
     """
+    if args.schema is not None and (args.shot is None or args.detach):
+        raise CliExit(USAGE, "--json-schema needs -p, and cannot be combined with --detach.")
     if args.shot is None:
         # not imported for one-shot tasks, which do not need prompt_toolkit
         session: Any = import_module("internal.channels.cli.commands.session")
@@ -81,7 +83,14 @@ def _one_shot(args: Namespace, context: CommandContext) -> OneShot | None:
         continue_last=args.last,
         title=args.session_name,
         detach=args.detach,
+        schema=None if args.schema is None else _read_schema(args.schema),
     )
+
+
+def _read_schema(path: str) -> Any:
+    # not imported for other tasks: the library takes longer than the rest of the command
+    schemas: Any = import_module("internal.channels.cli.headless.answer_schema")
+    return schemas.read_schema(path)
 
 
 async def _list_sessions(client: GatewayClient) -> int:

@@ -55,6 +55,13 @@ def build_parser(commands: str) -> CliParser:
         help="run one task and print its answer; standard input is appended to the prompt",
     )
     add("--output-format", choices=OUTPUT_FORMATS, default="text", help="output format (text)")
+    add(
+        "--json-schema",
+        dest="schema",
+        type=decode_argument,
+        metavar="FILE",
+        help="the answer must be JSON that matches the JSON schema in this file",
+    )
     add("--detach", action="store_true", help="hand the task to the gateway and print its id")
     add("--ascii", action="store_true", help="use only ASCII symbols in the session")
     _add_conversation(parser.add_argument_group("conversation"))

@@ -13,10 +13,10 @@ from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_agent
 from internal.channels.cli.commands.parser import add_gateway, add_output_format
 from internal.channels.cli.exit_codes import OK, USAGE, CliExit
-from internal.channels.cli.headless import HeadlessRunner
+from internal.channels.cli.headless.report import RunReport
+from internal.channels.cli.headless.runner import HeadlessRunner
 from internal.channels.cli.id_lookup import find_question
 from internal.channels.cli.output import Output, print_error
-from internal.channels.cli.output_format import RunReport
 from internal.channels.cli.task_request import Ids, decode_argument
 
 _MAX_STEPS_BYTES = 1_000_000

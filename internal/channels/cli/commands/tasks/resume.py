@@ -6,7 +6,7 @@ from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_agent
 from internal.channels.cli.commands.parser import add_gateway, add_output_format
-from internal.channels.cli.headless import HeadlessRunner
+from internal.channels.cli.headless.runner import HeadlessRunner
 from internal.channels.cli.id_lookup import find_task
 from internal.channels.cli.output import Output
 from internal.channels.cli.task_request import Ids, decode_argument

@@ -27,7 +27,7 @@ from internal.agent.domain.plans import Plan, number_steps
 from internal.agent.domain.questions import ApprovalItem, QuestionKind
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
-from internal.channels.cli.output_format import RunReport
+from internal.channels.cli.headless.report import RunReport
 from internal.channels.cli.task_request import Format, Ids
 from internal.channels.web.sse import render_control
 

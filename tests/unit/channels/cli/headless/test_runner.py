@@ -6,7 +6,7 @@ import pytest
 
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.exit_codes import CliExit
-from internal.channels.cli.headless import HeadlessRunner, OneShot
+from internal.channels.cli.headless.runner import HeadlessRunner, OneShot
 from internal.channels.cli.output import Output
 from internal.channels.cli.records import TaskRequest
 from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport

@@ -6,7 +6,7 @@ Standard library only: `larkspur -p` through a running gateway must start fast.
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from internal.channels.cli.artifact_files import find_local_file
 from internal.channels.cli.client import GatewayClient, GatewayError, GatewayUnreachable
@@ -18,11 +18,16 @@ from internal.channels.cli.exit_codes import (
     SignalGuard,
     output_failure,
 )
+from internal.channels.cli.headless.report import RunReport
 from internal.channels.cli.output import Output, print_error
-from internal.channels.cli.output_format import RunReport
 from internal.channels.cli.records import SessionItem, StreamBatch, TaskRequest
 from internal.channels.cli.task_request import Format, Ids
 
+if TYPE_CHECKING:
+    from internal.channels.cli.headless.answer_schema import AnswerSchema
+
+MAX_CORRECTIONS = 2
+"""How often the model may correct an answer that does not match the schema."""
 RECONNECT_SECONDS = 60.0
 """How long to wait for a gateway that has become unreachable."""
 _CHANNELS = {"cli", "web"}
@@ -31,7 +36,8 @@ _CHANNELS = {"cli", "web"}
 class OneShot(NamedTuple):
     """A task for `larkspur -p`.
 
-    `continue_last` continues the most recently active session of the terminal or the page.
+    `continue_last` continues the most recently active session of the terminal or the page. The
+    answer must match `schema`; the model gets `MAX_CORRECTIONS` chances to correct it.
     """
 
     request: TaskRequest
@@ -39,6 +45,7 @@ class OneShot(NamedTuple):
     continue_last: bool = False
     title: str | None = None
     detach: bool = False
+    schema: "AnswerSchema | None" = None
 
 
 class HeadlessRunner:
@@ -63,10 +70,9 @@ class HeadlessRunner:
             CliExit: the task is refused, or the gateway or the output cannot be used.
         """
         with SignalGuard(self._handle_signal) as signals:
-            # a signal during an upload ends the command; a task that is stored is stopped
-            ids, after = await self._submit(shot, partial(_check_signal, signals))
-            workspace = str(shot.request.options.get("workspace", ""))
-            report = await self._begin(ids, shot.output_format, {"workspace": workspace})
+            if shot.schema is not None:
+                return await self._run_with_schema(shot, shot.schema, signals)
+            report, after = await self._start(shot, signals)
             if shot.detach:
                 await self._write(report.format_queued())
                 return OK
@@ -85,7 +91,44 @@ class HeadlessRunner:
         """Print a run as `follow_own` does; a signal leaves the run alone."""
         report = await self._begin(ids, output_format, {})
         await self._follow(report, after)
-        return await self._finish(report, None)
+        return await self._report(report, None)
+
+    async def _run_with_schema(
+        self, shot: OneShot, schema: "AnswerSchema", signals: SignalGuard
+    ) -> int:
+        """Run a task, and others that correct its answer, until the answer matches the schema."""
+        task = schema.request(shot.request.task)
+        shot = shot._replace(request=shot.request._replace(task=task))
+        for corrections in range(MAX_CORRECTIONS + 1):
+            report, after = await self._start(shot, signals)
+            await self._watch(report, after, signals)
+            if signals.code is not None or not report.is_answered:
+                return await self._report(report, signals.code)
+            checked = schema.check(report.answer)
+            if not checked.problem:
+                report.set_value(checked.value)
+            elif corrections == MAX_CORRECTIONS:
+                report.set_problem(checked.problem)
+            else:
+                task = schema.correction(checked.problem)
+                session, request = report.ids.session_id, shot.request
+                shot = shot._replace(
+                    request=request._replace(task=task, session_id=session, files=()),
+                    continue_last=False,
+                    title=None,
+                )
+                continue
+            return await self._report(report, None)
+        raise AssertionError  # the last attempt returns
+
+    async def _start(self, shot: OneShot, signals: SignalGuard) -> tuple[RunReport, str]:
+        """Submit a task; return its report and the position in its session before it.
+
+        A signal during an upload ends the command; a task that is stored is stopped.
+        """
+        ids, after = await self._submit(shot, partial(_check_signal, signals))
+        workspace = str(shot.request.options.get("workspace", ""))
+        return await self._begin(ids, shot.output_format, {"workspace": workspace}), after
 
     async def _submit(self, shot: OneShot, check: Callable[[], None]) -> tuple[Ids, str]:
         """Submit the task; return its ids and the position in its session before it."""
@@ -109,11 +152,15 @@ class HeadlessRunner:
         return report
 
     async def _show(self, report: RunReport, after: str, signals: SignalGuard) -> int:
+        await self._watch(report, after, signals)
+        return await self._report(report, signals.code)
+
+    async def _watch(self, report: RunReport, after: str, signals: SignalGuard) -> None:
+        """Print the stream of the run until it ends, and complete its answer."""
         self._task_id = report.ids.task_id
         if signals.code is not None:
             await self._stop()  # the signal came before the task was submitted
         await self._follow(report, after)
-        return await self._finish(report, signals.code)
 
     async def _follow(self, report: RunReport, after: str) -> None:
         """Print the session's stream until the run ends or waits for a person."""
@@ -125,10 +172,12 @@ class HeadlessRunner:
                 async for batch in batches:
                     await self._take(report, batch)
                     if report.has_ended:
-                        return
+                        break
         except GatewayUnreachable as error:
             stored = f" The task {report.ids.task_id} is stored and continues with the gateway."
             raise CliExit(FAILED, f"{error}{stored}") from None
+        if report.is_truncated:
+            report.set_answer((await self._client.task(report.ids.task_id)).answer)
 
     async def _take(self, report: RunReport, batch: StreamBatch) -> None:
         if batch.reset:
@@ -146,9 +195,7 @@ class HeadlessRunner:
             print_error(notice)
         await self._write(report.take_lines())
 
-    async def _finish(self, report: RunReport, signal_code: int | None) -> int:
-        if report.is_truncated:
-            report.set_answer((await self._client.task(report.ids.task_id)).answer)
+    async def _report(self, report: RunReport, signal_code: int | None) -> int:
         code, last = report.result(signal_code)
         await self._write(last)
         for message in report.messages():

@@ -62,6 +62,27 @@ class RunReport:
         self._omitted_files = 0
         self._error = ""
         self._key_refused = False
+        self._is_mismatch = False
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the run ended with a final answer."""
+        return bool(self._result["stop_reason"] == "final_answer")
+
+    @property
+    def answer(self) -> str:
+        """The answer of the run."""
+        return str(self._result["text"])
+
+    def set_value(self, value: Any) -> None:
+        """Set the JSON value of the answer, which text output shows instead of the answer."""
+        self._result |= {"value": value}
+        self._result["text"] = json.dumps(value, ensure_ascii=False, indent=2)
+
+    def set_problem(self, problem: str) -> None:
+        """Report that the answer does not match the schema."""
+        self._is_mismatch = True
+        self._error = f"The answer does not match the JSON schema: {problem}"
 
     @property
     def is_truncated(self) -> bool:
@@ -185,6 +206,8 @@ class RunReport:
             return WAITING
         if self._key_refused:
             return CONFIG
+        if self._is_mismatch:
+            return FAILED
         code = _EXIT_CODES.get(self._result["stop_reason"], FAILED)
         return DENIED if code == OK and self._denied else code
 
