@@ -1,5 +1,6 @@
 """Message catalogues: one JSON file per catalogue and language, such as `chat.en.json`.
 
 Reading order: `language` (the languages), `catalog` (the loader, used directly by the command-line
-channel), `chat` (messages and vocabulary of the chat channels).
+channel), `runs` (what runs say on every channel), `chat` (messages and vocabulary of the chat
+channels).
 """

@@ -7,10 +7,15 @@ from functools import cache
 
 from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import LANGUAGES, Language, LanguageSetting
+from internal.i18n.runs import RunMessages
 
 ToolTitles = Mapping[str, Mapping[Language, str]]
 """The titles of the tools, by tool name and language."""
 
+_RESUMABLE = {"timeout", "interrupted", "error", "internal_error", "model_key_refused"}
+_RESUMABLE |= {"model_no_credit", "model_busy", "model_unreachable", "model_unavailable"}
+_RESUMABLE |= {"model_empty", "model_error"}
+"""The codes and reasons of ends after which the same run may do better."""
 _SEPARATORS = re.compile(r"[_\-.]+")
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
@@ -82,6 +87,7 @@ class ChatPhrases(MessageCatalog):
         super().__init__("chat", language)
         self._vocabulary = chat_vocabulary(language)
         self._tool_titles = tool_titles or {}
+        self.runs = RunMessages(language)
 
     def tool(self, name: str) -> str:
         """Return the title of a tool; a general one if it has none in this language."""
@@ -92,10 +98,14 @@ class ChatPhrases(MessageCatalog):
         """Return the word for a status."""
         return self._vocabulary.statuses.get(name, name)
 
-    def failure(self, code: str) -> str:
-        """Return the message for an error code; a general one for an unknown code."""
-        key = f"failed_{code}"
-        return self(key if key in self else "failed_error")
+    def ended(self, stop_reason: str, error_code: str = "") -> str:
+        """Return why a run ended, and how to continue it where that may help."""
+        sentence = self.runs.ended(stop_reason, error_code)
+        known = f"ended_{error_code}" in self.runs
+        if (error_code if known else stop_reason) not in _RESUMABLE:
+            return sentence
+        between = "" if self.language == "zh" else " "
+        return f"{sentence}{between}{self('resume_hint', command=self.command('resume'))}"
 
     def command(self, name: str) -> str:
         """Return the preferred spelling of a command."""

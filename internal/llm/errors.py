@@ -15,6 +15,7 @@ from internal.agent.domain.errors import (
     ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
+    ModelWithoutCredit,
 )
 from internal.llm.lenient_json import one_line
 
@@ -42,11 +43,15 @@ _OUTPUT_LIMIT = re.compile(
     r"|less than (?:or equal to )?|up to )`?(\d+)",
     re.IGNORECASE,
 )
-_MACHINE_TEXT = re.compile(r"\s*[{\[<]|.*Traceback|.*</?[a-z]+>", re.IGNORECASE | re.DOTALL)
+_MACHINE_TEXT = re.compile(
+    r"\s*[{\[<]|.*(?:Traceback|[{\[]\s*['\"]|</?[a-z]+>)", re.IGNORECASE | re.DOTALL
+)
 _ADDRESS_OR_ID = re.compile(
-    r"[(\[]?\b(?:https?://\S+|(?:request|trace|log)[ _-]?id\b\W*[\w-]+|req_\w+)[)\]]?[.,;]?",
+    r"[(\[]?\b(?:https?://\S+|(?:request|trace|log)[ _-]?id\b\W*[\w-]+|(?:req_|org-)\w+"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[)\]]?[.,;]?",
     re.IGNORECASE,
 )
+_CLASS_NAME = re.compile(r"\b(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b[\s:-]*")
 _FLAGGED = re.compile(r"moderation|flagged|content policy", re.IGNORECASE)
 _MAY_BE_LENGTH = {400, 413, 422, 500}
 
@@ -89,11 +94,12 @@ def error_from_status(
 def readable(message: str) -> str:
     """Return what a provider says, if a person can read it, else "".
 
-    Addresses and request ids are left out, JSON, HTML and stack traces as a whole.
+    Addresses, ids and names of exceptions are left out, JSON, HTML and stack traces as a whole.
     """
     if _MACHINE_TEXT.match(message):
         return ""
-    return one_line(_ADDRESS_OR_ID.sub("", message), 300).strip(" :,;")
+    text = _CLASS_NAME.sub("", _ADDRESS_OR_ID.sub("", message))
+    return one_line(text, 300).strip(" :,;")
 
 
 def find_output_limit(error: ModelError) -> int | None:
@@ -106,7 +112,7 @@ def _error(
     peer: ProviderInfo, status: int, message: str, *, code: str, retry_after: float | None
 ) -> ModelError:
     if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {message}"):
-        return ModelRejected(
+        return ModelWithoutCredit(
             _with_reason(f"{peer.name} reports that the account has no credit", message)
         )
     if status < HTTPStatus.INTERNAL_SERVER_ERROR and _OUTPUT_LIMIT.search(message):

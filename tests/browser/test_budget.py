@@ -20,6 +20,7 @@ MAX_CHUNKS = {
     "sessions": 6_000,
     "task_options": 2_000,
     "run_actions": 3_500,
+    "run_texts": 3_000,
     "earlier_messages": 2_000,
     "files": 14_000,
     "highlight": 27_000,

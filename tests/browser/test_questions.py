@@ -291,7 +291,7 @@ def test_an_interrupted_run_is_retried_with_advice(serve: Serve, script: Any, en
     model = script([Reply(text="Thank you.", fault=overloaded)])
     page = enter(gateway := serve(model, LLM__MAX_RETRIES="0"))
     send(page, "publish it")
-    expect(bar(page).get_by_role("heading", name="529")).to_be_visible()
+    expect(bar(page).get_by_role("heading", name="The model is overloaded.")).to_be_visible()
     accessible(page)
     press(page, "y", "Retry")
     expect(bar(page).get_by_role("button", name="Give up")).to_be_enabled()

@@ -243,5 +243,5 @@ def test_a_wait_for_the_model_and_a_cut_answer_are_shown(
     send(page, "tell me all")
     thread = page.get_by_test_id("thread")
     expect(thread).to_contain_text("The model is overloaded, retrying in 3 s (attempt 2)")
-    expect(thread).to_contain_text("output limit reached")
+    expect(thread).to_contain_text("reached its output limit, so the answer is incomplete")
     expect(thread).not_to_contain_text("overloaded")

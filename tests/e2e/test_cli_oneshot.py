@@ -269,7 +269,7 @@ async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[st
     async with cli_environment(way, home, environ, script) as cli:
         result = await cli.shot("go on for ever", "--max-iterations", "1")
     assert (result.code, result.out) == (5, b"partial answer\n")
-    assert "limit of iterations" in result.err
+    assert "reached its step limit (agent.max_iterations)" in result.err
 
 
 @BOTH_TRANSPORTS
@@ -278,7 +278,7 @@ async def test_cut_answer_exits_with_5(way: str, home: Path, environ: dict[str, 
     async with cli_environment(way, home, environ, script) as cli:
         result = await cli.shot("count")
     assert (result.code, result.out) == (5, b"0 1 2 3\n")
-    assert result.err == "The model reached its output limit; the answer is incomplete.\n"
+    assert result.err.startswith("The model reached its output limit, so the answer is incomplete.")
 
 
 @BOTH_TRANSPORTS
@@ -301,7 +301,7 @@ async def test_refusal_is_asked_once_and_exits_with_1(
         result = await cli.shot("do harm")
         assert len(cli.model.requests) == 1
     assert (result.code, result.out) == (1, b"")
-    assert result.err == "The model declined this request.\n"
+    assert result.err == "The model declined this request. Please rephrase it.\n"
 
 
 @GATEWAY

@@ -14,6 +14,7 @@ import { isTyping } from './lib/keyboard';
 import { lazyComponent } from './lib/lazy';
 import { useQuestionEvents, useWaitingCount } from './state/open_questions';
 import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
+import { loadRunMessages } from './i18n/runs';
 import { startNotifications, useAttention } from './state/notifications';
 import { useTitle } from './state/sessions';
 
@@ -188,7 +189,7 @@ function useWindowTitle(session: string | null, page: PageName | null): void {
   const count = useWaitingCount();
   const title = useTitle(session);
   const hasEnded = useAttention((attention) => attention.ended);
-  useEffect(() => startNotifications(() => t.notices), [t]);
+  useEffect(() => startNotifications(() => t.notices, loadRunMessages), [t]);
   useEffect(() => {
     const name = page === null ? title : t[page];
     const text = name === '' ? t.product : `${name} · ${t.product}`;

@@ -469,7 +469,8 @@ class QuestionView(msgspec.Struct, frozen=True):
     """A question as the API returns it.
 
     `task` is the beginning of the instruction. `may_answer` is True if the question is open and
-    the caller may answer it; `answer_schema` is the JSON schema of an answer.
+    the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says
+    why a run cannot continue by itself, "" for other questions.
     """
 
     question_id: QuestionId
@@ -492,6 +493,7 @@ class QuestionView(msgspec.Struct, frozen=True):
     may_answer: bool
     answer: AnswerView | None
     answer_schema: dict[str, Any]
+    reason_code: str
 
 
 def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionView:
@@ -518,6 +520,7 @@ def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionV
         may_answer=record.status == "open" and can_answer(record, actor),
         answer=None if record.answer is None else _view_of_answer(record.answer),
         answer_schema=answer_schema(question),
+        reason_code=question.reason_code,
     )
 
 

@@ -20,6 +20,7 @@ LarkspurError
 │   │   └── ModelUnreachable    the connection failed or broke
 │   ├── ContextTooLong      the request exceeds the context window
 │   └── ModelRejected       the provider rejects this request
+│       └── ModelWithoutCredit  the account at the provider has none
 ├── ToolError               a tool call failed; the model reads the message
 ├── DocumentUnreadable      a file cannot be read as a document or picture
 └── RunExit                 a run ends before its Turn is done
@@ -156,6 +157,12 @@ class ModelRejected(ModelError):
     """The provider rejects this request; retrying does not help."""
 
     code: ClassVar[str] = "model_rejected"
+
+
+class ModelWithoutCredit(ModelRejected):
+    """The account at the provider has no credit left."""
+
+    code: ClassVar[str] = "model_no_credit"
 
 
 class ToolError(LarkspurError):

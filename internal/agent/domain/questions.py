@@ -98,6 +98,7 @@ class Question(msgspec.Struct, frozen=True):
     if `multiple`. `call_id` is the call that the answer to a plan or clarify question completes.
     `calls` are the calls of an approval question, `plan` is the plan of a plan question. `targets`
     are the permission targets of the tools of the run: the rules in an answer are parsed with them.
+    `reason_code` says in other languages why a run cannot continue: an `error_code`, or `crashed`.
     """
 
     id: QuestionId
@@ -110,6 +111,7 @@ class Question(msgspec.Struct, frozen=True):
     multiple: bool = False
     plan: Plan | None = None
     targets: dict[str, tuple[Target, ...]] = {}
+    reason_code: str = ""
 
     def with_previews(self, previews: Mapping[str, Preview]) -> "Question":
         """Return the question with previews of its calls, by call_id."""
@@ -173,9 +175,10 @@ def count_actions(items: Iterable[ApprovalItem]) -> list[tuple[Action, int]]:
     return list(Counter(item.action for item in items).items())
 
 
-def recovery_question(run_id: RunId, fence: int, reason: str) -> Question:
+def recovery_question(run_id: RunId, fence: int, reason: str, code: str) -> Question:
     """Return the question what to do with a run that cannot continue; `reason` is a sentence."""
-    return Question(recovery_question_id(run_id, fence), "recovery", reason)
+    question_id = recovery_question_id(run_id, fence)
+    return Question(question_id, "recovery", reason, reason_code=code)
 
 
 def refusal_reason(item: ApprovalItem, answer: Answer, call_hash: str) -> str | None:

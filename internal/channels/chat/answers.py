@@ -294,18 +294,20 @@ def _format_list(open_: Sequence[QuestionRecord], phrases: ChatPhrases) -> str:
             "question_line",
             id=short_id(each.question.id),
             about=phrases(f"asked_about_{each.question.kind}"),
-            title=escape_markdown(truncate_line(_title(each), MAX_TITLE_LENGTH)),
+            title=escape_markdown(truncate_line(_title(each, phrases), MAX_TITLE_LENGTH)),
             until=format_time(each.expires),
         )
         for each in open_
     )
 
 
-def _title(record: QuestionRecord) -> str:
+def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
     question = record.question
     if question.plan is not None:
         return question.plan.goal
-    return question.calls[0].what if question.calls else question.title
+    if question.calls:
+        return question.calls[0].what
+    return phrases.runs.question_title(question.title, question.reason_code)
 
 
 log = logging.getLogger(__name__)

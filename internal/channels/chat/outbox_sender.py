@@ -16,7 +16,6 @@ from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_R
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
 from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.ids import QuestionId
-from internal.agent.domain.react.closing_prompts import DAILY_LIMIT_CODE
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
@@ -359,20 +358,12 @@ def format_result(outgoing: OutgoingMessage, phrases: ChatPhrases, failure: str)
     match outgoing.stop_reason:
         case None | "final_answer" | "await_user_input":
             return answer or phrases("answer_empty")
-        case "max_iterations" | "max_output" as reason:
-            note = phrases(f"note_{reason}")
         case "user_stop" if failure == INTERRUPTED_REASON:
             note = phrases("interrupted")
         case "user_stop" if failure == INTERRUPTED_BY_OTHER:
             note = phrases("interrupted_by_other")
         case "user_stop":
             note = phrases("stopped")
-        case "rejected":
-            note = phrases("rejected")
-        case "error":
-            note = phrases.failure(failure)
-        case "budget_exceeded" if failure == DAILY_LIMIT_CODE:
-            note = phrases(f"failed_{failure}")
         case reason:
-            note = phrases(f"failed_{reason}")
+            note = phrases.ended(reason, failure)
     return f"{answer}\n\n---\n{note}" if answer else note

@@ -5,6 +5,7 @@ from typing import Any
 
 from internal.channels.cli.command_output import short_id
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.runs import RunMessages
 
 _MAX_LINES = 40
 """Maximum number of lines of a command or diff; the number of further lines is shown."""
@@ -15,7 +16,8 @@ def render_question(question: Mapping[str, Any], messages: MessageCatalog) -> li
 
     `question` has the fields of `workflow.question.asked`.
     """
-    title = str(question["title"])
+    runs = RunMessages(messages.language)
+    title = runs.question_title(str(question["title"]), str(question.get("reason_code") or ""))
     lines = [f"? {title}"]
     if (body := str(question.get("body") or "")).strip() not in {"", title.strip()}:
         lines += _cut(body, "  ", messages)

@@ -125,7 +125,9 @@ def render_outcome(
 ) -> Sequence[Rendering]:
     """Return a short message about a question whose card cannot be replaced."""
     outcome = describe_outcome(record, phrases).text
-    about = truncate_line(record.question.title, 200)
+    question = record.question
+    title = phrases.runs.question_title(question.title, question.reason_code)
+    about = truncate_line(title, 200)
     blocks = [ContentBlock("text", f"{QUESTION_MARK} {outcome}: {about}")]
     if (answer := _personal_answer(record)) is not None:
         blocks.append(_answerer_block(answer, app_id, phrases))
@@ -201,7 +203,7 @@ def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
         asked = describe_outcome(record, phrases).text
     else:
         asked = _title(record, phrases)
-    subject = question.title
+    subject = phrases.runs.question_title(question.title, question.reason_code)
     if question.plan is not None:
         subject = question.plan.goal
     elif len(question.calls) == 1 and question.calls[0].action != "use":
@@ -243,7 +245,7 @@ def _subject_blocks(
         case "plan":
             return _plan_blocks(record.question, phrases, budget)
         case "clarify" | "recovery":
-            return _clarify_blocks(record.question, budget)
+            return _clarify_blocks(record.question, phrases, budget)
         case "approval":
             return _approval_blocks(record, phrases, budget)
 
@@ -259,10 +261,11 @@ def _plan_blocks(
     return [ContentBlock("text", goal), ContentBlock("text", budget.fit(steps))]
 
 
-def _clarify_blocks(question: Question, budget: TextBudget) -> list[ContentBlock]:
-    found = [
-        ContentBlock("text", budget.fit(text)) for text in (question.title, question.body) if text
-    ]
+def _clarify_blocks(
+    question: Question, phrases: ChatPhrases, budget: TextBudget
+) -> list[ContentBlock]:
+    title = phrases.runs.question_title(question.title, question.reason_code)
+    found = [ContentBlock("text", budget.fit(text)) for text in (title, question.body) if text]
     options = _numbered([budget.fit(option) for option in question.options])
     return [*found, ContentBlock("options", options)] if options else found
 

@@ -284,7 +284,7 @@ async def test_a_failed_run_has_a_readable_reply(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, [Reply(fault=fault)]) as lark:
         await lark.say("请回答")
         reply = (await lark.until_replies(1))[0]
-        assert reply.startswith("模型服务拒绝了 API 密钥")
+        assert reply.startswith("模型的 API 密钥缺失或被拒绝")
         assert "run-" not in reply
         assert "sk-secret-123" not in reply
 

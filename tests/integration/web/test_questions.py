@@ -59,6 +59,7 @@ async def test_a_question_contains_everything_needed_to_answer_it(home: Path) ->
             "body": "",
             "options": ["red", "green", "blue"],
             "multiple": True,
+            "reason_code": "",
             "calls": [],
             "plan": None,
             "who": "operators",

@@ -43,11 +43,10 @@ def test_auto_follows_the_language_of_the_text() -> None:
     assert not has_chinese("abc")
 
 
-def test_statuses_commands_and_failures_have_texts() -> None:
+def test_statuses_and_commands_have_texts() -> None:
     assert EN.status("completed") == "Done"
     assert EN.status("unheard_of") == "unheard_of"
     assert ZH.command("new") == "/新会话"
-    assert EN.failure("no_such_code") == EN("failed_error")
 
 
 def test_what_stands_for_missing_words_is_recognised() -> None:

@@ -19,6 +19,7 @@ from internal.agent.domain.errors import (
     ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
+    ModelWithoutCredit,
 )
 from internal.agent.domain.messages import (
     Message,
@@ -316,7 +317,7 @@ TOO_LONG_WITH_REPLY = "input length and `max_tokens` exceed context limit: 19900
         (Fault("status", status=400, message=TOO_LONG), ContextTooLong, "208656"),
         (Fault("status", status=400, message=TOO_LONG_WITH_REPLY), ContextTooLong, "199000"),
         (Fault("status", status=400, message="tools.0: no"), ModelRejected, "tools.0: no"),
-        (Fault("status", status=402, message="no credit"), ModelRejected, "no credit"),
+        (Fault("status", status=402, message="no credit"), ModelWithoutCredit, "no credit"),
         (Fault("status", status=404, message="model: claude-y"), ModelRejected, "claude-y"),
         (Fault("status", status=408, message="slow"), ModelUnreachable, "timed out"),
         (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),

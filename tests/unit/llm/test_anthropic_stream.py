@@ -11,6 +11,7 @@ from internal.agent.domain.errors import (
     ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
+    ModelWithoutCredit,
 )
 from internal.agent.domain.messages import Text, Thinking, ToolCall
 from internal.agent.domain.usage import Usage
@@ -108,7 +109,7 @@ def test_a_stream_that_breaks_the_protocol_is_not_a_reply(chunks: tuple[bytes, .
     [
         ("overloaded_error", ModelOverloaded),
         ("authentication_error", ModelKeyRejected),
-        ("billing_error", ModelRejected),
+        ("billing_error", ModelWithoutCredit),
         ("novelty", ModelRejected),
     ],
 )

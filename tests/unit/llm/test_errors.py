@@ -12,6 +12,7 @@ from internal.agent.domain.errors import (
     ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
+    ModelWithoutCredit,
 )
 from internal.llm.errors import (
     ProviderInfo,
@@ -58,9 +59,9 @@ PEER = ProviderInfo("Acme", "ACME_API_KEY")
         (400, "输入内容过长", "", ContextTooLong),
         (413, "no", "", ContextTooLong),
         (429, "tokens per minute: context length", "", ModelOverloaded),
-        (429, "no", "insufficient_quota", ModelRejected),
-        (402, "no", "", ModelRejected),
-        (400, "余额不足", "", ModelRejected),
+        (429, "no", "insufficient_quota", ModelWithoutCredit),
+        (402, "no", "", ModelWithoutCredit),
+        (400, "余额不足", "", ModelWithoutCredit),
         (403, "input was flagged", "", ModelRejected),
         (403, "country not supported", "", ModelKeyRejected),
         (401, "no", "", ModelKeyRejected),
@@ -124,6 +125,12 @@ def test_rejected_output_limit_is_read_from_the_message(message: str, limit: int
         ('{"error": {"type": "x"}}', "."),
         ("<html>Bad Gateway</html>", "."),
         ("Traceback (most recent call last):\n  File x", "."),
+        ("Error code: 429 - {'error': {'message': 'x'}}", "."),
+        ("openai.BadRequestError: Acme_ChatException - no such model", ": no such model"),
+        (
+            "Limit in organization org-Ab12 (d9428888-122b-11e1-b85c-61cd3cbb3210)",
+            ": Limit in organization",
+        ),
         ("", "."),
     ],
 )

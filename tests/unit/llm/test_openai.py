@@ -22,6 +22,7 @@ from internal.agent.domain.errors import (
     ModelOverloaded,
     ModelRejected,
     ModelUnreachable,
+    ModelWithoutCredit,
 )
 from internal.agent.domain.messages import (
     Message,
@@ -495,11 +496,11 @@ ERRORS = [
     (Fault("status", status=401, message="Incorrect API key"), ModelKeyRejected, "ACME_API_KEY"),
     (Fault("status", status=403, message="Country not supported"), ModelKeyRejected, "Country"),
     (Fault("status", status=403, message="input was flagged"), ModelRejected, "flagged"),
-    (Fault("status", status=402, message="Insufficient Balance"), ModelRejected, "no credit"),
-    (Fault("status", status=429, error="insufficient_quota"), ModelRejected, "no credit"),
+    (Fault("status", status=402, message="Insufficient Balance"), ModelWithoutCredit, "no credit"),
+    (Fault("status", status=429, error="insufficient_quota"), ModelWithoutCredit, "no credit"),
     (
         refused(403, {"error": {"code": "AccountOverdueError", "message": "x"}}),
-        ModelRejected,
+        ModelWithoutCredit,
         "no c",
     ),
     (Fault("status", status=429, message="slow down"), ModelOverloaded, "slow down"),
@@ -535,7 +536,7 @@ ERRORS = [
     (Fault("error_in_stream", after_pieces=2), ModelOverloaded, "Overloaded"),
     (Fault("error_in_stream", error="rate_limit_error"), ModelOverloaded, "rate-limiting"),
     (Fault("error_in_stream", error="invalid_request_error"), ModelRejected, "rejected the"),
-    (Fault("error_in_stream", error="insufficient_quota"), ModelRejected, "no credit"),
+    (Fault("error_in_stream", error="insufficient_quota"), ModelWithoutCredit, "no credit"),
     (inside({"code": 429, "message": "wait"}), ModelOverloaded, "rate-limiting"),
     (inside({"code": "502", "message": "upstream"}), ModelOverloaded, "502"),
     (inside({"code": 401, "message": "who"}), ModelKeyRejected, "who"),

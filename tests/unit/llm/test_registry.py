@@ -21,6 +21,7 @@ from internal.agent.domain.errors import (
     ModelError,
     ModelKeyRejected,
     ModelRejected,
+    ModelWithoutCredit,
 )
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.tools import ToolSpec
@@ -237,7 +238,10 @@ async def test_temporary_failures_are_retried(stage: Stage, fault: Fault) -> Non
     await model.close()
 
 
-@pytest.mark.parametrize("status", [401, 402, 404])
+PERMANENT = {401: ModelKeyRejected, 402: ModelWithoutCredit, 404: ModelRejected}
+
+
+@pytest.mark.parametrize("status", PERMANENT)
 async def test_permanent_failures_are_raised_without_retry(stage: Stage, status: int) -> None:
     if stage.settings.provider == "offline":
         return
@@ -246,7 +250,7 @@ async def test_permanent_failures_are_raised_without_retry(stage: Stage, status:
     request = replace(make_request(stage.settings, user_message("hello")), tools=())
     with pytest.raises(ModelError, match="not here") as error:
         await anext(model.stream(request))
-    assert type(error.value) is (ModelKeyRejected if status == 401 else ModelRejected)
+    assert type(error.value) is PERMANENT[status]
     assert stage.asked() == 1
     await model.close()
 

@@ -356,7 +356,7 @@ export interface ProvidersView {
   pending: boolean;
 }
 
-/** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. */
+/** A question as the API returns it. `task` is the beginning of the instruction. `may_answer` is True if the question is open and the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says why a run cannot continue by itself, "" for other questions. */
 export interface QuestionView {
   question_id: string;
   run_id: string;
@@ -378,6 +378,7 @@ export interface QuestionView {
   may_answer: boolean;
   answer: AnswerView | null;
   answer_schema: Record<string, unknown>;
+  reason_code: string;
 }
 
 /** Questions, newest first. `next` is null on the last page. */

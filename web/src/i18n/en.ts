@@ -1,4 +1,4 @@
-import type { ApprovalItem, Payloads } from '../stream/events';
+import type { ApprovalItem } from '../stream/events';
 
 /** What a call does. */
 export type Action = NonNullable<ApprovalItem['action']>;
@@ -50,9 +50,6 @@ export const en = {
   calls: (count: number) => `${count} calls`,
   tokens: (count: string) => `${count} tokens`,
   thought: (time: string) => `Thought for ${time}`,
-  retry: ({ reason, seconds, attempt }: Payloads['workflow.node.retry']) =>
-    `The model ${reason === 'overloaded' ? 'is overloaded' : "can't be reached"}, retrying in ${seconds} s (attempt ${attempt})`,
-  startsOver: 'The reply starts over.',
   lost: 'Part of this output was skipped.',
   question: 'Question',
   waiting: 'Waiting',
@@ -122,13 +119,8 @@ export const en = {
     failed: 'failed',
     cancelled: 'cancelled',
   },
-  reasons: {
-    budget_exceeded: 'budget exceeded',
-    max_iterations: 'iteration limit reached',
-    max_output: 'output limit reached',
-    timeout: 'timed out',
-    user_stop: 'stopped',
-  } as Record<string, string>,
+  /** Why somebody stopped a run. */
+  stops: { stopped: 'stopped', 'the plan was rejected': 'the plan was rejected' } as Record<string, string>,
 };
 
 export type Messages = typeof en;

@@ -47,9 +47,6 @@ export const zh: Messages = {
   calls: (count: number) => `${count} 个调用`,
   tokens: (count: string) => `${count} 词元`,
   thought: (time: string) => `思考了 ${time}`,
-  retry: ({ reason, seconds, attempt }) =>
-    `${reason === 'overloaded' ? '模型繁忙' : '无法连接模型'}，${seconds} 秒后重试（第 ${attempt} 次）`,
-  startsOver: '正在重新生成回复。',
   lost: '部分输出已跳过。',
   question: '提问',
   waiting: '待处理',
@@ -113,14 +110,5 @@ export const zh: Messages = {
     failed: '失败',
     cancelled: '已取消',
   },
-  reasons: {
-    budget_exceeded: '超出预算',
-    error: '出错',
-    interrupted: '已中断',
-    max_iterations: '达到迭代上限',
-    max_output: '达到输出上限',
-    rejected: '已拒绝',
-    timeout: '超时',
-    user_stop: '已停止',
-  },
+  stops: { stopped: '已停止', 'the plan was rejected': '计划被拒绝' },
 };

@@ -1,5 +1,6 @@
 /** Notifications of the system and the mark in the title, for a page that nobody looks at. */
 import { create } from 'zustand';
+import type { RunMessages } from '../i18n/run_texts';
 import type { Envelope } from '../stream/events';
 import { usePreferences } from './preferences';
 import { subscribe } from './session_store';
@@ -23,25 +24,36 @@ export interface NoticeTexts {
 const started = new Set<string>();
 
 /** What an event is worth telling somebody who does not look, null if nothing. */
-export function noticeOf(event: Envelope, own: ReadonlySet<string>): { kind: keyof NoticeTexts; text: string } | null {
-  if (event.event === 'workflow.question.asked') return { kind: 'waits', text: event.payload.title };
+export function noticeOf(
+  event: Envelope,
+  own: ReadonlySet<string>,
+  runs: RunMessages | null,
+): { kind: keyof NoticeTexts; text: string } | null {
+  if (event.event === 'workflow.question.asked') {
+    const { title, reason_code: code = '' } = event.payload;
+    return { kind: 'waits', text: code === '' || runs === null ? title : runs.ended('error', code) };
+  }
   if (event.event !== 'workflow.result.final' || !own.has(event.run_id)) return null;
-  const { stop_reason: reason, final_answer: answer, error = '' } = event.payload;
+  const { stop_reason: reason, final_answer: answer, error = '', error_code: code = '' } = event.payload;
   if (reason === 'await_user_input') return null;
   const failed = error !== '';
-  return { kind: failed ? 'failed' : 'completed', text: failed ? error : answer };
+  return { kind: failed ? 'failed' : 'completed', text: failed ? (runs?.ended(reason, code) ?? '') : answer };
 }
 
 /** Follow the events until the returned function is called. */
-export function startNotifications(texts: () => NoticeTexts): () => void {
+export function startNotifications(
+  texts: () => NoticeTexts,
+  loadRuns: () => Promise<RunMessages | null>,
+): () => void {
   const release = holdWhileVisible();
   const stop = subscribe((event) => {
     if (event.event === 'workflow.input.received' && event.payload.channel !== 'lark') {
       if (started.size >= MAX_RUNS) started.clear();
       started.add(event.run_id);
     }
-    const notice = noticeOf(event, started);
-    if (notice !== null && document.hidden) void announce(event, notice, texts());
+    const plain = noticeOf(event, started, null);
+    if (plain === null || !document.hidden) return;
+    void loadRuns().then((runs) => announce(event, noticeOf(event, started, runs) ?? plain, texts()));
   });
   return () => {
     stop();
@@ -49,7 +61,11 @@ export function startNotifications(texts: () => NoticeTexts): () => void {
   };
 }
 
-async function announce(event: Envelope, notice: { kind: keyof NoticeTexts; text: string }, texts: NoticeTexts): Promise<void> {
+async function announce(
+  event: Envelope,
+  notice: { kind: keyof NoticeTexts; text: string },
+  texts: NoticeTexts,
+): Promise<void> {
   if (notice.kind !== 'waits') useAttention.setState({ ended: true });
   const { notify, sound } = usePreferences.getState();
   if (!notify || (await isAnyTabVisible())) return;

@@ -3,6 +3,7 @@ import type { QuestionView } from '../api/client';
 import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } from '../stream/events';
 import type { Messages } from '../i18n/catalog';
 import type { Action } from '../i18n/en';
+import type { RunMessages } from '../i18n/run_texts';
 
 export interface Question {
   id: string;
@@ -17,6 +18,8 @@ export interface Question {
   plan: Plan | null;
   who: QuestionView['who'];
   expires: string;
+  /** Why a run cannot continue by itself, "" for other questions. */
+  reasonCode: string;
 }
 
 /** A question of the session. `answer` is null if its run ended without one. */
@@ -32,8 +35,8 @@ export type Answer = Pick<
 
 export function toQuestion(view: QuestionView): Question {
   const { question_id: id, run_id: run, session_id: session } = view;
-  const { kind, title, body, options, multiple, calls, plan, who, expires } = view;
-  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires };
+  const { kind, title, body, options, multiple, calls, plan, who, expires, reason_code: reasonCode } = view;
+  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires, reasonCode };
 }
 
 /** Return the questions after an event: asked, answered, or closed because their run ended. */
@@ -42,10 +45,10 @@ export function reduceQuestions(questions: readonly SessionQuestion[], event: En
   switch (event.event) {
     case 'workflow.question.asked': {
       const { question_id: id, kind, title, body, options, expires_at: expires } = event.payload;
-      const { calls = [], multiple = false, plan = null, who = 'operators' } = event.payload;
+      const { calls = [], multiple = false, plan = null, who = 'operators', reason_code: reasonCode = '' } = event.payload;
       if (questions.some((one) => one.id === id)) return questions;
       const placed = { id, run: event.run_id, session: event.session_id, closed: null };
-      const more = { options, multiple, calls, plan, who, expires };
+      const more = { options, multiple, calls, plan, who, expires, reasonCode };
       return [...questions, { ...placed, kind, title, body, ...more }];
     }
     case 'workflow.question.answered': {
@@ -70,8 +73,13 @@ export function iconOf(kind: Question['kind']): string {
   return kind === 'approval' ? '!' : '?';
 }
 
-export function questionTitle(question: Pick<Question, 'kind' | 'title' | 'calls'>, t: Messages): string {
+export function questionTitle(
+  question: Pick<Question, 'kind' | 'title' | 'calls' | 'reasonCode'>,
+  t: Messages,
+  runs: RunMessages | null,
+): string {
   if (question.kind === 'plan') return t.approvePlan;
+  if (question.reasonCode !== '') return runs?.ended('error', question.reasonCode) ?? question.title;
   if (question.calls.length === 0) return question.title;
   const [first] = question.calls;
   if (first !== undefined && question.calls.length === 1) {

@@ -224,7 +224,7 @@ export interface QuestionAnswered {
   rules?: Array<string>;
 }
 
-/** The run pauses until a person answers. `who`: operators only, or also the asker. */
+/** The run pauses until a person answers. `who`: operators only, or also the asker. `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`. */
 export interface QuestionAsked {
   question_id: string;
   kind: "approval" | "clarify" | "plan" | "recovery";
@@ -236,6 +236,7 @@ export interface QuestionAsked {
   multiple?: boolean;
   plan?: Plan;
   who?: "asker" | "operators";
+  reason_code?: string;
 }
 
 /** The replay is complete; live events follow. */
@@ -250,7 +251,7 @@ export interface ResultCancelled {
   requested_via: string;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty, context_too_long. */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty, context_too_long. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";

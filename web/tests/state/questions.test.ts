@@ -4,6 +4,7 @@ import type { ApprovalItem } from '../../src/stream/events';
 import { activeRun, reduceEvents } from '../../src/state/event_reducer';
 import { EMPTY, type Row } from '../../src/state/session_state';
 import { en as t } from '../../src/i18n/en';
+import { RUN_TEXTS } from '../../src/i18n/run_texts';
 import { zh } from '../../src/i18n/zh';
 import { answered, Log, question } from '../envelopes';
 
@@ -91,10 +92,12 @@ describe('the texts of a question', () => {
   });
 
   test('titles are translated, the text of the model is not', () => {
-    const given = { title: 'Which one?', calls: [call('one')] };
-    expect(questionTitle({ kind: 'approval', ...given }, t)).toBe('Allow shell?');
-    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh)).toBe('使用 2 个其他工具？');
-    expect(questionTitle({ kind: 'clarify', ...given, calls: [] }, zh)).toBe('Which one?');
+    const given = { title: 'Which one?', calls: [call('one')], reasonCode: '' };
+    expect(questionTitle({ kind: 'approval', ...given }, t, null)).toBe('Allow shell?');
+    expect(questionTitle({ kind: 'approval', ...given, calls: [call('one'), call('two')] }, zh, null)).toBe('使用 2 个其他工具？');
+    expect(questionTitle({ kind: 'clarify', ...given, calls: [] }, zh, null)).toBe('Which one?');
+    const recovery = { kind: 'recovery', ...given, calls: [], reasonCode: 'model_busy' } as const;
+    expect(questionTitle(recovery, zh, RUN_TEXTS.zh)).toBe('模型服务繁忙，请过几分钟重试。');
     expect(summaryOf({ body: '', plan: null, calls: [call('one\n\ntwo')] })).toBe('run one two');
   });
 });

@@ -108,6 +108,7 @@ class RunCompleter:
             multiple=question.multiple,
             plan=question.plan or UNSET,
             who=record.audience,
+            reason_code=question.reason_code,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"

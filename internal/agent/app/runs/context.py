@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
 from internal.agent.domain.artifacts import Artifact
-from internal.agent.domain.errors import LeaseLost, StoreError
+from internal.agent.domain.errors import LarkspurError, LeaseLost, StoreError
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
 from internal.agent.domain.tasks import Run, Task
@@ -19,6 +19,9 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 
 STAGES = ("prepare", "execute", "summarize", "persist")
+
+INTERNAL_ERROR_CODE = "internal_error"
+INTERNAL_ERROR = "Something went wrong inside Larkspur; the log has the cause."
 
 WorkspaceResolver = Callable[[Task], str]
 """Returns the workspace folder of a task and creates a managed one. Raises: RequestError."""
@@ -104,5 +107,5 @@ async def stage(name: str, emit: Emit, clock: Clock) -> AsyncGenerator[None]:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the message of an error, or the name of its class if it has none."""
-    return str(error) or type(error).__name__
+    """Return the sentence of an error for people; the log has what others say."""
+    return str(error) if isinstance(error, LarkspurError) else INTERNAL_ERROR

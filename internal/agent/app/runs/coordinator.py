@@ -11,6 +11,8 @@ from internal.agent.app.events.writer import QueuedListener, SerializingEventLis
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import (
+    INTERNAL_ERROR,
+    INTERNAL_ERROR_CODE,
     RunContext,
     RunServices,
     describe_error,
@@ -103,8 +105,7 @@ class AgentCoordinator:
             raise
         except Exception as error:
             logger.exception("run cannot continue", extra={"run_id": run.id})
-            reason = str(error) if isinstance(error, LarkspurError) else _internal_error(error)
-            await self._recovery.fail(run, TurnOutcome("error", "", reason))
+            await self._recovery.fail(run, _failure(error))
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
@@ -151,7 +152,8 @@ class AgentCoordinator:
             _raise_if_stopped(context.run)
             if (crashes := context.run.crashes) >= MAX_CRASHES:
                 reason = f"The process died {crashes} times while it executed this run."
-                return _ask_person(context, reason) or _interrupted(attempt.turn, reason)
+                ask = _ask_person(context, reason, "crashed")
+                return ask or _interrupted(attempt.turn, reason)
             if attempt.turn is None:
                 await self._prepare(context, attempt)
         except (LeaseLost, RunStopped, StoreError):
@@ -188,13 +190,14 @@ class AgentCoordinator:
         except (LeaseLost, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
-            pause = isinstance(error, ModelUnavailable) and _ask_person(context, str(error))
-            if pause:
-                return pause
+            if isinstance(error, ModelUnavailable):
+                pause = _ask_person(context, str(error), error.code)
+                if pause:
+                    return pause
             turn.end(*_stop_reason(error, timeout_seconds))
-        except Exception as error:
+        except Exception:
             logger.exception("run broke", extra={"run_id": context.run.id})
-            turn.end("error", _internal_error(error))
+            turn.end("error", INTERNAL_ERROR, INTERNAL_ERROR_CODE)
         else:
             if isinstance(end, Done):
                 await context.stream.emit(stage_completed("execute", started_at, clock))
@@ -211,16 +214,18 @@ def _raise_if_stopped(run: Run) -> None:
         raise run.stop.to_error()
 
 
-def _internal_error(error: Exception) -> str:
-    return f"internal error: {describe_error(error)}"
+def _failure(error: Exception) -> TurnOutcome:
+    code = "" if isinstance(error, LarkspurError) else INTERNAL_ERROR_CODE
+    return TurnOutcome("error", "", describe_error(error), code)
 
 
-def _ask_person(context: RunContext, reason: str) -> Pause | None:
+def _ask_person(context: RunContext, reason: str, code: str) -> Pause | None:
     """Return the question whether the run is tried again; None if nobody can be asked."""
     spec, run = context.task.spec, context.run
     if not (spec.people and spec.approvals):  # without approvals nobody attends the run
         return None
-    return Pause(recovery_question(run.id, run.fence, truncate(reason, MAX_REASON_CHARACTERS)))
+    shown = truncate(reason, MAX_REASON_CHARACTERS)
+    return Pause(recovery_question(run.id, run.fence, shown, code))
 
 
 def _interrupted(turn: Turn | None, error: str) -> Done:

@@ -44,7 +44,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True):
-    """The run pauses until a person answers. `who`: operators only, or also the asker."""
+    """The run pauses until a person answers. `who`: operators only, or also the asker.
+
+    `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`.
+    """
 
     name: ClassVar[str] = "workflow.question.asked"
     question_id: str
@@ -57,6 +60,7 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     multiple: bool = False
     plan: Plan | UnsetType = UNSET
     who: Audience = "operators"
+    reason_code: str = ""
 
     def node(self) -> tuple[str, NodeKind]:
         """The question."""
@@ -362,9 +366,9 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
 class ResultFinal(Event, frozen=True, kw_only=True):
     """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
-    `error_code` is checkpoint_unreadable, or identifies an error of the model: model_key_refused,
-    model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty,
-    context_too_long.
+    `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an
+    error of the model: model_key_refused, model_no_credit, model_unavailable, model_busy,
+    model_unreachable, model_rejected, model_refused, model_empty, context_too_long.
     """
 
     name: ClassVar[str] = "workflow.result.final"

@@ -144,7 +144,6 @@ class RunProgress:
             hidden = phrases("progress_more", count=len(tools) - max_tools)
             tools = [hidden, *tools[-max_tools:]]
         if retry := self._retry:
-            known = {"seconds": retry.seconds, "attempt": retry.attempt}
-            tools.append(phrases(f"retry_{retry.reason}", **known))
+            tools.append(phrases.runs.retry(retry.reason, retry.seconds, retry.attempt))
         gap = [""] if steps and tools else []
         return [*steps[:MAX_STEPS], *gap, *tools]

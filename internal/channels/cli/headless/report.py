@@ -15,6 +15,7 @@ from internal.channels.cli.question_text import render_question
 from internal.channels.cli.records import format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.runs import RunMessages
 
 _EXIT_CODES = {
     "final_answer": OK,
@@ -24,12 +25,7 @@ _EXIT_CODES = {
     "budget_exceeded": LIMIT,
     "rejected": DENIED,
 }
-_LIMITS = {
-    "max_iterations": "The limit of iterations was reached (agent.max_iterations); the answer may"
-    " be incomplete.",
-    "max_output": "The model reached its output limit; the answer is incomplete.",
-}
-_COMPLETED = {"final_answer", *_LIMITS}
+_COMPLETED = {"final_answer", "max_iterations", "max_output"}
 _QUESTION_FIELDS = ("question_id", "kind", "title", "options")
 _MAX_COMPLETE_CHARS = 10_000
 """Length from which the answer in an event may be truncated."""
@@ -61,7 +57,7 @@ class RunReport:
         self._files: dict[str, Mapping[str, Any]] = {}
         self._omitted_files = 0
         self._error = ""
-        self._key_refused = False
+        self._error_code = ""
         self._is_mismatch = False
 
     @property
@@ -140,16 +136,20 @@ class RunReport:
         """Return messages for standard error: files, denied calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
         messages = [*self._file_lines(), *(_format_denial(one) for one in self._denied)]
-        if self._error:
+        sentence = RunMessages("en").ended(reason or "", self._error_code)
+        if self._is_mismatch:
             messages.append(self._error)
+        elif self._error:
+            details = RunMessages("en").details(reason or "", self._error_code, self._error)
+            messages += [sentence, f"  {details}"] if details else [sentence]
         elif status == "waiting":
             catalog = MessageCatalog("cli", "en")
             messages.append(catalog("task_waiting", task=short_id(self.ids.task_id)))
             messages += [
                 "\n".join(render_question(one, catalog)) for one in self._questions.values()
             ]
-        elif reason in _LIMITS:
-            messages.append(_LIMITS[reason])
+        elif status == "completed" and sentence:
+            messages.append(sentence)
         elif status in {"failed", "cancelled"}:
             messages.append(f"The run {self.ids.run_id} was {status}: {reason or 'no reason'}.")
         return messages
@@ -163,9 +163,8 @@ class RunReport:
                 metadata, error = payload["metadata"], payload.get("error", "")
                 self._denied.append({**named, "rules": metadata["rules"], "error": error})
             case "workflow.node.retry":
-                known = {name: payload[name] for name in ("seconds", "attempt")}
-                key = f"retry_{payload['reason']}"
-                self._notices.append(MessageCatalog("cli", "en")(key, **known))
+                reason, seconds = payload["reason"], payload["seconds"]
+                self._notices.append(RunMessages("en").retry(reason, seconds, payload["attempt"]))
             case "workflow.artifact.manifest":
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)
@@ -195,8 +194,7 @@ class RunReport:
             "usage": payload["usage"],
             "cost": payload.get("cost"),
         }
-        self._error = payload.get("error", "")
-        self._key_refused = payload.get("error_code") == "model_key_refused"
+        self._error, self._error_code = payload.get("error", ""), payload.get("error_code", "")
         self.has_ended = True
 
     def _code(self, signalled: int | None) -> int:
@@ -204,7 +202,7 @@ class RunReport:
             return signalled
         if self._result["status"] == "waiting":
             return WAITING
-        if self._key_refused:
+        if self._error_code == "model_key_refused":
             return CONFIG
         if self._is_mismatch:
             return FAILED

@@ -25,6 +25,7 @@ from internal.i18n.call_summary import (
     summarize_calls,
 )
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.runs import RunMessages
 
 _MAX_ROWS = 20
 """Rows of a command or a diff before `… 34 more`; Ctrl+O shows all."""
@@ -40,6 +41,7 @@ class QuestionPanel:
 
     def __init__(self, messages: MessageCatalog, glyphs: Glyphs) -> None:
         self._messages = messages
+        self._run_messages = RunMessages(messages.language)
         self._glyphs = glyphs
 
     def rows(
@@ -165,7 +167,7 @@ class QuestionPanel:
             return " ".join(_what(question.calls[0]))
         if question.calls:
             return self._summary(question)
-        return str(question.view["title"])
+        return self._run_messages.question_title(question.title, question.reason_code)
 
     def _summary(self, question: OpenQuestion) -> str:
         counts = Counter(map(_action, question.calls))
@@ -198,7 +200,7 @@ class QuestionPanel:
                     for n, step in enumerate(plan["steps"], 1)
                 ]
             case _:
-                title = str(question.view["title"])
+                title = self._run_messages.question_title(question.title, question.reason_code)
                 yield [
                     StyledLine(
                         (("", _flat(title)),), (("class:need", f"{glyphs.question} "),), _INDENT

@@ -22,6 +22,8 @@ class OpenQuestion:
         self.id: str = view["question_id"]
         self.run_id: str = view["run_id"]
         self.kind: str = view["kind"]
+        self.title = str(view.get("title") or "")
+        self.reason_code = str(view.get("reason_code") or "")
         self.calls: Sequence[Mapping[str, Any]] = view.get("calls") or ()
         self.options: Sequence[str] = view.get("options") or ()
         self.multiple = bool(view.get("multiple"))

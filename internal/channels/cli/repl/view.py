@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
-from internal.channels.cli.render.text import Fragments, StyledLine, wrap_line
+from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line, wrap_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import RunActivity, RunState
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.runs import RunMessages
 
 
 class RequestUsage(NamedTuple):
@@ -65,6 +66,7 @@ class TranscriptView:
         self.rows = EventRows(messages, glyphs)
         self.panel = QuestionPanel(messages, glyphs)
         self._messages = messages
+        self._run_messages = RunMessages(messages.language)
         self._glyphs = glyphs
         self._asks = asks
         self._queue: list[_Item] = []
@@ -108,6 +110,7 @@ class TranscriptView:
     def set_messages(self, messages: MessageCatalog) -> None:
         """Change the language."""
         self._messages, self.rows = messages, EventRows(messages, self._glyphs)
+        self._run_messages = RunMessages(messages.language)
         self.panel = QuestionPanel(messages, self._glyphs)
 
     def add_own_task(self, task_id: str) -> None:
@@ -181,8 +184,9 @@ class TranscriptView:
                     self.print_lines("row", [self.rows.plan(payload)])
             case "workflow.node.retry":
                 if run := self.runs.runs.get(event["run_id"]):
-                    known = {name: payload[name] for name in ("seconds", "attempt")}
-                    run.notice = self._messages(f"retry_{payload['reason']}", **known)
+                    run.notice = self._run_messages.retry(
+                        payload["reason"], payload["seconds"], payload["attempt"]
+                    )
             case "workflow.question.asked" | "workflow.question.answered":
                 self._question(event, payload)
             case "workflow.result.final":
@@ -222,7 +226,7 @@ class TranscriptView:
         if not partial["node_id"].endswith(":say"):
             return
         if self._reply_of(run_id, partial["node_id"]).replace(partial):
-            self._queue.append(_Item("note", (self.rows.note(self._messages("starts_over")),)))
+            self._queue.append(_Item("note", (self.rows.note(self._run_messages("starts_over")),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
         if run := self.runs.runs.get(run_id):
@@ -296,11 +300,15 @@ class TranscriptView:
         if answer and not is_shown:
             self.add_message("assistant", answer)
         mark = self._glyphs.ok
+        reason, code = result["stop_reason"], result.get("error_code", "")
+        sentence = self._run_messages.ended(reason, code)
         if error := result.get("error"):
             mark = self._glyphs.failed
-            self.print_lines("row", [self.rows.failed(error)])
-        elif (key := f"limit_{result['stop_reason']}") in self._messages:
-            self.print_lines("note", [self.rows.note(self._messages(key))])
+            self.print_lines("row", [self.rows.failed(sentence)])
+            if details := self._run_messages.details(reason, code, error):
+                self.print_lines("row", [self.rows.faint(f"  {truncate_line(details, 2_000)}")])
+        elif sentence:
+            self.print_lines("note", [self.rows.note(sentence)])
         for file in result.get("attachments", ()):
             label = self._messages("files_kept", name=file["name"], size=file["size"])
             self.print_lines("row", [self.rows.faint(f"{self._glyphs.artifact} {label}")])

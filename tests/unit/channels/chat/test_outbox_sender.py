@@ -26,5 +26,8 @@ def test_every_stop_reason_has_a_reply_without_raw_errors(
         assert "run-1" not in text
 
 
-def test_an_unknown_error_code_has_a_general_message() -> None:
-    assert EN.failure("never_heard_of") == EN.failure("") == EN("failed_error")
+def test_a_reply_says_how_to_continue_where_that_may_help() -> None:
+    assert EN.ended("error", "model_busy").endswith("Send /resume to continue.")
+    assert ZH.ended("timeout").endswith("发送 /继续 可接着执行。")
+    assert "/resume" not in EN.ended("error", "model_refused")
+    assert EN.ended("error", "never_heard_of") == EN.ended("error")

@@ -9,6 +9,7 @@ import { useAnswer } from '../../state/answers';
 import type { AnswerNotice } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { useDecisionMessages } from '../../i18n/decision';
+import { useRunMessages } from '../../i18n/runs';
 import { ClarifyChoices } from './clarify';
 import { PermissionChoices } from './permission';
 import { PermissionCalls } from './permission_calls';
@@ -89,6 +90,7 @@ export function Decision(props: {
 /** The title of a question; `children` are shown at its end. */
 export function DecisionTitle({ question, children }: { question: Question; children?: ReactNode }) {
   const t = useMessages();
+  const runs = useRunMessages();
   return (
     <div className="flex flex-none items-start gap-1.5">
       <span className="glyph h-[21px] items-center font-semibold text-warn" aria-hidden="true">
@@ -96,7 +98,7 @@ export function DecisionTitle({ question, children }: { question: Question; chil
       </span>
       <div role="status" className="min-w-0 flex-1">
         <h2 className="isolate-text font-semibold break-words whitespace-pre-wrap">
-          {isLong(question) ? t.question : questionTitle(question, t)}
+          {isLong(question) ? t.question : questionTitle(question, t, runs)}
         </h2>
       </div>
       {children}
@@ -108,6 +110,7 @@ export function DecisionTitle({ question, children }: { question: Question; chil
 export function AnswerNoticeView({ notice: { question, answer, time } }: { notice: AnswerNotice }) {
   const t = useMessages();
   const d = useDecisionMessages();
+  const runs = useRunMessages();
   const language = usePreferences((preferences) => preferences.language);
   const via = t.channels[answer.answered_via as keyof typeof t.channels] ?? answer.answered_via;
   const by = answer.decision === 'expired' ? d.nobody : d.answeredBy(answererName(answer), via);
@@ -117,7 +120,7 @@ export function AnswerNoticeView({ notice: { question, answer, time } }: { notic
         {answer.decision === 'reject' || answer.decision === 'expired' ? '✕' : '✓'}
       </span>
       <span className="isolate-text line-clamp-3 min-w-0 flex-1 break-words">
-        <span className="text-ink">{questionTitle(question, t)}</span>
+        <span className="text-ink">{questionTitle(question, t, runs)}</span>
         {' '}
         {by} · {answerLabel(question.kind, answer, t)}
       </span>
@@ -153,7 +156,7 @@ function useIsReady(): boolean {
 }
 
 function isLong(question: Question): boolean {
-  return question.kind !== 'plan' && question.title.length > MAX_TITLE_CHARS;
+  return question.kind !== 'plan' && question.reasonCode === '' && question.title.length > MAX_TITLE_CHARS;
 }
 
 function toggled(set: ReadonlySet<string>, item: string): ReadonlySet<string> {

@@ -9,6 +9,7 @@ import { usePreferences } from '../../state/preferences';
 import { useAnswerNotices, useOpenQuestions } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { useDecisionMessages } from '../../i18n/decision';
+import { useRunMessages } from '../../i18n/runs';
 import { AnswerNoticeView, Decision } from './decision';
 import { ExpandableRow } from '../thread/row';
 
@@ -78,6 +79,7 @@ function Item(props: { view: QuestionView; open: boolean; here: boolean; onToggl
   const t = useMessages();
   const d = useDecisionMessages();
   const language = usePreferences((preferences) => preferences.language);
+  const runs = useRunMessages();
   const question = toQuestion(view);
   return (
     <ExpandableRow
@@ -85,7 +87,7 @@ function Item(props: { view: QuestionView; open: boolean; here: boolean; onToggl
       id={view.question_id}
       glyph={iconOf(view.kind)}
       tone="text-warn font-semibold"
-      title={<span className="isolate-text inline-block max-w-[50vw] truncate align-bottom">{questionTitle(question, t)}</span>}
+      title={<span className="isolate-text inline-block max-w-[50vw] truncate align-bottom">{questionTitle(question, t, runs)}</span>}
       hint={summaryOf(question)}
       end={
         <>

@@ -15,6 +15,7 @@ import { useSessionStore } from '../../state/session_store';
 import { usePreferences } from '../../state/preferences';
 import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
+import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
 import { MarkdownView } from './markdown_view';
 import { NoteRow, ExpandableRow, StaticRow, Text, useFocus, type RowProps } from './row';
@@ -62,9 +63,10 @@ export const LineView = memo(function LineView(
 /** A reply while it is streamed. */
 export function LiveView({ node, here }: { node: LiveNode; here: boolean }) {
   const t = useMessages();
+  const runs = useRunMessages();
   return (
     <StaticRow glyph="●" tone="text-ink" here={here}>
-      {node.again && <p className="mb-1 text-dim">{t.startsOver}</p>}
+      {node.again && <p className="mb-1 text-dim">{runs?.startsOver}</p>}
       <MarkdownView text={node.text} growing />
       {node.hole && <p className="mt-1 text-dim">{t.lost}</p>}
     </StaticRow>
@@ -151,6 +153,7 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
   const t = useMessages();
   const { asked, answered } = line;
   const { kind, plan, calls = [] } = asked;
+  const runs = useRunMessages();
   const end = answered && `${answerLabel(kind, answered, t)} · ${answererName(answered)}`;
   return (
     <ExpandableRow
@@ -158,7 +161,7 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls }, t)}</span>}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '' }, t, runs)}</span>}
       hint={summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
@@ -181,10 +184,13 @@ function excludedCalls(answered: QuestionLine['answered']): ReadonlySet<string> 
 /** The end of a run: the answer unless it is already shown, the error, and a summary. */
 function End({ line, ...row }: RowProps & { line: EndLine }) {
   const t = useMessages();
-  const reason = t.reasons[line.reason] ?? line.reason;
+  const runs = useRunMessages();
+  const sentence = runs?.ended(line.reason, line.code) ?? '';
+  const details = runs?.details(line.reason, line.code, line.error) ?? '';
+  const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
   const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
-    line.reason === 'final_answer' || line.error !== '' ? '' : reason,
+    line.status === 'completed' ? sentence : stop,
     line.duration > 0 ? formatDuration(line.duration) : '',
     line.usage === null || line.usage.in + line.usage.out === 0
       ? ''
@@ -200,7 +206,8 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
       )}
       {line.error !== '' && (
         <StaticRow glyph="✕" tone="text-bad" here={false}>
-          <p className="break-words text-bad">{line.error}</p>
+          <p className="break-words text-bad">{sentence}</p>
+          {details !== '' && <p className="isolate-text break-words text-dim">{details}</p>}
         </StaticRow>
       )}
       <Suspense fallback={null}>

@@ -1,6 +1,8 @@
 import type { LiveNode, RunState, ToolLine } from '../../state/session_state';
 import { formatCount, formatDuration } from '../../lib/format';
 import { useMessages, type Messages } from '../../i18n/catalog';
+import { useRunMessages } from '../../i18n/runs';
+import type { RunMessages } from '../../i18n/run_texts';
 import { useElapsed } from './elapsed';
 import { ExpandableRow, Text, type RowProps } from './row';
 import { gist } from './tool_call';
@@ -23,7 +25,8 @@ export function WorkingRow(props: RowProps & { id: string; activity: Activity })
   const elapsed = useElapsed(activity.run.started);
   const { usage } = activity.run;
   const tokens = usage.in + usage.cached + usage.out;
-  const { title, hint, text } = describe(activity, t, elapsed);
+  const runs = useRunMessages();
+  const { title, hint, text } = describe(activity, t, runs, elapsed);
   const output = lastLines(activity);
   const end = [
     elapsed < 1_000 ? '' : formatDuration(Math.floor(elapsed / 1_000) * 1_000),
@@ -54,12 +57,13 @@ export function WorkingRow(props: RowProps & { id: string; activity: Activity })
 function describe(
   { run, nodes, calls }: Activity,
   t: Messages,
+  runs: RunMessages | null,
   elapsed: number,
 ): { title: string; hint: string; text: string } {
   const retry = nodes.find((node) => node.retry !== undefined)?.retry;
   if (retry !== undefined) {
     const passed = Math.floor((Date.parse(run.started) + elapsed - Date.parse(retry.time)) / 1_000);
-    return { title: t.retry({ ...retry, seconds: Math.max(0, retry.seconds - passed) }), hint: '', text: '' };
+    return { title: runs?.retry({ ...retry, seconds: Math.max(0, retry.seconds - passed) }) ?? t.thinking, hint: '', text: '' };
   }
   const [call] = calls;
   if (call !== undefined) {

@@ -5,8 +5,14 @@ from typing import Any
 
 import pytest
 
-from internal.agent.app.runs.context import STAGES, describe_error, stage, stage_started
-from internal.agent.domain.errors import LeaseLost
+from internal.agent.app.runs.context import (
+    INTERNAL_ERROR,
+    STAGES,
+    describe_error,
+    stage,
+    stage_started,
+)
+from internal.agent.domain.errors import LeaseLost, ToolError
 from internal.agent.domain.events.types import Event, NodeFailed
 from internal.observability.clock import SystemClock
 
@@ -44,7 +50,7 @@ async def test_an_error_fails_the_stage_and_is_raised() -> None:
             raise KeyError
     failed = emitted.events[-1]
     assert isinstance(failed, NodeFailed)
-    assert failed.error == "KeyError"
+    assert failed.error == INTERNAL_ERROR
 
 
 @pytest.mark.parametrize("error", [LeaseLost("gone"), asyncio.CancelledError()])
@@ -56,6 +62,7 @@ async def test_a_lost_lease_or_a_cancellation_emits_nothing(error: BaseException
     assert emitted.types == ["NodeStarted"]
 
 
-def test_an_error_is_described_by_its_message_or_its_class() -> None:
-    assert describe_error(ValueError("too big")) == "too big"
-    assert describe_error(ValueError()) == "ValueError"
+def test_an_error_is_described_by_its_sentence_and_never_by_its_class() -> None:
+    assert describe_error(ToolError("It is too big.")) == "It is too big."
+    assert describe_error(KeyError("usage")) == describe_error(ValueError()) == INTERNAL_ERROR
+    assert "Error" not in INTERNAL_ERROR

@@ -30,6 +30,7 @@ from internal.agent.domain.usage import Usage
 from internal.channels.cli.headless.report import RunReport
 from internal.channels.cli.task_request import Format, Ids
 from internal.channels.web.sse import render_control
+from internal.i18n.runs import RunMessages
 
 OURS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 OTHERS = RunIds(SessionId("session-1"), TaskId("task-2"), RunId("run-2"))
@@ -139,7 +140,7 @@ def test_rejected_model_key_exits_with_3() -> None:
     envelope = enveloped(final("error", "", error="No."))
     report.add_event("abc-1", envelope.replace(b'"final_answer"', coded))
     assert report.result() == (3, b"")
-    assert report.messages() == ["No."]
+    assert report.messages() == [RunMessages("en").ended("error", "model_key_refused"), "  No."]
 
 
 def test_cancelled_run_never_exits_with_0() -> None:

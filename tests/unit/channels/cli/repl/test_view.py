@@ -11,7 +11,7 @@ from internal.i18n.catalog import MessageCatalog
 WIDTH = 60
 RESULT = {
     "final_answer": "",
-    "stop_reason": "completed",
+    "stop_reason": "final_answer",
     "usage": {"input_tokens": 10, "output_tokens": 2},
     "duration_ms": 500,
 }
@@ -191,10 +191,12 @@ def test_a_stop_by_this_terminal_names_nobody() -> None:
 def test_a_failed_run_and_its_files_are_reported() -> None:
     view = new_view()
     start(view)
-    result = {**RESULT, "error": "No key.", "attachments": [{"name": "a.txt", "size": 3}]}
+    failed = {**RESULT, "stop_reason": "error", "error_code": "model_error", "error": "Acme: no."}
+    result = {**failed, "attachments": [{"name": "a.txt", "size": 3}]}
     add(view, "workflow.result.final", result)
     rows = printed(view)
-    assert rows[:2] == ["✕ No key.", "▤ a.txt · 3 bytes"]
+    sentence = "✕ The model provider returned an error."
+    assert rows[:3] == [sentence, "  Acme: no.", "▤ a.txt · 3 bytes"]
     assert rows[-1].startswith("✕ 0.5s")
 
 
@@ -222,7 +224,7 @@ def test_an_answer_that_was_cut_has_a_note() -> None:
     view = new_view()
     start(view)
     add(view, "workflow.result.final", {**RESULT, "stop_reason": "max_output"})
-    assert "output limit; the answer is incomplete" in " ".join(map(str.strip, printed(view)))
+    assert "output limit, so the answer is incomplete" in " ".join(map(str.strip, printed(view)))
 
 
 def test_each_produced_file_has_a_row() -> None:

@@ -1,0 +1,26 @@
+/** Loads the sentences about runs on first use. */
+import { useEffect } from 'react';
+import { create } from 'zustand';
+import { usePreferences } from '../state/preferences';
+import type { RunMessages, RUN_TEXTS } from './run_texts';
+
+const useLoaded = create<{ texts: typeof RUN_TEXTS | null }>(() => ({ texts: null }));
+
+/** Return the sentences in the language of the page, null if their chunk cannot be loaded. */
+export async function loadRunMessages(): Promise<RunMessages | null> {
+  try {
+    const texts = useLoaded.getState().texts ?? (await import('./run_texts')).RUN_TEXTS;
+    useLoaded.setState({ texts });
+    return texts[usePreferences.getState().language];
+  } catch {
+    return null;
+  }
+}
+
+/** Return the sentences, null until they are loaded. */
+export function useRunMessages(): RunMessages | null {
+  const language = usePreferences((preferences) => preferences.language);
+  const texts = useLoaded((loaded) => loaded.texts);
+  useEffect(() => void loadRunMessages(), []);
+  return texts === null ? null : texts[language];
+}
