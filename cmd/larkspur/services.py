@@ -4,6 +4,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 (`open_terminal`), and a terminal that only reads and writes records (`open_services`).
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields
@@ -55,7 +56,7 @@ from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.documents.reader import ChildDocumentReader
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
-from internal.llm.retry import RetryingModel
+from internal.llm.retry import RetryingModel, Sleep
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.selection import open_sandbox
@@ -209,14 +210,16 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
 
 
 @asynccontextmanager
-async def open_gateway(loaded: Loaded) -> AsyncGenerator[GatewayServices]:
-    """Open the services of a gateway.
+async def open_gateway(
+    loaded: Loaded, *, sleep: Sleep = asyncio.sleep
+) -> AsyncGenerator[GatewayServices]:
+    """Open the services of a gateway. `sleep` waits between two attempts to ask the model.
 
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with (
-        _open_model(loaded) as model,
+        _open_model(loaded, sleep=sleep) as model,
         open_services(loaded, "gateway") as services,
         _open_sandbox(loaded, services) as sandbox,
         _title_sessions(loaded, services),
@@ -267,8 +270,10 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
 
 
 @asynccontextmanager
-async def _open_model(loaded: Loaded, *, preload: bool = False) -> AsyncGenerator[RetryingModel]:
-    model = build_model(loaded.settings.llm)
+async def _open_model(
+    loaded: Loaded, *, preload: bool = False, sleep: Sleep = asyncio.sleep
+) -> AsyncGenerator[RetryingModel]:
+    model = build_model(loaded.settings.llm, sleep)
     model.check_key()
     try:
         if preload:

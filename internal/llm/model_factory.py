@@ -1,14 +1,16 @@
 """Builds the model client that the settings describe, with its fallbacks and retries."""
 
+import asyncio
+
 from internal.agent.domain.errors import InvalidRequest
 from internal.config.llm import LlmSettings
 from internal.llm.registry import PROVIDER_NAMES, find_provider
-from internal.llm.retry import ProviderClient, RetryingModel, RetryPolicy, Route
+from internal.llm.retry import ProviderClient, RetryingModel, RetryPolicy, Route, Sleep
 from internal.llm.text_tool_calls import TextToolCalls
 from internal.llm.transport import ApiKey
 
 
-def build_model(settings: LlmSettings) -> RetryingModel:
+def build_model(settings: LlmSettings, sleep: Sleep = asyncio.sleep) -> RetryingModel:
     """Return the model with its retries and fallbacks. Instant: no SDK is imported.
 
     `check_key` reports missing keys, `warm` starts the slow imports.
@@ -32,6 +34,7 @@ def build_model(settings: LlmSettings) -> RetryingModel:
         routes,
         policy=RetryPolicy(retries=settings.max_retries),
         concurrency=settings.concurrency,
+        sleep=sleep,
     )
 
 

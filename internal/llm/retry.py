@@ -31,6 +31,8 @@ from internal.llm.errors import find_output_limit
 from internal.llm.reply_mask import mask_reply
 
 RETRIES_BEFORE_FALLBACK = 4
+Sleep = Callable[[float], Awaitable[None]]
+"""Waits for so many seconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -112,7 +114,7 @@ class RetryingModel:
         *,
         policy: RetryPolicy | None = None,
         concurrency: int = 16,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.provider = routes[0].client.provider
         self._routes = tuple(routes)

@@ -26,6 +26,7 @@ from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
 from internal.agent.ports.runtime import Clock
 from internal.config.loader import load
+from internal.llm.retry import Sleep
 from larkspur.services import (
     GatewayServices,
     Services,
@@ -164,6 +165,8 @@ async def core(
     script: list[Reply] | Rules | Callable[[dict[str, Any]], Reply],
     environ: Mapping[str, str] | None = None,
     model: ScriptedServer | None = None,
+    *,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[Core]:
     """Start a gateway on a home folder; leaving the block hands over the active runs."""
     async with AsyncExitStack() as stack:
@@ -181,7 +184,7 @@ async def core(
                 **(environ or {}),
             }
         )
-        services = await stack.enter_async_context(open_gateway(loaded))
+        services = await stack.enter_async_context(open_gateway(loaded, sleep=sleep))
         async with background_task(services.dispatcher.run(services.coordinator)) as dispatching:
             yield Core(services, server)
             services.dispatcher.stop()

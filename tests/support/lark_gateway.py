@@ -13,6 +13,7 @@ from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
 from internal.config.chat import ChatChannelSettings
+from internal.llm.retry import Sleep
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
@@ -117,12 +118,13 @@ async def open_lark_gateway(
     *,
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[LarkGateway]:
     """Open a simulated Lark and a gateway, connected; leaving closes them in order."""
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
-        gateway = await stack.enter_async_context(core(home, script, environ))
+        gateway = await stack.enter_async_context(core(home, script, environ, sleep=sleep))
         transport = lark_transport(gateway, sim, settings)
         async with open_lark(gateway, sim, settings, transport=transport) as channel:
             yield LarkGateway(sim, gateway, channel, transport)

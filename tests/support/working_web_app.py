@@ -66,20 +66,31 @@ async def open_working_web_app(
     **settings: Any,
 ) -> AsyncGenerator[WorkingWebApp]:
     """Serve a gateway with a scripted model on the data of `home`."""
-    async with core(home, script, environ) as here:
-        app = here.services
-        services = WebServices(
-            gateway=app.gateway,
-            broadcaster=app.broadcaster,
-            defaults=app.defaults,
-            token=lambda: TOKEN,
-            settings=server_settings(settings),
-            health=report_healthy,
-            version="1.2.3",
-            clock=app.clock,
-            documents=app.documents,
-            logins=Logins(home / "logins.json"),
-            page=NOT_BUILT,
-        )
-        async with serve(services) as (_, client):
-            yield WorkingWebApp(here, services, client)
+    async with (
+        core(home, script, environ) as here,
+        serve_gateway(here, home, **settings) as (services, client),
+    ):
+        yield WorkingWebApp(here, services, client)
+
+
+@asynccontextmanager
+async def serve_gateway(
+    here: Core, home: Path, **settings: Any
+) -> AsyncGenerator[tuple[WebServices, HttpClient]]:
+    """Run the web server of a gateway while the block runs."""
+    app = here.services
+    services = WebServices(
+        gateway=app.gateway,
+        broadcaster=app.broadcaster,
+        defaults=app.defaults,
+        token=lambda: TOKEN,
+        settings=server_settings(settings),
+        health=report_healthy,
+        version="1.2.3",
+        clock=app.clock,
+        documents=app.documents,
+        logins=Logins(home / "logins.json"),
+        page=NOT_BUILT,
+    )
+    async with serve(services) as (_, client):
+        yield services, client
