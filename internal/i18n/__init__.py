@@ -1,6 +1,7 @@
 """Message catalogues: one JSON file per catalogue and language, such as `chat.en.json`.
 
 Reading order: `language` (the languages), `catalog` (the loader, used directly by the command-line
-channel), `runs` (what runs say on every channel), `chat` (messages and vocabulary of the chat
+channel), `runs` (what runs say on every channel),
+`file_reasons` (why files cannot be used), `chat` (messages and vocabulary of the chat
 channels).
 """

@@ -32,6 +32,7 @@ from internal.channels.chat.transport import (
     TransportUnavailable,
 )
 from internal.i18n.chat import ChatPhrases, ChatTexts
+from internal.i18n.file_reasons import translate_problem
 
 log = logging.getLogger(__name__)
 
@@ -325,7 +326,8 @@ _EXPLANATIONS = {
 
 def _describe_problems(problems: Sequence[str], phrases: ChatPhrases) -> str:
     """Return which files were not read, and why."""
-    lines = [f"- {escape_markdown(each)}" for each in problems[:MAX_NAMED_PROBLEMS]]
+    shown = (translate_problem(each, phrases.language) for each in problems[:MAX_NAMED_PROBLEMS])
+    lines = [f"- {escape_markdown(each)}" for each in shown]
     if len(problems) > MAX_NAMED_PROBLEMS:
         lines.append(f"- +{len(problems) - MAX_NAMED_PROBLEMS}")
     return "\n".join([phrases("files_not_read"), *lines])

@@ -190,6 +190,16 @@ async def test_a_rejected_token_is_replaced(tmp_path: Path) -> None:
         assert "Revenue 120" in user_texts(lark.core.model.requests[-1])[-1]
 
 
+async def test_a_chinese_chat_reads_in_chinese_why_a_file_was_not_read(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, [Reply("看不到内容。"), Reply("看不到。")]) as lark:
+        secret = await send_file(lark, "工资.pdf", documents.encrypted_pdf())
+        await lark.until_replies(1)
+        await lark.say("请阅读附件", reply_to=secret)
+        reply = (await lark.until_replies(2))[-1].replace("\\", "")
+    assert "工资.pdf\uff1aPDF 已加密" in reply
+    assert "password" not in reply
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
