@@ -35,6 +35,13 @@ def run(args: Namespace, context: CommandContext) -> int:
     """
     if args.schema is not None and (args.shot is None or args.detach):
         raise CliExit(USAGE, "--json-schema needs -p, and cannot be combined with --detach.")
+    is_stream = args.input_format == "stream-json"
+    if is_stream and (args.shot is None or args.output_format != "stream-json"):
+        raise CliExit(USAGE, "--input-format stream-json needs -p and --output-format stream-json.")
+    if is_stream and (args.schema is not None or args.detach):
+        raise CliExit(
+            USAGE, "--input-format stream-json cannot be combined with --json-schema or --detach."
+        )
     if args.shot is None:
         # not imported for one-shot tasks, which do not need prompt_toolkit
         session: Any = import_module("internal.channels.cli.commands.session")
@@ -45,6 +52,10 @@ def run(args: Namespace, context: CommandContext) -> int:
     async def work(client: GatewayClient) -> int:
         if shot is None:
             return await _list_sessions(client)
+        if is_stream:
+            stream: Any = import_module("internal.channels.cli.headless.stream_runner")
+            code: int = await stream.StreamRunner(client).run_stream(shot)
+            return code
         return await HeadlessRunner(client, Output()).run(shot)
 
     return run_with_agent(
@@ -66,11 +77,11 @@ def _one_shot(args: Namespace, context: CommandContext) -> OneShot | None:
         raise CliExit(USAGE, f"Quote the whole prompt: {args.prompt} is a second argument.")
     options = {name: getattr(args, name) for name in _OPTIONS}
     request = TaskRequest(
-        task=compose_task(args.shot or args.prompt, read_stdin()),
+        task=_read_task(args),
         options={
             "workspace": confirmed_folder(args, context),
             # without the gateway nobody can approve calls
-            "approvals": args.detach,
+            "approvals": args.detach or args.input_format == "stream-json",
             **{name: value for name, value in options.items() if value},
         },
         session_id=args.resume,
@@ -85,6 +96,11 @@ def _one_shot(args: Namespace, context: CommandContext) -> OneShot | None:
         detach=args.detach,
         schema=None if args.schema is None else _read_schema(args.schema),
     )
+
+
+def _read_task(args: Namespace) -> str:
+    prompt: str = args.shot or args.prompt or ""
+    return prompt if args.input_format == "stream-json" else compose_task(prompt, read_stdin())
 
 
 def _read_schema(path: str) -> Any:

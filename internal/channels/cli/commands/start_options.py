@@ -56,6 +56,12 @@ def build_parser(commands: str) -> CliParser:
     )
     add("--output-format", choices=OUTPUT_FORMATS, default="text", help="output format (text)")
     add(
+        "--input-format",
+        choices=("text", "stream-json"),
+        default="text",
+        help="stream-json: tasks, messages and answers on standard input, a JSON object per line",
+    )
+    add(
         "--json-schema",
         dest="schema",
         type=decode_argument,

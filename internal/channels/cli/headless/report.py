@@ -37,8 +37,9 @@ _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", 
 class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
-    `has_ended` becomes True with the run's terminal event, or when the run waits for a person.
-    `find_file` returns the path of a produced file on this machine.
+    `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
+    event, or when the run waits for a person. `find_file` returns the path of a produced file on
+    this machine.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RunReport:
     ) -> None:
         self.ids = ids
         self.has_ended = False
+        self.last_id = ""
         self._stream = output == "stream-json"
         self._output = output
         self._lines: list[bytes] = []
@@ -59,6 +61,15 @@ class RunReport:
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the run waits for a person."""
+        return bool(self._result["status"] == "waiting")
+
+    def resume(self) -> None:
+        """Accept further events of a run that waited."""
+        self.has_ended = False
 
     @property
     def is_answered(self) -> bool:
@@ -101,6 +112,7 @@ class RunReport:
         event = json.loads(envelope)
         if self.ids.run_id not in {event.get("run_id"), event.get("correlation_id")}:
             return
+        self.last_id = row_id or self.last_id
         if self._stream:
             self._lines.append(_stream_line(row_id, envelope))
         self._apply(event)

@@ -27,8 +27,7 @@ def test_task_options_are_parsed() -> None:
     ("argv", "message"),
     [
         (["-p", "x", "--fork"], "--fork"),
-        (["-p", "x", "--json-schema", "f"], "--json-schema"),
-        (["-p", "x", "--input-format", "stream-json"], "--input-format"),
+        (["-p", "x", "--input-format", "xml"], "xml"),
         (["-p", "x", "--output", "json"], "--output"),
         (["-p", "x", "--output-format", "xml"], "xml"),
         (["-p", "x", "--max-cost", "nan"], "above 0"),
