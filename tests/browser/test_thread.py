@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
+from internal.i18n.runs import RunMessages
 from tests.browser.conftest import Open, Serve
-from tests.browser.test_page import accessible
+from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+
+ZH = RunMessages("zh")
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -46,6 +49,39 @@ def test_a_failed_run_is_one_row_with_what_can_be_done(
     assert page.evaluate("() => navigator.clipboard.readText()") == "It works **now**."
     told = gateway.ask("GET", f"/api/tasks?session_id={session_of(page)}")["tasks"]
     assert [one["task"] for one in told] == ["tell me", "tell me"]
+
+
+def test_trouble_of_the_model_is_said_in_the_language_of_the_page(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    rejected = Fault("status", status=402, error="billing_error", message="Top up, req_01AbC")
+    replies = [
+        Reply(text="cut", fault=Fault("cut_after_bytes", bytes=700), when=When(last_user="third")),
+        Reply(text="I will not", stop_reason="refusal", when=When(last_user="first")),
+        Reply(fault=rejected, when=When(last_user="second")),
+    ]
+    page = enter(serve(script(replies), LLM__MAX_RETRIES="0"), **PHONE, locale="zh-CN")
+    send_in_chinese(page, "first")
+    thread = page.get_by_test_id("thread")
+    expect(thread).to_contain_text(ZH.ended("error", "model_refused"))
+    expect(thread).not_to_contain_text("declined")
+    send_in_chinese(page, "second")
+    expect(thread).to_contain_text(ZH.ended("error", "model_no_credit"))
+    expect(thread).to_contain_text("reports that the account has no credit: Top up")
+    expect(thread).not_to_contain_text("req_01AbC")
+    send_in_chinese(page, "third")
+    bar = page.get_by_role("heading", name=ZH.ended("error", "model_unreachable"))
+    expect(bar).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "model-trouble-zh.png")
+    page.set_viewport_size({"width": 1100, "height": 800})
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=shots / "model-trouble-zh-dark.png")
+
+
+def send_in_chinese(page: Page, text: str) -> None:
+    page.get_by_label("消息", exact=True).fill(text)
+    page.keyboard.press("Enter")
 
 
 def test_a_run_keeps_its_rows_together_and_shows_what_it_does(
