@@ -11,7 +11,7 @@ from msgspec import UNSET
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.files.session_files import SessionFiles
-from internal.agent.app.runs.context import RunContext
+from internal.agent.app.runs.context import RunContext, describe_error
 from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import Event, ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.ids import SessionId
@@ -316,7 +316,7 @@ def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:
 def _crash_message(tool: str, failure: Exception) -> str:
     if isinstance(failure, OSError):
         return f"{tool} failed. {describe_system_error(failure)}"
-    return f"{tool} failed: {type(failure).__name__}."
+    return f"{tool} failed. {describe_error(failure)}"
 
 
 def _ignore_output(_text: str) -> None:

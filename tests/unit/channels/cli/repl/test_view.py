@@ -7,6 +7,7 @@ from internal.channels.cli.render.text import Fragments, plain_text
 from internal.channels.cli.render.theme import UNICODE
 from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
+from internal.i18n.runs import RunMessages
 
 WIDTH = 60
 RESULT = {
@@ -198,6 +199,26 @@ def test_a_failed_run_and_its_files_are_reported() -> None:
     sentence = "✕ The model provider returned an error."
     assert rows[:3] == [sentence, "  Acme: no.", "▤ a.txt · 3 bytes"]
     assert rows[-1].startswith("✕ 0.5s")
+
+
+def test_an_end_and_a_question_of_a_run_are_in_the_language_of_the_terminal() -> None:
+    view = TranscriptView(MessageCatalog("repl", "zh"), UNICODE)
+    said = RunMessages("zh")
+    start(view)
+    recovery = {"kind": "recovery", "title": "Acme is busy", "reason_code": "model_busy"}
+    asked = {**recovery, "question_id": "question-2", "body": "", "options": ()}
+    add(view, "workflow.question.asked", asked)
+    retry = {"node_id": "1:say", "reason": "unreachable", "seconds": 8, "attempt": 3}
+    add(view, "workflow.node.retry", retry)
+    assert view.current is not None
+    assert view.current.notice == said.retry("unreachable", 8, 3)
+    refused = {"stop_reason": "error", "error_code": "model_refused", "error": "It declined."}
+    add(view, "workflow.result.final", {**RESULT, **refused})
+    rows = "\n".join(printed(view))
+    assert said.ended("error", "model_busy") in rows
+    assert said.ended("error", "model_refused") in rows
+    assert "Acme" not in rows
+    assert "declined" not in rows
 
 
 def test_another_session_starts_without_runs_and_live_rows() -> None:
