@@ -15,6 +15,7 @@ MAX_FIRST_LOAD = 140_000
 """The scripts that a conversation loads before it is shown."""
 MAX_CHUNKS = {
     "decision": 9_000,
+    "diagram": 2_000,
     "dialogs": 4_000,
     "login": 2_000,
     "sessions": 6_000,

@@ -173,6 +173,51 @@ def test_code_formulas_and_tables_are_shown_as_such(
     assert wide == 390
 
 
+DIAGRAMS = """\
+```mermaid
+flowchart LR
+  A[Question] --> B{Known?}
+  B -->|yes| C[Answer]
+  B -->|no| D["<img src=x onerror=alert(1)>"]
+  click A "javascript:alert(1)"
+```
+
+```mermaid
+pie title Cats
+  "a": 3
+```
+"""
+
+
+def test_diagrams_are_pictures_and_their_source_can_be_read(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    endless = "flowchart TD\n" + "".join(
+        f" N{n} --> N{(n * other) % 600}\n" for n in range(600) for other in (3, 7)
+    )
+    page = enter(serve(script([Reply(text=f"{DIAGRAMS}\n```mermaid\n{endless}```\n")])))
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    send(page, "draw it")
+    status(page, "completed")
+    thread = page.get_by_test_id("thread")
+    picture = thread.get_by_role("region", name="Diagram").first.get_by_role("img")
+    expect(picture).to_have_js_property("complete", value=True)
+    assert picture.evaluate("image => image.naturalWidth") > 200
+    assert picture.evaluate("image => image.src").startswith("blob:")
+    expect(thread.get_by_text("This diagram cannot be drawn.").first).to_be_visible()
+    expect(thread.get_by_text('"a": 3')).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "diagram.png")
+    page.emulate_media(color_scheme="dark")
+    page.reload()
+    picture.scroll_into_view_if_needed()
+    page.screenshot(path=shots / "diagram-dark.png")
+    thread.get_by_role("button", name="Show the source").first.click()
+    expect(thread.get_by_text("A[Question] --> B{Known?}")).to_be_visible()
+    thread.get_by_role("button", name="Show the diagram").click()
+    expect(picture).to_be_visible()
+
+
 def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

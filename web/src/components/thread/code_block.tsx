@@ -1,6 +1,9 @@
 import { Check, Copy } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { Suspense, useEffect, useState } from 'react';
 import { useRunActionMessages } from '../../i18n/run_actions';
+import { lazyComponent } from '../../lib/lazy';
+
+const Diagram = lazyComponent(async () => (await import('./diagram')).Diagram);
 
 /** Longer code is shown without colours: it would take too long. */
 const MAX_HIGHLIGHTED_CHARS = 50_000;
@@ -16,6 +19,12 @@ export function CodeBlock({ code, language, growing }: { code: string; language:
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_MS);
   };
+  const source = (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls
+    <pre tabIndex={0} aria-label={language === '' ? a.code : language}>
+      {html === null ? <code>{code}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
+    </pre>
+  );
   return (
     <div className="code-block">
       <div className="flex h-7 items-center justify-between pr-1 pl-3.5 font-sans text-xs text-dim">
@@ -26,10 +35,13 @@ export function CodeBlock({ code, language, growing }: { code: string; language:
           </button>
         )}
       </div>
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls */}
-      <pre tabIndex={0} aria-label={language === '' ? a.code : language}>
-        {html === null ? <code>{code}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
-      </pre>
+      {language === 'mermaid' && !growing ? (
+        <Suspense fallback={source}>
+          <Diagram code={code}>{source}</Diagram>
+        </Suspense>
+      ) : (
+        source
+      )}
     </div>
   );
 }
