@@ -258,6 +258,33 @@ def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     assert len(gateway.ask("GET", "/api/sessions")["sessions"]) == 4
 
 
+def test_a_long_branch_still_begins_with_the_earlier_conversation(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    look = [Call("list_dir", {"path": "."})] * 110
+    replies = [
+        Reply(text="It is alder.", when=When(last_user="first word")),
+        Reply(text="Once.", calls=look, when=When(last_user="look", results=0)),
+        Reply(text="Twice.", calls=look, when=When(last_user="look", results=110)),
+        Reply(text="The end.", when=When(last_user="look", results=220)),
+    ]
+    page = enter(serve(script(replies), AGENT__GATES="off"))
+    thread = page.get_by_test_id("thread")
+    send(page, "the first word?")
+    expect(thread.get_by_text("It is alder.")).to_be_visible()
+    origin = session_of(page)
+    thread.get_by_role("button", name="Branch from here").click()
+    page.wait_for_url(lambda url: origin not in url)
+    send(page, "look around")
+    expect(thread.get_by_text("The end.")).to_be_visible()
+    expect(thread.get_by_text("It is alder.")).to_have_count(0)  # only what is seen is rendered
+    thread.evaluate("thread => { thread.scrollTop = 0; }")
+    earlier = page.get_by_role("region", name="Earlier conversation")
+    expect(earlier.get_by_text("It is alder.")).to_be_visible()
+    page.keyboard.press("j")
+    expect(thread.get_by_text("look around")).to_be_visible()
+
+
 def test_an_answer_is_rated_with_a_comment(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

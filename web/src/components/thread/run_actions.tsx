@@ -77,7 +77,7 @@ export function EditMessage({ line }: { line: InputLine }) {
   const [failure, busy, attempt] = useAttempt();
   if (text === null) {
     return (
-      <span className="absolute right-1 -bottom-3 rounded-lg border border-line bg-raised opacity-0 group-hover:opacity-100 focus-within:opacity-100 pointer-coarse:opacity-100">
+      <span className="absolute right-1 -bottom-3 rounded-lg border border-line bg-raised opacity-0 group-hover:opacity-100 focus-within:opacity-100 pointer-coarse:static pointer-coarse:mt-1 pointer-coarse:inline-block pointer-coarse:opacity-100">
         <Action icon={<Pencil size={13} />} name={a.edit} busy={false} onClick={() => setText(line.text)} quiet />
       </span>
     );

@@ -1,5 +1,5 @@
 import { ArrowDown } from 'lucide-react';
-import { Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { Fragment, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { VirtualizerHandle } from 'virtua';
 import { useLocationProperty } from 'wouter/use-browser-location';
 import { useSessionStore } from '../../state/session_store';
@@ -18,6 +18,8 @@ const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) =
 
 /** Above this number of rows only the visible ones are rendered. */
 const VIRTUALIZE_FROM = 200;
+/** The rows of an earlier conversation are the first one of the list. */
+const ROWS_BEFORE = 1;
 /** The view follows the end while it is closer than this. */
 const NEAR_END_PX = 80;
 
@@ -76,7 +78,7 @@ export function Thread() {
   const scrollToEnd = useCallback(() => {
     const box = view.current;
     if (box === null) return;
-    if (list.current !== null) list.current.scrollToIndex(entries.length - 1, { align: 'end' });
+    if (list.current !== null) list.current.scrollToIndex(entries.length - 1 + ROWS_BEFORE, { align: 'end' });
     else box.scrollTop = box.scrollHeight;
   }, [entries.length]);
 
@@ -88,7 +90,7 @@ export function Thread() {
       follows.current = false;
       // oxlint-disable-next-line react/set-state-in-effect -- once for each address
       setSelected(linked);
-      list.current?.scrollToIndex(at, { align: 'center' });
+      list.current?.scrollToIndex(at + ROWS_BEFORE, { align: 'center' });
     }
     if (follows.current) scrollToEnd();
   }, [entries, isVirtual, linked, scrollToEnd]);
@@ -122,7 +124,7 @@ export function Thread() {
       const next = at < 0 ? first : Math.min(entries.length - 1, Math.max(0, at + step));
       setSelected(entries[next]?.key ?? null);
       follows.current = false;
-      list.current?.scrollToIndex(next, { align: 'nearest' });
+      list.current?.scrollToIndex(next + ROWS_BEFORE, { align: 'nearest' });
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
@@ -148,6 +150,11 @@ export function Thread() {
       </RowBoundary>
     );
   });
+  const earlier = session !== null && (
+    <Suspense fallback={null}>
+      <EarlierMessages session={session} />
+    </Suspense>
+  );
   return (
     <div className="relative min-h-0 flex-1">
       <div
@@ -164,16 +171,12 @@ export function Thread() {
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
               <VirtualRows list={list} view={view} onMount={follow}>
-                {rows}
+                {[<Fragment key="earlier">{earlier}</Fragment>, ...rows]}
               </VirtualRows>
             </Suspense>
           ) : (
             <>
-              {session !== null && (
-                <Suspense fallback={null}>
-                  <EarlierMessages session={session} />
-                </Suspense>
-              )}
+              {earlier}
               {rows}
             </>
           )}
