@@ -465,7 +465,7 @@ def _limits(loaded: Loaded) -> str:
 def _model(loaded: Loaded) -> str:
     llm = loaded.settings.llm
     if llm.provider == "offline":
-        return "the offline demo model; set ANTHROPIC_API_KEY or another key for a real one"
+        return "the offline demo model; add a key in the settings of the page to use a real one"
     return f"{llm.model} of {llm.provider}"
 
 

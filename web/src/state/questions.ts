@@ -90,9 +90,11 @@ export function questionTitle(
   return t.askSeveral([...counts]);
 }
 
-/** Return a one-line summary of a question. */
+/** Return a one-line summary of a question: what its title does not say. */
 export function summaryOf(question: Pick<Question, 'body' | 'calls' | 'plan'>): string {
-  const calls = question.calls.map((call) => call.what).join(' · ');
+  const [first] = question.calls;
+  if (question.calls.length === 1 && first?.subject) return '';
+  const calls = question.calls.map((call) => call.subject || call.what).join(' · ');
   return (calls || question.plan?.goal || question.body).slice(0, 300).replace(/\s+/g, ' ');
 }
 

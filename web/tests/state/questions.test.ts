@@ -99,5 +99,8 @@ describe('the texts of a question', () => {
     const recovery = { kind: 'recovery', ...given, calls: [], reasonCode: 'model_busy' } as const;
     expect(questionTitle(recovery, zh, RUN_TEXTS.zh)).toBe('模型服务繁忙，请过几分钟重试。');
     expect(summaryOf({ body: '', plan: null, calls: [call('one\n\ntwo')] })).toBe('run one two');
+    const created = { ...call('write_file'), subject: 'notes.md' };
+    expect(summaryOf({ body: '', plan: null, calls: [created] })).toBe('');
+    expect(summaryOf({ body: '', plan: null, calls: [created, call('b')] })).toBe('notes.md · run b');
   });
 });
