@@ -10,6 +10,7 @@ from internal.config.types import (
     ConfigError,
     Count,
     Dollars,
+    File,
     Retries,
     Seconds,
     Secret,
@@ -81,6 +82,9 @@ class LlmSettings(Section):
     base_urls: Mapping[RemoteProviderName, WebAddress] = key(
         {}, "{provider: base URL} of the fallbacks' providers."
     )
+    recording: File | None = key(
+        None, "A recorded session that the offline demo model replays, see docs/models.md."
+    )
     tool_calls: Literal["native", "text"] = key(
         "native", "text: describes tools in the prompt, for models without tool calling."
     )
@@ -117,6 +121,8 @@ class LlmSettings(Section):
             raise ValueError(
                 f"provider is {self.provider}, which has no model {self.model}; set both or neither"
             )
+        if self.recording is not None and self.provider != "offline":
+            raise ValueError("recording needs provider: offline")
         if self.max_output_tokens is not None and self.max_output_tokens >= self.context_window:
             raise ValueError("max_output_tokens must be smaller than context_window")
         return self

@@ -16,7 +16,7 @@ def build_model(settings: LlmSettings, sleep: Sleep = asyncio.sleep) -> Retrying
     `check_key` reports missing keys, `warm` starts the slow imports.
 
     Raises:
-        InvalidRequest: a fallback names an unknown provider.
+        InvalidRequest: a fallback names an unknown provider, or the recording cannot be used.
     """
     clients: dict[str, ProviderClient] = {}
 
@@ -43,6 +43,10 @@ def _connect(name: str, settings: LlmSettings) -> ProviderClient:
     if provider is None:
         known = ", ".join(PROVIDER_NAMES)
         raise InvalidRequest(f"Unknown model provider {name!r}; the known ones are {known}.")
+    if name == "offline" and settings.recording is not None:
+        from internal.llm.offline.recorded_model import RecordedModel, read_recording  # noqa: PLC0415 - rarely used
+
+        return RecordedModel(read_recording(settings.recording))
     key, base_url = settings.credentials(name)
     client = provider.connect(
         ApiKey(key), base_url, silence_seconds=settings.request_timeout_seconds

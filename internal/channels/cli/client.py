@@ -205,15 +205,20 @@ class GatewayClient:
 
     async def transcript(self, session_id: str) -> list[TranscriptMessage]:
         """Return the messages of a session that have text, oldest first."""
+        messages = [_message(one) for one in await self.messages(session_id)]
+        return [one for one in messages if one.text.strip()]
+
+    async def messages(self, session_id: str) -> list[Mapping[str, Any]]:
+        """Return all messages of a session as the API has them, oldest first."""
         path = f"/api/sessions/{_quoted(session_id)}/messages"
-        pages: list[list[TranscriptMessage]] = []
+        pages: list[list[Mapping[str, Any]]] = []
         cursor: str | None = None
         while True:
             query = {"limit": _PAGE, "cursor": cursor}
-            messages, cursor = await self._get(path, query, _transcript_page)
+            messages, cursor = await self._get(path, query, _messages_page)
             pages.insert(0, messages)
             if cursor is None:
-                return [one for page in pages for one in page if one.text.strip()]
+                return [one for page in pages for one in page]
 
     async def usage(self, by: UsageKey, session_id: str | None = None) -> list[UsageItem]:
         """Return tokens and cost by day, session or model."""
@@ -502,8 +507,8 @@ def _attachment(stored: Any) -> Mapping[str, str]:
     return {name: stored[name] for name in ("name", "media_type", "uri")}
 
 
-def _transcript_page(page: Any) -> tuple[list[TranscriptMessage], str | None]:
-    return [_message(one) for one in page["messages"]], page["next"]
+def _messages_page(page: Any) -> tuple[list[Mapping[str, Any]], str | None]:
+    return page["messages"], page["next"]
 
 
 def _message(message: Any) -> TranscriptMessage:

@@ -58,24 +58,31 @@ class OfflineModel:
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the text word by word, then one `ModelResponse`."""
-        parts = tuple(_Conversation(request).reply())
-        for part in parts:
-            for piece in _PIECE.findall(part.text) if isinstance(part, Text) else ():
-                yield TextDelta(piece)
-                await asyncio.sleep(0)  # let other tasks run, as a remote model would
-        called = any(isinstance(part, ToolCall) for part in parts)
-        yield ModelResponse(
-            parts=parts,
-            usage=Usage(
-                input_tokens=_tokens(request.system) + _tokens(request.messages),
-                output_tokens=_tokens(parts),
-            ),
-            stop="tools" if called else "end",
-            model=OFFLINE_MODEL,
-        )
+        async for event in stream_parts(request, tuple(_Conversation(request).reply())):
+            yield event
 
     async def close(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+async def stream_parts(
+    request: ModelRequest, parts: tuple[Part, ...]
+) -> AsyncGenerator[ModelStreamEvent, None]:
+    """Yield the text of a reply word by word, then the reply with an estimate of its tokens."""
+    for part in parts:
+        for piece in _PIECE.findall(part.text) if isinstance(part, Text) else ():
+            yield TextDelta(piece)
+            await asyncio.sleep(0)  # let other tasks run, as a remote model would
+    called = any(isinstance(part, ToolCall) for part in parts)
+    yield ModelResponse(
+        parts=parts,
+        usage=Usage(
+            input_tokens=_tokens(request.system) + _tokens(request.messages),
+            output_tokens=_tokens(parts),
+        ),
+        stop="tools" if called else "end",
+        model=OFFLINE_MODEL,
+    )
 
 
 @dataclass(frozen=True)
@@ -268,7 +275,7 @@ def _attached(messages: Sequence[Message]) -> dict[str, str]:
     return found
 
 
-def _words(message: Message) -> str:
+def read_words(message: Message) -> str:
     """Return what the person wrote: the text without speakers and without what it refers to."""
     text = replace_surrogates(message.text).strip()
     while block := _BACKGROUND.match(text):
@@ -286,11 +293,11 @@ def _last_request(
     If a message that the demo understands is wanted and there is one, the last such message counts.
     """
     requests = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
-    known = [n for n in requests if is_understood and _jobs_in(_words(messages[n]))]
+    known = [n for n in requests if is_understood and _jobs_in(read_words(messages[n]))]
     if not requests:
         return "", ()
     n = (known or requests)[-1]
-    return _words(messages[n]), messages[n + 1 :]
+    return read_words(messages[n]), messages[n + 1 :]
 
 
 def _line(text: str) -> str:

@@ -1,7 +1,9 @@
 """`larkspur sessions`: list, show, export, delete and rename sessions."""
 
+import json
 import os
 from argparse import Namespace
+from collections.abc import Awaitable, Callable
 
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.command_output import CommandOutput
@@ -35,6 +37,11 @@ def register(subparsers: Subparsers) -> None:
         metavar="ID …",
         help="session, task or run ids, or the beginning of one",
     )
+    parser.add_argument(
+        "--recording",
+        action="store_true",
+        help="export a recording, which the demo model can replay (llm.recording)",
+    )
     add_json(parser)
     add_gateway(parser)
     parser.set_defaults(run=run)
@@ -43,15 +50,16 @@ def register(subparsers: Subparsers) -> None:
 def run(args: Namespace, context: CommandContext) -> int:
     """Do the action."""
     output = CommandOutput(Output(), args.json)
+    show = _show_recording if args.recording else _show
 
     async def work(client: GatewayClient) -> int:
         match args.action, args.rest:
             case "list", []:
                 return output.items(await client.sessions(_MAX_LIMIT if args.json else _LIMIT))
             case (("show" | "export"), [written]):
-                return await _show(client, written, output)
+                return await show(client, written, output)
             case "export", [written, path]:
-                return await _export(client, written, path, as_json=args.json)
+                return await _export(client, written, path, show, as_json=args.json)
             case "rm", [_, *_]:
                 for session_id in [await find_session(client, one) for one in args.rest]:
                     await client.remove(session_id)
@@ -76,14 +84,41 @@ async def _show(client: GatewayClient, written: str, output: CommandOutput) -> i
     return OK
 
 
-async def _export(client: GatewayClient, written: str, path: str, *, as_json: bool) -> int:
-    """Write the messages of a session to a new file."""
+async def _show_recording(client: GatewayClient, written: str, output: CommandOutput) -> int:
+    """Print the requests of a session and the replies of the model, a JSON object per line."""
+    run_id = None
+    for message in await client.messages(await find_session(client, written)):
+        parts = message["parts"]
+        text = "".join(part["text"] for part in parts if part["type"] == "text")
+        if message["role"] == "assistant":
+            calls = [
+                {"name": part["name"], "arguments": part["arguments"]}
+                for part in parts
+                if part["type"] == "tool_call"
+            ]
+            line = {"type": "reply", "text": text, "calls": calls}
+            output.line(json.dumps(line, ensure_ascii=False))
+        elif message["run_id"] != run_id:
+            output.line(json.dumps({"type": "request", "text": text}, ensure_ascii=False))
+        run_id = message["run_id"]
+    return OK
+
+
+async def _export(
+    client: GatewayClient,
+    written: str,
+    path: str,
+    show: Callable[[GatewayClient, str, CommandOutput], Awaitable[int]],
+    *,
+    as_json: bool,
+) -> int:
+    """Write what `show` prints of a session to a new file."""
     session_id = await find_session(client, written)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise CliExit(FAILED, f"{path} cannot be written: {error.strerror}.") from None
     try:
-        return await _show(client, session_id, CommandOutput(Output(file), as_json))
+        return await show(client, session_id, CommandOutput(Output(file), as_json))
     finally:
         os.close(file)
