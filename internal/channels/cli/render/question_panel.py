@@ -279,7 +279,7 @@ def _what(call: Mapping[str, Any]) -> list[str]:
     """Return the lines of a call; for a change whose diff follows, the file."""
     what, tool = str(call["what"]), str(call["tool"])
     named = _DIFF_FILE.search(str(call.get("diff") or ""))
-    if named is not None and what.startswith(f"{tool} {{"):
+    if named is not None and what.startswith((f"{tool}\n", f"{tool} {{")):
         what = named[1] if _action(call) in {"create", "change"} else f"{tool}  {named[1]}"
     return sanitize(what).rstrip().split("\n")
 
