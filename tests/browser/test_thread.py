@@ -278,11 +278,13 @@ def test_a_long_branch_still_begins_with_the_earlier_conversation(
     send(page, "look around")
     expect(thread.get_by_text("The end.")).to_be_visible()
     expect(thread.get_by_text("It is alder.")).to_have_count(0)  # only what is seen is rendered
-    thread.evaluate("thread => { thread.scrollTop = 0; }")
-    earlier = page.get_by_role("region", name="Earlier conversation")
-    expect(earlier.get_by_text("It is alder.")).to_be_visible()
+    thread.focus()
     page.keyboard.press("j")
-    expect(thread.get_by_text("look around")).to_be_visible()
+    expect(thread.get_by_text("look around")).to_be_in_viewport()
+    thread.hover()
+    page.mouse.wheel(0, -5_000)
+    earlier = page.get_by_role("region", name="Earlier conversation")
+    expect(earlier.get_by_text("It is alder.")).to_be_in_viewport()
 
 
 def test_an_answer_is_rated_with_a_comment(
