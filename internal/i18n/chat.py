@@ -64,6 +64,11 @@ def recovery_words() -> tuple[frozenset[str], frozenset[str]]:
     return yes | retry, no | frozenset(word for each in known for word in each.give_up)
 
 
+def answer_words(kind: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the exact words for yes and for no that answer a question of this kind."""
+    return recovery_words() if kind == "recovery" else approval_words()
+
+
 @cache
 def stop_words() -> frozenset[str]:
     """Return the exact words that stop a run, of all languages."""

@@ -169,6 +169,59 @@ def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) 
     expect(told).to_contain_text("denied: yes, but not now")
 
 
+def test_a_message_answers_the_question_above_it(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    again = Call("plan", {"goal": "A smaller release", "steps": ["Tag it"]})
+    model = script(
+        [
+            Reply(text="It is noon.", when=When(last_user="what time")),
+            planned(),
+            Reply(calls=[again], when=when(1)),
+            shell("touch one", 2),
+            shell("touch two", 3),
+            asks(4, "Which colour?", "red", "green"),
+            Reply(text="All said.", when=when(5)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    page.get_by_role("button", name="Review the plan first").click()
+    send(page, "touch them")
+    message = page.get_by_label("Message", exact=True)
+
+    def say(heading: str, hint: str, text: str) -> None:
+        expect(bar(page).get_by_role("heading", name=heading)).to_be_visible()
+        expect(bar(page).get_by_role("button").first).to_be_enabled()
+        expect(message).to_have_attribute("placeholder", hint)
+        send(page, text)
+
+    say(GOAL, "Type yes, or what to change…", "make it smaller")
+    say("A smaller release", "Type yes, or what to change…", "go ahead")
+    say("Run `touch one`?", "Type yes or no, or what to do instead…", "no, touch two instead")
+    # an own control starts another task, and the question stays open
+    expect(bar(page).get_by_role("heading", name="Run `touch two`?")).to_be_visible()
+    message.fill("what time is it")
+    expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
+    accessible(page)
+    page.screenshot(path=shots / "answer-in-composer.png")
+    page.get_by_role("button", name="New task", exact=True).click()
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("It is noon.")).to_be_visible()
+    say("Run `touch two`?", "Type yes or no, or what to do instead…", "ok")
+    say("Which colour?", "Type your answer…", "2")
+    expect(thread.get_by_text("All said.")).to_be_visible()
+    session = session_of(page)
+    assert tools(gateway, session) == ["touch two"]
+    given = [(one["decision"], one.get("text", "")) for one in answers(gateway, session)]
+    assert given == [
+        ("text", "make it smaller"),
+        ("approve", ""),
+        ("reject", "no, touch two instead"),
+        ("approve", ""),
+        ("text", "green"),
+    ]
+
+
 def test_a_session_is_allowed_with_one_key(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [planned(), shell("touch one", 1), shell("touch one", 2), Reply(text="Done.", when=when(3))]

@@ -60,7 +60,7 @@ async def test_a_key_approves_the_shown_command(
 async def test_the_reason_of_a_denial_reaches_the_model(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
-    script = [Reply(calls=[TOUCH]), Reply(calls=[TOUCH]), Reply(text="then not")]
+    script = [Reply(calls=[TOUCH])] * 3 + [Reply(text="then not")]
     async with open_session(way, home, environ, script) as repl:
         await repl.send("make it")
         await repl.tty.wait_for(ONCE)
@@ -70,8 +70,12 @@ async def test_the_reason_of_a_denial_reaches_the_model(
         repl.tty.type("e")
         await repl.tty.wait_for("esc back")
         repl.tty.type("请用 Python\r")
-        await repl.tty.wait_for("→ no: 请用 Python", "● then not")
+        await repl.tty.wait_for("→ no: 请用 Python", ONCE)
+        await repl.tty.wait_until(lambda: len(repl.place.model.requests) == 3)
         assert "请用 Python" in last_message(repl)
+        repl.tty.type("no, use a file instead\r")  # other words are the reason too
+        await repl.tty.wait_for("→ no: no, use a file instead", "● then not")
+        assert "use a file instead" in last_message(repl)
         assert not is_made(repl)
 
 

@@ -30,7 +30,7 @@ from internal.channels.chat.transport import (
     IncomingMessage,
     QuestionContent,
 )
-from internal.i18n.chat import ChatPhrases, ChatTexts, approval_words, recovery_words
+from internal.i18n.chat import ChatPhrases, ChatTexts, answer_words
 
 MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
 MAX_TITLE_LENGTH = 120
@@ -119,8 +119,7 @@ class TextAnswers:
         is_allowed = can_answer(record, message.actor)
         if not is_addressed and not (question.kind == "clarify" and is_allowed):
             return _NOT_ADDRESSED if is_exact else None
-        words = recovery_words() if question.kind == "recovery" else approval_words()
-        answer = read_answer(question, text, *words)
+        answer = read_answer(question, text, *answer_words(question.kind))
         if answer is None:
             return None
         if message.chat.is_personal and record.principal != message.actor.principal.id:
@@ -274,7 +273,7 @@ def _split_last(text: str) -> tuple[str, str]:
 def _is_exact(text: str, questions: Sequence[QuestionRecord]) -> bool:
     """Return True for the exact words that answer such questions."""
     is_recovery = any(each.question.kind == "recovery" for each in questions)
-    yes, no = recovery_words() if is_recovery else approval_words()
+    yes, no = answer_words("recovery" if is_recovery else "approval")
     return text.strip().lower().rstrip(".!\u3002\uff01") in yes | no
 
 

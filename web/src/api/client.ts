@@ -116,6 +116,7 @@ export interface AnswerInput {
   items?: Record<string, boolean>;
   grant?: 'session' | 'rule';
   rules?: string[];
+  idempotency_key?: string;
 }
 
 const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;

@@ -56,7 +56,15 @@ export const en = {
   library: 'Library',
   settings: 'Settings',
   nextQuestion: 'Next question',
-  waitsPlaceholder: 'The run is waiting for your answer. A message becomes the next task…',
+  waitsPlaceholder: 'The run is waiting for an answer. A message becomes the next task…',
+  answerPlaceholder: {
+    approval: 'Type yes or no, or what to do instead…',
+    plan: 'Type yes, or what to change…',
+    clarify: 'Type your answer…',
+    recovery: 'Type what to do differently…',
+  },
+  answer: 'Answer',
+  asNewTask: 'New task',
   reviewPlan: 'Review the plan first',
   ask: {
     create: (file: string) => `Create ${file}?`,

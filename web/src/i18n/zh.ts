@@ -53,7 +53,15 @@ export const zh: Messages = {
   library: '文件库',
   settings: '设置',
   nextQuestion: '下一个提问',
-  waitsPlaceholder: '任务正在等待你的答复，此处发送的消息将作为下一个任务……',
+  waitsPlaceholder: '任务正在等待答复，此处发送的消息将作为下一个任务……',
+  answerPlaceholder: {
+    approval: '输入“好”或“不”，或说明应该怎么做……',
+    plan: '输入“好”，或说明需要怎么改……',
+    clarify: '输入你的回答……',
+    recovery: '输入接下来应该怎么做……',
+  },
+  answer: '答复',
+  asNewTask: '新任务',
   reviewPlan: '先审阅计划',
   ask: {
     create: (file) => `创建 ${file}？`,

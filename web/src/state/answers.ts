@@ -46,6 +46,18 @@ export function nonBlankLines(text: string): string[] {
   return text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
 }
 
+/** Answer a question. No notice about this answer is shown, and the question is hidden once it is accepted. */
+export async function sendAnswer(id: string, input: AnswerInput): Promise<void> {
+  useAnswerNotices.setState(({ own }) => ({ own: new Set([...own, id]) }));
+  try {
+    await api.answer(id, input);
+    useAnswerNotices.setState(({ done }) => ({ done: new Set([...done, id]) }));
+  } catch (error) {
+    useAnswerNotices.setState(({ own }) => ({ own: new Set([...own].filter((known) => known !== id)) }));
+    throw error;
+  }
+}
+
 /** Return a function that answers a question; `failure` is the reason if that failed. */
 export function useAnswer(id: string) {
   const t = useMessages();
@@ -56,12 +68,9 @@ export function useAnswer(id: string) {
     if (useAnswerNotices.getState().own.has(id)) return;
     setBusy(true);
     setFailure('');
-    useAnswerNotices.setState(({ own }) => ({ own: new Set([...own, id]) }));
     try {
-      await api.answer(id, input);
-      useAnswerNotices.setState(({ done }) => ({ done: new Set([...done, id]) }));
+      await sendAnswer(id, input);
     } catch (error) {
-      useAnswerNotices.setState(({ own }) => ({ own: new Set([...own].filter((known) => known !== id)) }));
       if (hasStatus(error, 401)) useSessionStore.setState({ loggedOut: true });
       else setFailure((error as Error).message || t.unreachable);
     }

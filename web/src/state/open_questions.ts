@@ -44,6 +44,23 @@ export function useWaitingCount(): number {
   return (data?.questions ?? []).filter((one) => one.may_answer && !done.has(one.question_id)).length;
 }
 
+/** Which of the open questions of the session is shown above the composer. */
+const usePosition = create<{ position: number }>(() => ({ position: 0 }));
+
+/** The open questions of the session, and the one of them that is shown and that a message answers. */
+export function useShownQuestion() {
+  const questions = useSessionStore((store) => store.state.questions);
+  const done = useAnswerNotices((notices) => notices.done);
+  const { data } = useOpenQuestions();
+  const { position } = usePosition();
+  const open = questions.filter((question) => question.closed === null && !done.has(question.id));
+  const index = position % Math.max(1, open.length);
+  const shown = open[index];
+  const listed = data?.questions.find((view) => view.question_id === shown?.id);
+  const showNext = () => usePosition.setState({ position: (index + 1) % open.length });
+  return { shown, index, count: open.length, mayAnswer: listed?.may_answer ?? true, showNext };
+}
+
 /** Keep the list of open questions current, and show a notice when somebody else answers one. */
 export function useQuestionEvents(): void {
   const queries = useQueryClient();

@@ -34,11 +34,6 @@ class OpenQuestion:
         """The answer, if someone else gave one while ours was on its way."""
 
     @property
-    def accepts_text(self) -> bool:
-        """True if any text is a valid answer."""
-        return self.kind != "approval"
-
-    @property
     def has_rules(self) -> bool:
         """True if rules may allow every call of the question."""
         return self.kind == "approval" and all(call.get("rules") for call in self.calls)

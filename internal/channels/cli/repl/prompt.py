@@ -24,8 +24,6 @@ QUESTIONS_POLL_SECONDS = 30
 _MAX_QUESTIONS = 100
 _MAX_QUEUED = 3
 """At most this many rows show queued messages."""
-_MAX_DECISION_LENGTH = 200
-"""A longer text is no decision on calls."""
 
 
 class Prompt:
@@ -90,11 +88,7 @@ class Prompt:
             return self.session.status()
         more = len(self.session.view.questions) - 1
         label = messages("asks_one_of", count=more) if more else messages("asks_here")
-        hint = (
-            messages("hint_words") if self._accepts_any_text(question) else messages("hint_calls")
-        )
-        if question.drafting:
-            hint = messages("hint_writing")
+        hint = messages("hint_writing" if question.drafting else "hint_words")
         glyph = self.session.view.rows.glyphs.permission
         return self.session.status((("class:need", f"{glyph} {label}"),), hint)
 
@@ -144,7 +138,7 @@ class Prompt:
             self.press(ENTER)
 
     def submit(self, text: str) -> bool:
-        """Answer with the text of the input. Return False if it is no answer."""
+        """Answer with the text of the input. Return False if no question is shown."""
         question, services = self.question, self.session.services
         if question is None or services is None or not (question.drafting or self._armed(question)):
             return False
@@ -153,11 +147,9 @@ class Prompt:
             return True
         expanded = self.session.pastes.expand(text)
         if question.drafting:
-            answer_json: AnswerJson | None = question.answer_from(expanded, services.read_steps)
+            answer_json = question.answer_from(expanded, services.read_steps)
         else:
-            answer_json = self._parse_text(question, expanded, services)
-        if answer_json is None:
-            return False
+            answer_json = _parse_text(question, expanded, services)
         self._answer(question, answer_json, text)
         return True
 
@@ -218,25 +210,6 @@ class Prompt:
             shown[_MAX_QUEUED - 1 :] = [f"  {more}"]
         return [(("class:faint", one),) for one in shown]
 
-    def _accepts_any_text(self, question: OpenQuestion) -> bool:
-        """Return True if any text answers it: only while no other question is open here."""
-        return question.accepts_text and len(self.session.view.questions) == 1
-
-    def _parse_text(
-        self, question: OpenQuestion, text: str, services: ReplServices
-    ) -> AnswerJson | None:
-        """Return the answer that a text is, or None. Calls accept decision words only."""
-        if len(self.session.view.questions) > 1 or not (
-            question.accepts_text or len(text) < _MAX_DECISION_LENGTH
-        ):
-            return None
-        try:
-            answer_json = services.decide(question.view, text)
-        except ValueError:
-            return {"decision": "text", "text": text}  # the client says what is wrong with it
-        free = not question.accepts_text and answer_json["decision"] == "text"
-        return None if free else answer_json
-
     def _answer(self, question: OpenQuestion, answer_json: AnswerJson, text: str) -> None:
         self.session.view.answering.add(question.id)
         self.session.start(self._send(question, answer_json, text))
@@ -277,3 +250,11 @@ class Prompt:
     def _armed(self, question: OpenQuestion) -> bool:
         visible, since = self._visible
         return visible == question.id and time.monotonic() - since >= ARMING_SECONDS
+
+
+def _parse_text(question: OpenQuestion, text: str, services: ReplServices) -> AnswerJson:
+    """Return the answer that a text is; other words about calls reject them with that reason."""
+    try:
+        return services.decide(question.view, text)
+    except ValueError:
+        return {"decision": "text", "text": text}  # the client says what is wrong with it

@@ -8,10 +8,12 @@ from msgspec import UNSET, UnsetType
 from internal.agent.app.queries import QuestionView, question_view
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.answers import AnswerInput as AnswerOfPerson
+from internal.agent.domain.answers import read_answer
 from internal.agent.domain.ids import QuestionId, SessionId
-from internal.agent.domain.questions import QuestionStatus
+from internal.agent.domain.questions import Question, QuestionStatus
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.schemas import EmptyRequest, Id, Key, Limit, RequestModel
+from internal.i18n.chat import answer_words
 
 
 class QuestionsQuery(RequestModel, frozen=True):
@@ -59,11 +61,23 @@ async def show_question(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Ques
 async def answer_question(request: ApiRequest[EmptyRequest, AnswerRequest]) -> QuestionView:
     """Answer a question and resume its run. Later answers are rejected with the first one."""
     gateway, actor = request.services.gateway, _answerer(request)
+    question_id, answer = _id(request), request.body
+    asked, _ = await gateway.queries.question_with_task(question_id, request.principal)
     answered = await gateway.answer(
-        _id(request), request.body, actor, idempotency_key=request.body.idempotency_key
+        question_id, _read(asked.question, answer), actor, idempotency_key=answer.idempotency_key
     )
     task = await gateway.queries.task(answered.task_id, request.principal)
     return question_view(answered, task, actor)
+
+
+def _read(question: Question, answer: AnswerOfPerson) -> AnswerOfPerson:
+    """Return what a text expresses: the words that people write for yes and no, an option, a text.
+
+    Other words about calls reject them with that reason.
+    """
+    if answer.decision != "text" or answer.choices or answer.edit is not None:
+        return answer
+    return read_answer(question, answer.text, *answer_words(question.kind)) or answer
 
 
 def _answerer(request: ApiRequest[Any, Any]) -> Actor:

@@ -11,7 +11,9 @@ import {
 import { api, hasStatus } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
+import { sendAnswer } from '../../state/answers';
 import { activeRun } from '../../state/event_reducer';
+import { useShownQuestion } from '../../state/open_questions';
 import { useFileDrop, type DroppedFiles } from '../../lib/dropped_files';
 import { COMMAND, isTyping } from '../../lib/keyboard';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
@@ -27,6 +29,8 @@ const TaskOptions = lazyComponent(() => import('./task_options').then((module) =
 const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
 const STOP_AGAIN_MS = 3_000;
 const RESEND_MS = 3_000;
+/** A question that appeared less than this ago is not answered: the message was meant for something else. */
+const GUARD_MS = 400;
 
 export function Composer(props: {
   session: string | null;
@@ -55,6 +59,14 @@ export function Composer(props: {
   const onUnreachable = useCallback(() => setFailure(t.unreachable), [t]);
   const isWaiting = active?.status === 'waiting';
   const canSteer = active !== undefined && active.status === 'running' && files.length === 0;
+  const { shown, mayAnswer } = useShownQuestion();
+  /** The question that a message answers. */
+  const asked = session !== null && mayAnswer && files.length === 0 ? shown : undefined;
+  const askedId = asked?.id;
+  const appeared = useRef({ id: askedId, time: 0 });
+  useEffect(() => {
+    appeared.current = { id: askedId, time: performance.now() };
+  }, [askedId]);
 
   /** Show what a function of the queue returns. */
   const withQueue = useCallback(
@@ -80,6 +92,7 @@ export function Composer(props: {
     async (text: string, queue: boolean) => {
       const isAdding = addingNow.current > 0;
       if (busy || (text.trim() === '' && files.length === 0 && !isAdding)) return;
+      if (asked !== undefined && !queue && performance.now() - appeared.current.time < GUARD_MS) return;
       if (isAdding || files.some(isPending)) {
         setHeld(queue);
         return;
@@ -94,7 +107,9 @@ export function Composer(props: {
       setBusy(true);
       setFailure('');
       try {
-        if (canSteer && !queue) {
+        if (asked !== undefined && !queue) {
+          await sendAnswer(asked.id, { decision: 'text', text, idempotency_key: draft.key(text) });
+        } else if (canSteer && !queue) {
           await api.steer(active.task, text, draft.key(text));
         } else {
           const options = taskOptions(name);
@@ -126,7 +141,7 @@ export function Composer(props: {
         setBusy(false);
       }
     },
-    [active, busy, draft, files, name, onStarted, session, canSteer, withQueue],
+    [active, asked, busy, draft, files, name, onStarted, session, canSteer, withQueue],
   );
 
   useEffect(() => {
@@ -164,7 +179,7 @@ export function Composer(props: {
     () =>
       useSessionStore.subscribe((now, before) => {
         if (now.lostSince !== null || before.lostSince === null) return;
-        setFailure((shown) => (shown === t.unreachable ? '' : shown));
+        setFailure((text) => (text === t.unreachable ? '' : text));
       }),
     [t],
   );
@@ -176,7 +191,9 @@ export function Composer(props: {
     event.preventDefault();
     void send(draft.text, event.ctrlKey || event.metaKey);
   };
-  const hint = canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
+  const hint = asked !== undefined ? t.answerPlaceholder[asked.kind] : canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
+  const action = asked !== undefined ? t.answer : canSteer ? t.steer : t.send;
+  const isEmpty = draft.text.trim() === '' && files.length === 0;
   const [stopping, stop] = useStop(active?.task, onUnreachable);
 
   return (
@@ -263,6 +280,11 @@ export function Composer(props: {
             {review && <span className="max-[719px]:hidden">{t.reviewPlan}</span>}
           </button>
           <span className="ml-auto flex items-center gap-1.5">
+            {asked !== undefined && !isEmpty && (
+              <button type="button" disabled={busy} title={`${COMMAND}Enter`} onClick={() => void send(draft.text, true)} className="bar-button w-auto! px-2 text-[13px]">
+                {t.asNewTask}
+              </button>
+            )}
             {active !== undefined && (
               <button type="button" onClick={stop} className="flex h-8 items-center gap-1.5 rounded-lg border border-line px-2.5 text-[13px] hover:bg-hover">
                 <Square size={11} fill="currentColor" aria-hidden="true" />
@@ -271,9 +293,9 @@ export function Composer(props: {
             )}
             <button
               type="button"
-              disabled={busy || (draft.text.trim() === '' && files.length === 0)}
-              aria-label={canSteer ? t.steer : t.send}
-              title={canSteer ? `${t.steer} · ${COMMAND}Enter: ${t.queueHint}` : t.send}
+              disabled={busy || isEmpty}
+              aria-label={action}
+              title={action === t.send ? action : `${action} · ${COMMAND}Enter: ${t.queueHint}`}
               onClick={() => void send(draft.text, false)}
               className="flex size-8 items-center justify-center rounded-lg bg-accent text-on-accent disabled:bg-hover disabled:text-dim"
             >

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from prompt_toolkit.buffer import Buffer
 
 from internal.channels.cli.render.text import plain_text
@@ -86,22 +87,15 @@ async def test_a_key_answers_once_the_question_was_visible(gateway: GatewaySessi
     assert "rm x" in printed(gateway)
 
 
-async def test_text_in_front_of_a_call_is_an_answer_only_if_it_decides(
-    gateway: GatewaySession,
-) -> None:
-    prompt, _ = await armed(gateway, record())
-    assert not prompt.submit("what does it do?")
-    gateway.answer(ANSWER, record(status="answered", answer={"decision": "reject"}))
-    assert prompt.submit("no")
-    await gateway.until(lambda: not gateway.session.view.questions)
-
-
-async def test_no_text_is_an_answer_while_several_questions_are_open(
-    gateway: GatewaySession,
+@pytest.mark.parametrize("text", ["no", "move it to the trash instead"])
+async def test_any_text_answers_the_question_that_is_shown(
+    gateway: GatewaySession, text: str
 ) -> None:
     other = {**record(), "question_id": "question-2"}
     prompt, _ = await armed(gateway, record(), other)
-    assert not prompt.submit("yes")
+    gateway.answer(ANSWER, record(status="answered", answer={"decision": "reject"}))
+    assert prompt.submit(text)
+    await gateway.until(lambda: list(gateway.session.view.questions) == ["question-2"])
 
 
 async def test_a_draft_of_rules_can_be_discarded(gateway: GatewaySession) -> None:
