@@ -116,6 +116,7 @@ async def test_the_last_message_is_edited_in_a_branch_and_sessions_are_read(
         await tty.wait_for("It is sent as a new message.")
         tty.type("\r")
         await tty.wait_for("● four")
+        await tty.wait_until(lambda: tty.screen.text.count("✓") == 4)  # while it runs, Ctrl+D asks
         assert "three" in str(model.requests[-1]["messages"])
         tty.type("\x04")
         assert await repl.exit_restored() == 0
