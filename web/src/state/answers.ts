@@ -1,10 +1,10 @@
 /** Answers to questions: what is sent to the server, and sending it. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, hasStatus, type AnswerInput } from '../api/client';
+import { hasStatus, type AnswerInput } from '../api/client';
 import { useMessages } from '../i18n/catalog';
 import type { ApprovalItem } from '../stream/events';
-import { QUESTIONS_KEY, useAnswerNotices } from './open_questions';
+import { QUESTIONS_KEY, sendAnswer, useAnswerNotices } from './open_questions';
 import { useSessionStore } from './session_store';
 
 /** Return the answer that allows all calls except the excluded ones. */
@@ -44,18 +44,6 @@ export function ruleLabel(rules: readonly string[]): string {
 
 export function nonBlankLines(text: string): string[] {
   return text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
-}
-
-/** Answer a question. No notice about this answer is shown, and the question is hidden once it is accepted. */
-export async function sendAnswer(id: string, input: AnswerInput): Promise<void> {
-  useAnswerNotices.setState(({ own }) => ({ own: new Set([...own, id]) }));
-  try {
-    await api.answer(id, input);
-    useAnswerNotices.setState(({ done }) => ({ done: new Set([...done, id]) }));
-  } catch (error) {
-    useAnswerNotices.setState(({ own }) => ({ own: new Set([...own].filter((known) => known !== id)) }));
-    throw error;
-  }
 }
 
 /** Return a function that answers a question; `failure` is the reason if that failed. */

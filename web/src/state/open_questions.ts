@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { create } from 'zustand';
-import { api, type QuestionsPage } from '../api/client';
+import { api, type AnswerInput, type QuestionsPage } from '../api/client';
 import { toQuestion, type Answer, type Question } from './questions';
 import { subscribe, useSessionStore } from './session_store';
 import type { Envelope } from '../stream/events';
@@ -59,6 +59,18 @@ export function useShownQuestion() {
   const listed = data?.questions.find((view) => view.question_id === shown?.id);
   const showNext = () => usePosition.setState({ position: (index + 1) % open.length });
   return { shown, index, count: open.length, mayAnswer: listed?.may_answer ?? true, showNext };
+}
+
+/** Answer a question. No notice about this answer is shown, and the question is hidden once it is accepted. */
+export async function sendAnswer(id: string, input: AnswerInput): Promise<void> {
+  useAnswerNotices.setState(({ own }) => ({ own: new Set([...own, id]) }));
+  try {
+    await api.answer(id, input);
+    useAnswerNotices.setState(({ done }) => ({ done: new Set([...done, id]) }));
+  } catch (error) {
+    useAnswerNotices.setState(({ own }) => ({ own: new Set([...own].filter((known) => known !== id)) }));
+    throw error;
+  }
 }
 
 /** Keep the list of open questions current, and show a notice when somebody else answers one. */

@@ -11,9 +11,8 @@ import {
 import { api, hasStatus } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
-import { sendAnswer } from '../../state/answers';
 import { activeRun } from '../../state/event_reducer';
-import { useShownQuestion } from '../../state/open_questions';
+import { sendAnswer, useShownQuestion } from '../../state/open_questions';
 import { useFileDrop, type DroppedFiles } from '../../lib/dropped_files';
 import { COMMAND, isTyping } from '../../lib/keyboard';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
