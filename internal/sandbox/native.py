@@ -17,6 +17,7 @@ from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.workspaces import SessionFolders
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+_KILL_POLLS, _KILL_POLL_SECONDS = 1_000, 0.01
 _LAUNCHER_TIMEOUT_SECONDS = 2.0
 
 
@@ -150,8 +151,19 @@ class _Execution:
 
 
 async def _kill_group(group: int) -> None:
-    """Kill a process group and wait until it is gone, as far as its new parent reaps it."""
+    """Kill a process group and wait until none of its processes runs any more."""
     with contextlib.suppress(OSError):
-        for _ in range(50):
+        for _ in range(_KILL_POLLS):
             os.killpg(group, signal.SIGKILL)
-            await asyncio.sleep(0.01)
+            if not await asyncio.to_thread(_is_running, group):
+                return  # what is left are zombies that their new parent has not reaped
+            await asyncio.sleep(_KILL_POLL_SECONDS)
+
+
+def _is_running(group: int) -> bool:
+    for process in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, number, *_ = process.read_text().rpartition(")")[2].split()
+            if int(number) == group and state not in {"Z", "X"}:
+                return True
+    return False
