@@ -51,4 +51,5 @@ def environ(home: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "HOME": str(home.parent),
         "LARKSPUR_HOME": str(home),
+        "LARKSPUR_SANDBOX__PROVIDER": "native",  # most tests are about calls that people allow
     }

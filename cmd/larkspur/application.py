@@ -28,6 +28,7 @@ from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
 from internal.channels.cli.application import (
     Check,
+    CheckState,
     ListedModel,
     SettingsSummary,
     ToolItem,
@@ -70,6 +71,7 @@ from larkspur.services import (
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
+_NOT_ISOLATED = "Commands are not isolated: they run with your permissions once they are allowed."
 _MAX_SESSION_LOG_BYTES = 1024 * 1024
 
 
@@ -244,28 +246,24 @@ class Application:
         """
         loaded = self._load(config=config)
         hidden = (loaded.home, *own_files(loaded))
+        provider = loaded.settings.sandbox.provider
         with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
-            probing = inspect_sandbox(
-                loaded.settings.sandbox.provider, SessionFolders(Path(homes)), hidden
-            )
+            probing = inspect_sandbox(provider, SessionFolders(Path(homes)), hidden)
             try:
                 with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
                     walls = thread.submit(asyncio.run, probing).result()
             except SandboxUnavailable as error:
+                if provider == "auto":
+                    return [Check("sandbox", "warn", _NOT_ISOLATED, str(error))]
                 return [Check("sandbox", "fail", str(error))]
         if not walls:
-            return [
-                Check(
-                    "sandbox",
-                    "warn",
-                    "Tools are not isolated: allowed commands run with your permissions.",
-                    "Allow only what you would run yourself, or set sandbox.provider.",
-                )
-            ]
+            advice = "Allow only what you would run yourself, or set sandbox.provider to auto."
+            return [Check("sandbox", "warn", _NOT_ISOLATED, advice)]
+        broken: CheckState = "warn" if provider == "auto" else "fail"
         return [
             Check("sandbox", "ok", wall.sentence)
             if wall.holds
-            else Check("sandbox", "fail", f"This does not hold: {wall.sentence}", wall.reason)
+            else Check("sandbox", broken, f"This does not hold: {wall.sentence}", wall.reason)
             for wall in walls
         ]
 

@@ -24,6 +24,7 @@ from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
+from internal.agent.ports.sandbox import Sandbox
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
@@ -300,7 +301,7 @@ class _ServedGateway:
             if port:
                 _announce_settings(loaded)
             else:
-                _announce(loaded, server, self._simulator_notice)
+                _announce(loaded, services.sandbox, server, self._simulator_notice)
             if opens_page:
                 await asyncio.to_thread(open_browser, server.link())
             await self._ending.wait()
@@ -448,10 +449,10 @@ def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
-def _isolation(loaded: Loaded) -> str:
-    if loaded.settings.sandbox.provider == "bubblewrap":
+def _isolation(sandbox: Sandbox) -> str:
+    if sandbox.isolated:
         return "commands run isolated, without network"
-    return "tools run on this machine, not isolated"
+    return "commands run on this machine, not isolated"
 
 
 def _limits(loaded: Loaded) -> str:
@@ -473,7 +474,7 @@ def _announce_settings(loaded: Loaded) -> None:
     print(f"The settings were changed. The model is {_model(loaded)}.", file=sys.stderr, flush=True)
 
 
-def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
+def _announce(loaded: Loaded, sandbox: Sandbox, server: WebServer, simulator_notice: str) -> None:
     """Print the addresses and the first commands to try."""
     token, url = loaded.home / "token", server.address.url
     lark = [f"  lark   {simulator_notice}"] if simulator_notice else []
@@ -483,7 +484,7 @@ def _announce(loaded: Loaded, server: WebServer, simulator_notice: str) -> None:
         *lark,
         f"  model  {_model(loaded)}",
         f"  limits {_limits(loaded)}",
-        f"  data   {loaded.home} · {_isolation(loaded)} · Ctrl+C stops",
+        f"  data   {loaded.home} · {_isolation(sandbox)} · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",
         "Try, in another terminal:",

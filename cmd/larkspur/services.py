@@ -7,10 +7,11 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from ksuid import Ksuid
 
 from internal.agent.app.background_task import background_task
@@ -34,7 +35,7 @@ from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import TaskId
-from internal.agent.domain.permissions.policy import Policy
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
@@ -236,7 +237,7 @@ async def open_gateway(
             concurrency=concurrency,
         )
         yield GatewayServices(
-            **_fields(services),
+            **_fields(services, sandbox),
             gateway=make_gateway(services, dispatcher),
             dispatcher=dispatcher,
             coordinator=_coordinator(services, model, sandbox),
@@ -261,7 +262,7 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
         dispatcher = make_terminal_dispatcher(services)
         expired = await services.recovery.recover_expired_leases()
         yield TerminalServices(
-            **_fields(services),
+            **_fields(services, sandbox),
             dispatcher=dispatcher,
             coordinator=_coordinator(services, model, sandbox),
             sandbox=sandbox,
@@ -313,8 +314,17 @@ def _run_services(services: Services) -> RunServices:
     )
 
 
-def _fields(services: Services) -> dict[str, Any]:
-    return {field.name: getattr(services, field.name) for field in fields(services)}
+def _fields(services: Services, sandbox: Sandbox) -> dict[str, Any]:
+    """Return the services, with the default mode that this sandbox allows."""
+    found = {field.name: getattr(services, field.name) for field in fields(services)}
+    return {**found, "defaults": _with_isolation(services, sandbox)}
+
+
+def _with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
+    defaults, wanted = services.defaults, services.settings.tools.permission_mode
+    mode = Mode.SANDBOXED if sandbox.isolated and wanted == "auto" else Mode.ASK
+    policy = msgspec.structs.replace(defaults.policy, mode=mode)
+    return replace(defaults, policy=policy, isolated=sandbox.isolated)
 
 
 def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
@@ -387,7 +397,9 @@ def _coordinator(services: Services, model: RetryingModel, sandbox: Sandbox) -> 
     run_services = _run_services(services)
     return AgentCoordinator(
         run_services,
-        preparer=RunPreparer(run_services, tools, input_files, book=book),
+        preparer=RunPreparer(
+            run_services, tools, input_files, book=book, isolated=sandbox.isolated
+        ),
         engine=ReactEngine(
             run_services,
             model,
@@ -396,7 +408,7 @@ def _coordinator(services: Services, model: RetryingModel, sandbox: Sandbox) -> 
             input_files=input_files,
             images=RequestImages(attachments),
         ),
-        resumer=RunResumer(run_services, book),
+        resumer=RunResumer(run_services, book, isolated=sandbox.isolated),
         completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,
     )

@@ -201,6 +201,10 @@ class WebFetchSettings(Section):
 class ToolsSettings(Section):
     """Permission rules and limits of tools."""
 
+    permission_mode: Literal["auto", "ask"] = key(
+        "auto",
+        "Mode of tasks that choose none; auto: sandboxed where commands are isolated, else ask.",
+    )
     allow: tuple[Text, ...] = key((), "Permission rules for calls that run without approval.")
     deny: tuple[Text, ...] = key(
         (), "Permission rules for calls that are denied; deny takes precedence."
@@ -214,7 +218,7 @@ class SandboxSettings(Section):
     provider: Literal["auto", "bubblewrap", "native"] = key(
         "auto",
         "bubblewrap: commands see their workspace only and have no network; native: no isolation;"
-        " auto: native.",
+        " auto: bubblewrap if it works here, else native.",
     )
 
 

@@ -1,8 +1,9 @@
 """Opens the sandbox that the settings name, after proving that it isolates."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,8 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.probe import PROBE_SESSION, Wall, probe_sandbox
 from internal.sandbox.resource_limits import ResourceLimits
 from internal.sandbox.workspaces import SessionFolders
+
+logger = logging.getLogger(__name__)
 
 Provider = Literal["auto", "bubblewrap", "native"]
 
@@ -34,7 +37,9 @@ _NO_NAMESPACES = (
 async def open_sandbox(
     provider: Provider, homes: SessionFolders, hidden: Iterable[Path]
 ) -> AsyncGenerator[Sandbox]:
-    """Open the sandbox. There is no fallback: one that was chosen by name is used or refused.
+    """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
+
+    `auto` takes bubblewrap if it isolates on this machine, else native.
 
     Args:
         provider: the value of `sandbox.provider`.
@@ -42,13 +47,19 @@ async def open_sandbox(
         hidden: the files and folders of Larkspur itself.
 
     Raises:
-        SandboxUnavailable: the sandbox is missing, or lets a command out.
+        SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
     """
-    if provider != "bubblewrap":
-        yield NativeSandbox(homes)
-        return
-    async with _open_bubblewrap(homes, hidden) as sandbox:
-        await require_isolation(sandbox, homes)
+    async with AsyncExitStack() as stack:
+        sandbox: Sandbox = NativeSandbox(homes)
+        if provider != "native":
+            try:
+                isolating = await stack.enter_async_context(_open_bubblewrap(homes, hidden))
+                await require_isolation(isolating, homes)
+                sandbox = isolating
+            except SandboxUnavailable as error:
+                if provider != "auto":
+                    raise
+                logger.info("commands are not isolated", extra={"reason": str(error)})
         yield sandbox
 
 
@@ -71,7 +82,7 @@ async def inspect_sandbox(
     Raises:
         SandboxUnavailable: the sandbox is missing.
     """
-    if provider != "bubblewrap":
+    if provider == "native":
         return []
     async with _open_bubblewrap(homes, hidden) as sandbox:
         return await _probe(sandbox, homes)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
 from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE, FileFolders
 from internal.agent.ports.sandbox import FileAccess, Resource, SandboxCommand
@@ -15,15 +16,6 @@ from internal.tools.workspace import Workspace
 MAX_TIMEOUT_SECONDS = 600
 _MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
 _KILL_GRACE_SECONDS = 30.0
-_READ_ONLY_NAMES = (
-    ".git/config",
-    ".git/hooks",
-    ".larkspur",
-    ".mcp.json",
-    "AGENTS.md",
-    "CLAUDE.md",
-)
-"""What configures programs that people run in the workspace later."""
 _EXCEEDED: dict[Resource, str] = {
     "memory": "[the command used more memory than it may]",
     "processes": "[the command started more processes than it may]",
@@ -36,6 +28,7 @@ _EXCEEDED: dict[Resource, str] = {
     targets=(CommandTarget("command"),),
     title={"en": "Run a command", "zh": "执行命令"},
     timeout_seconds=MAX_TIMEOUT_SECONDS + _KILL_GRACE_SECONDS,
+    sandboxed=True,
 )
 async def shell(
     context: ToolContext,
@@ -88,7 +81,7 @@ async def shell(
 
 def _access(workspace: Workspace) -> FileAccess:
     """Return the files that a command sees: the workspace and the folders of the session."""
-    protected = tuple(f"{workspace.root}/{name}" for name in _READ_ONLY_NAMES)
+    protected = tuple(f"{workspace.root}/{name}" for name in CONFIGURATION_NAMES)
     if workspace.folders is None:
         return FileAccess((workspace.root,), protected)
     return FileAccess(

@@ -191,6 +191,7 @@ def tool(
     targets: tuple[Target, ...] = (),
     idempotent: bool = False,
     timeout_seconds: float | None = None,
+    sandboxed: bool = False,
     preview: Preview | None = None,
 ) -> Callable[[Body], Tool]:
     """Return a decorator for async functions `(context, **arguments)`.
@@ -204,6 +205,7 @@ def tool(
             argument must be one.
         idempotent: the call may be repeated when its outcome is unknown.
         timeout_seconds: the time limit of a call; None for the configured value.
+        sandboxed: the tool changes and runs nothing except by commands in the sandbox.
         preview: takes the same arguments and returns what the function would change.
 
     Raises:
@@ -229,6 +231,7 @@ def tool(
             risk=risk,
             idempotent=idempotent,
             timeout_seconds=timeout_seconds,
+            sandboxed=sandboxed,
             targets=targets,
             title=title,
         )

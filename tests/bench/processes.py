@@ -28,6 +28,7 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
         "LARKSPUR_HOME": str(home),
         "LARKSPUR_SERVER__RATE_LIMIT_PER_MINUTE": "60000000",
         "LARKSPUR_SERVER__RATE_LIMIT_BURST": "1000000",
+        "LARKSPUR_SANDBOX__PROVIDER": "native",
         **settings,
     }
 

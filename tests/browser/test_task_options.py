@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import accessible
+from tests.browser.test_questions import planned, shell, when
 from tests.browser.test_runs import send, session_of, status
 from tests.support.anthropic_server import Fault, Reply, When
 
@@ -60,3 +61,15 @@ def test_a_task_uses_the_chosen_model_and_folder(
     expect(page.get_by_text("Better.")).to_be_visible()
     page.get_by_role("link", name="New session").click()
     expect(options).not_to_contain_text("project")
+
+
+def test_isolated_commands_run_unasked(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
+    replies = [planned(), shell("touch ran", 1), Reply(text="Touched.", when=when(2))]
+    page = enter(serve(script(replies), SANDBOX__PROVIDER="auto"))
+    mode = page.get_by_label("Permissions")
+    expect(mode).to_have_value("sandboxed")
+    expect(page.get_by_text("isolated · no network")).to_be_visible()
+    send(page, "touch it")
+    status(page, "completed")
+    expect(page.get_by_test_id("thread").get_by_text("Touched.")).to_be_visible()
+    page.screenshot(path=shots / "isolated.png")

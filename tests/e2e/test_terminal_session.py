@@ -86,6 +86,25 @@ async def test_replies_and_tool_rows_are_printed_in_order(
     assert "Resume this session:" in rows[9]
 
 
+@GATEWAY
+async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict[str, str]) -> None:
+    del environ["LARKSPUR_SANDBOX__PROVIDER"]
+    script = [
+        Reply(calls=[Call("shell", {"command": "touch ran; ls / | tr '\\n' ' '"})]),
+        Reply(text="done"),
+    ]
+    async with open_session(way, home, environ, script) as repl:
+        await repl.tty.wait_for(
+            "commands run isolated, without network", "sandboxed · no network · claude"
+        )
+        await repl.send("touch it")
+        await repl.tty.wait_for("● done", " out")
+        assert "run?" not in repl.tty.screen.text
+        assert (repl.place.folder / "ran").exists()
+        repl.tty.type("\x1b[Z")  # Shift+Tab: from the default mode to the next one
+        await repl.tty.wait_for("ask · claude")
+
+
 @PROCESS
 async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[str, str]) -> None:
     script = Rules(

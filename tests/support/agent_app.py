@@ -181,6 +181,7 @@ async def core(
                 "LARKSPUR_LLM__PROVIDER": "anthropic",
                 "LARKSPUR_LLM__MODEL": "claude-x",
                 "LARKSPUR_LLM__MAX_RETRIES": "0",
+                "LARKSPUR_SANDBOX__PROVIDER": "native",
                 **(environ or {}),
             }
         )

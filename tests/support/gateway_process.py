@@ -77,6 +77,7 @@ async def serve(
         "HOME": str(home.parent),
         "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
         "LARKSPUR_LLM__PROVIDER": "offline",
+        "LARKSPUR_SANDBOX__PROVIDER": "native",
     }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.chaos.crash_launcher", str(home.parent / "count"), plan),

@@ -128,6 +128,7 @@ export function App() {
             <Composer
               key={`composer:${session ?? 'new'}`}
               session={session}
+              me={me.data}
               onStarted={(id) => navigate(`/sessions/${id}`)}
               login={login}
             />

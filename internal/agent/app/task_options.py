@@ -16,7 +16,7 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import GateMode, Profile, RunSpec
 from internal.agent.domain.usage import PriceTable, RunLimits
 
-UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK)
+UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.SANDBOXED)
 """Permission modes that everybody may choose for their own tasks."""
 
 
@@ -44,7 +44,10 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class TaskDefaults:
-    """The values of the settings, for a task without options. `profiles` is keyed by name."""
+    """The values of the settings, for a task without options. `profiles` is keyed by name.
+
+    `isolated`: commands run in a sandbox that isolates them.
+    """
 
     profiles: dict[str, Profile]
     policy: Policy
@@ -58,6 +61,7 @@ class TaskDefaults:
     workspace: str = ""
     plan_review: PlanReview = "off"
     question_ttl_minutes: int = 1440
+    isolated: bool = False
 
 
 def build_run_spec(

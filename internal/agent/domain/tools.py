@@ -13,7 +13,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
     """A tool as the model sees it. `parameters` is a JSON Schema object.
 
     An `idempotent` call may be repeated when its outcome is unknown. `targets` are the arguments
-    that permission rules apply to, `title` what people read in place of the name, by language.
+    that permission rules apply to, `title` what people read in place of the name, by language. A
+    `sandboxed` tool changes and runs nothing except by commands in the sandbox.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     timeout_seconds: float | None = None
     targets: tuple[Target, ...] = ()
     title: dict[Language, str] = {}
+    sandboxed: bool = False
 
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""

@@ -10,7 +10,6 @@ from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run_spec
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
@@ -77,7 +76,6 @@ class TaskRouter:
         """Return the run specification from the configuration and the settings of the chat."""
         chosen = await self._gateway.chats.get_settings(message.actor.chat)
         options = TaskOptions(
-            permission_mode=Mode.ASK,
             timeout_seconds=self._settings.run_timeout_seconds,
             model=chosen.model or None,
         )

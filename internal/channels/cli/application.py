@@ -15,11 +15,14 @@ TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
 """The work of a command on a transport; it returns the exit code."""
 
 
+CheckState = Literal["ok", "warn", "fail"]
+
+
 class Check(NamedTuple):
     """A result of `larkspur doctor`. `advice` says how to fix a problem."""
 
     name: str
-    state: Literal["ok", "warn", "fail"]
+    state: CheckState
     sentence: str
     advice: str = ""
 

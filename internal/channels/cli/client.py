@@ -89,7 +89,7 @@ class GatewayClient:
         self._on_retry = on_retry
 
     async def defaults(self) -> AgentDefaults:
-        """Return the default model, the profiles and the limits of a run."""
+        """Return the default model and mode, the profiles and the limits of a run."""
         me = await self._get("/api/me", {}, dict)
         known = await self._get("/api/profiles", {}, dict)
         return self._parse(
@@ -101,6 +101,8 @@ class GatewayClient:
                 known["limits"]["max_iterations"],
                 known["limits"]["max_cost"],
                 known["limits"]["timeout_seconds"],
+                me["permission_mode"],
+                me["isolated"],
             ),
             None,
         )

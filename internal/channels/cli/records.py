@@ -22,7 +22,10 @@ class TaskRequest(NamedTuple):
 
 
 class AgentDefaults(NamedTuple):
-    """What a task uses unless it names something else. `max_cost` is in US dollars."""
+    """What a task uses unless it names something else. `max_cost` is in US dollars.
+
+    `isolated`: commands run in a sandbox, without network.
+    """
 
     model: str
     profile: str
@@ -31,6 +34,8 @@ class AgentDefaults(NamedTuple):
     max_iterations: int
     max_cost: float | None
     timeout_seconds: float
+    mode: str
+    isolated: bool
 
 
 class SessionItem(NamedTuple):

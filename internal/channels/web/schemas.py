@@ -6,9 +6,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitted
-from internal.agent.app.task_options import TaskOptions
+from internal.agent.app.task_options import TaskDefaults, TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message, Thinking
+from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.tasks import (
@@ -348,13 +349,18 @@ class ProfilesView(msgspec.Struct, frozen=True):
 
 
 class MeView(msgspec.Struct, frozen=True):
-    """The authenticated principal, and the default provider and model."""
+    """The authenticated principal, and the default provider, model and permission mode.
+
+    `isolated`: commands run in a sandbox, without network.
+    """
 
     id: str
     name: str
     roles: list[Right]
     provider: str
     model: str
+    permission_mode: Literal["ask", "sandboxed"]
+    isolated: bool
 
 
 class HealthSummary(msgspec.Struct, frozen=True):
@@ -363,9 +369,17 @@ class HealthSummary(msgspec.Struct, frozen=True):
     status: HealthStatus
 
 
-def me_view(principal: Principal, provider: str, model: str) -> MeView:
-    """Return the view of a principal with the default provider and model."""
-    return MeView(principal.id, principal.name, sorted(principal.roles), provider, model)
+def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:
+    """Return the view of a principal with the defaults of tasks."""
+    return MeView(
+        principal.id,
+        principal.name,
+        sorted(principal.roles),
+        defaults.provider,
+        defaults.model,
+        "sandboxed" if defaults.policy.mode is Mode.SANDBOXED else "ask",
+        defaults.isolated,
+    )
 
 
 def task_view(task: Task) -> TaskView:

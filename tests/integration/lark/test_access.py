@@ -269,6 +269,14 @@ async def test_an_operator_of_one_group_has_no_rights_in_another(tmp_path: Path)
 # Answers that are written
 
 
+async def test_isolated_commands_run_unasked_for_everybody_who_may_talk(tmp_path: Path) -> None:
+    environ = {"LARKSPUR_SANDBOX__PROVIDER": "auto"}
+    async with open_lark_gateway(tmp_path, needs(TOUCH), environ=environ) as lark:
+        await lark.say("touch it")
+        assert await lark.until_replies(1) == ["over"]
+    assert len(list((tmp_path / "workspaces").glob("*/ran"))) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "ran"), [("OK", True), ("好的。", True), ("Y", True), ("不行", False), ("no!", False)]
 )

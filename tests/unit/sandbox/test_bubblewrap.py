@@ -414,9 +414,39 @@ async def test_the_sandbox_of_the_settings_is_opened_or_refused(
         assert (sandbox.provider, sandbox.isolated) == ("bubblewrap", True)
     async with open_sandbox("native", place.homes, ()) as sandbox:
         assert not sandbox.isolated
+    async with open_sandbox("auto", place.homes, ()) as sandbox:
+        assert sandbox.provider == "bubblewrap"
     with pytest.raises(SandboxUnavailable, match="cannot be isolated"):
         await require_isolation(native_sandbox(tmp_path), place.homes)
     assert list(place.homes.root.glob("probe")) == []
+
+
+@pytest.mark.parametrize("provider", ["auto", "bubblewrap"])
+def test_where_namespaces_are_refused_only_auto_runs_without_isolation(
+    provider: str, tmp_path: Path
+) -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from internal.sandbox.selection import open_sandbox\n"
+        "from internal.sandbox.workspaces import SessionFolders\n"
+        "async def main():\n"
+        "    homes = SessionFolders(Path(sys.argv[2]))\n"
+        "    async with open_sandbox(sys.argv[1], homes, ()) as sandbox:\n"
+        "        print(sandbox.provider, sandbox.isolated)\n"
+        "asyncio.run(main())\n"
+    )
+    outer = (PROGRAM, "--dev-bind", "/", "/", "--unshare-user", "--disable-userns")
+    done = subprocess.run(
+        [*outer, sys.executable, "-c", script, provider, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if provider == "auto":
+        assert (done.returncode, done.stdout) == (0, "native False\n"), done.stderr
+    else:
+        assert "SandboxUnavailable: Commands cannot be isolated on this machine" in done.stderr
 
 
 async def test_concurrent_commands_leave_no_file_descriptor(place: Place) -> None:

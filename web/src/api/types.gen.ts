@@ -239,13 +239,15 @@ export interface LoginView {
   key: string;
 }
 
-/** The authenticated principal, and the default provider and model. */
+/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox, without network. */
 export interface MeView {
   id: string;
   name: string;
   roles: Array<"operate" | "owner" | "talk">;
   provider: string;
   model: string;
+  permission_mode: "ask" | "sandboxed";
+  isolated: boolean;
 }
 
 /** A message of a session without the model's thinking. Each part has a `type`. */

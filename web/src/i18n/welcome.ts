@@ -1,5 +1,11 @@
 /** The texts of the start page, loaded with it. */
-import { usePreferences, type Language } from '../state/preferences';
+import { usePreferences, type Language, type Mode } from '../state/preferences';
+
+interface Example {
+  text: string;
+  /** The mode that it needs where commands are not isolated. */
+  mode: Mode;
+}
 
 const en = {
   title: 'Describe a task. Every step appears here as it happens.',
@@ -11,7 +17,7 @@ const en = {
       text: 'write a haiku about lark to notes.md, then count the words in notes.md, then read notes.md',
       mode: 'accept-edits',
     },
-  ],
+  ] as Example[],
   offline: 'You are using the offline demo model.',
   addKey: 'Paste a key',
   dismiss: 'Continue with the demo',

@@ -43,10 +43,11 @@ export function setTaskOptions(session: string, change: Partial<TaskOptions>): v
 
 /** Return the fields of a new task that these options and the permission mode are. */
 export function taskFields({ model, profile, workspace }: TaskOptions) {
+  const { mode } = usePreferences.getState();
   return {
     ...(profile !== '' && { profile }),
     options: {
-      permission_mode: usePreferences.getState().mode,
+      ...(mode !== '' && { permission_mode: mode }),
       ...(model !== '' && { model }),
       ...(workspace !== '' && { workspace }),
     },

@@ -59,11 +59,19 @@ needs no plan: just answer.
 }
 
 
-def system_prompt(profile: Profile, gates: GateMode, workspace: str, now: datetime) -> str:
+ISOLATION_RULE = """
+- Commands are isolated: they see the workspace, `input/`, `output/` and the programs of the \
+machine, have no network, and end with the call. `web_fetch` reads a page."""
+
+
+def system_prompt(
+    profile: Profile, gates: GateMode, workspace: str, now: datetime, *, isolated: bool = False
+) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day.
     """
+    rules = f"{RULES}{ISOLATION_RULE if isolated else ''}{GATE_RULES[gates]}"
     about = [f"You are {profile.role}. You work through Larkspur."]
     if profile.goal:
         about.append(f"Your goal: {profile.goal}")
@@ -71,7 +79,7 @@ def system_prompt(profile: Profile, gates: GateMode, workspace: str, now: dateti
         about.append(f"Your tone: {profile.tone}")
     parts = [
         "\n".join(about),
-        f"Rules:\n{RULES}{GATE_RULES[gates]}",
+        f"Rules:\n{rules}",
         f"Workspace: {workspace}\nToday: {now:%Y-%m-%d}",
     ]
     if profile.prompt:
@@ -93,7 +101,9 @@ class RunPreparer:
         input_files: InputFiles,
         *,
         book: ModelBook,
+        isolated: bool,
     ) -> None:
+        self._isolated = isolated
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -115,7 +125,13 @@ class RunPreparer:
         )
         config = RunConfig(
             run_id=context.ids.run_id,
-            system=system_prompt(spec.profile, spec.gates, workspace, self._clock.now()),
+            system=system_prompt(
+                spec.profile,
+                spec.gates,
+                workspace,
+                self._clock.now(),
+                isolated=self._isolated,
+            ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,
             policy=spec.policy,
@@ -125,6 +141,7 @@ class RunPreparer:
             people=spec.people,
             approvals=spec.approvals,
             plan_review=spec.plan_review,
+            isolated=self._isolated,
         )
         history = await self._history(context.task, config)
         task = context.task

@@ -8,8 +8,10 @@ import msgspec
 from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.finalization import find_unfinished_work, load_turn
+from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.llm import ModelBook
@@ -17,6 +19,11 @@ from internal.agent.store.checkpoints import CheckpointEncoder, decode_checkpoin
 from internal.agent.store.database import Write
 from internal.agent.store.history import load_history
 from internal.agent.store.stores import Stores
+
+_NOT_ISOLATED = (
+    "The commands of this run were isolated, and here they cannot be. Resume it to be asked about"
+    " commands."
+)
 
 
 def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: str) -> Write[None]:
@@ -37,8 +44,9 @@ def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: s
 class RunResumer:
     """Restores the Turn that an earlier attempt stored."""
 
-    def __init__(self, services: RunServices, book: ModelBook) -> None:
+    def __init__(self, services: RunServices, book: ModelBook, *, isolated: bool) -> None:
         self._book = book
+        self._isolated = isolated
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -51,6 +59,7 @@ class RunResumer:
 
         Raises:
             StoreCorrupt: the checkpoint cannot be read.
+            SandboxUnavailable: commands of the run were isolated, and cannot be here.
         """
         stored = await self._database.read(
             partial(self._stores.runs.get_checkpoint, context.run.id)
@@ -62,7 +71,9 @@ class RunResumer:
         # with a megabyte of arguments each of these takes tens of milliseconds
         turn = await asyncio.to_thread(decode_checkpoint, stored)
         model = self._book.usable_model(context.task.spec.provider, turn.config.model)
-        turn.config = msgspec.structs.replace(turn.config, model=model)
+        if turn.config.policy.mode is Mode.SANDBOXED and turn.config.isolated > self._isolated:
+            raise SandboxUnavailable(_NOT_ISOLATED)  # calls that nobody was asked about may wait
+        turn.config = msgspec.structs.replace(turn.config, model=model, isolated=self._isolated)
         load = partial(load_history, self._stores.sessions, context.run.session_id, turn.history)
         turn.add_history(await self._database.read(load))
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))

@@ -85,6 +85,12 @@ class CallMatcher:
         found = (text for text in texts if text is not None and paths.is_protected(text))
         return next((_shorten(text) for text in found), None)
 
+    @property
+    def changes_configuration(self) -> bool:
+        """True if a path of the call configures programs or agents that people run later."""
+        texts = [each.text for each in self._matchers if isinstance(each, _PathMatcher)]
+        return any(text is None or paths.is_configuration(text) for text in texts)
+
     def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
         """Return for each deny rule whether it matches a target, None if that is unknown."""
         own = [rule for rule in rules if rule.tool == self.tool and rule.patterns is not None]

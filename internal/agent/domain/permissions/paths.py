@@ -22,6 +22,17 @@ PROTECTED_FOLDERS = (".git",)
 """Folders that no tool may change: git runs programs that are configured there."""
 
 
+CONFIGURATION_NAMES = (
+    ".git/config",
+    ".git/hooks",
+    ".larkspur",
+    ".mcp.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+)
+"""What configures programs and agents that people run in the workspace later."""
+
+
 def normalize_path(path: str) -> str:
     """Return the path without `.`, empty segments and `a/..`. Lexical: links are not followed."""
     return posixpath.normpath(re.sub(r"/+", "/", path))
@@ -73,6 +84,15 @@ def is_protected(path: str) -> bool:
     """Return True if a path in any spelling is a protected folder or inside one."""
     segments = normalize_path(_fold(path).replace("\\", "/")).casefold().split("/")
     return not set(segments).isdisjoint(PROTECTED_FOLDERS)
+
+
+def is_configuration(path: str) -> bool:
+    """Return True if a path in any spelling is one of `CONFIGURATION_NAMES` or inside one.
+
+    A path in a subfolder counts as well: `a/AGENTS.md` configures agents that work there.
+    """
+    folded = "/" + normalize_path(_fold(path).replace("\\", "/")).casefold() + "/"
+    return any(f"/{name.casefold()}/" in folded for name in CONFIGURATION_NAMES)
 
 
 def _fold(path: str) -> str:

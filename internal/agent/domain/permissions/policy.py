@@ -31,6 +31,7 @@ class Mode(StrEnum):
     ASK = "ask"
     PLAN = "plan"
     ACCEPT_EDITS = "accept-edits"
+    SANDBOXED = "sandboxed"
     DENY = "deny"
     FULL = "full"
 
@@ -39,6 +40,7 @@ _PASSES: dict[Mode, frozenset[Risk]] = {
     Mode.ASK: frozenset({"read", "ui"}),
     Mode.PLAN: frozenset({"read", "ui"}),
     Mode.ACCEPT_EDITS: frozenset({"read", "ui", "write"}),
+    Mode.SANDBOXED: frozenset({"read", "ui", "write"}),
     Mode.DENY: frozenset({"read", "ui"}),
     Mode.FULL: frozenset({"read", "ui", "write", "exec", "net"}),
 }
@@ -106,11 +108,14 @@ class ApprovalNeeded(msgspec.Struct, frozen=True, tag="needed"):
 Verdict = Allowed | Denied | ApprovalNeeded
 
 
-def evaluate_call(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> Verdict:
+def evaluate_call(
+    policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], *, isolated: bool = False
+) -> Verdict:
     """Return the verdict on one call. Never raises, whatever the arguments hold.
 
-    A deny rule that cannot be parsed for this tool makes the call need approval; such an allow rule
-    allows nothing.
+    `isolated`: the sandbox keeps commands from everything but the folders of their session; without
+    that, the mode sandboxed is the mode ask. A deny rule that cannot be parsed for this tool makes
+    the call need approval; such an allow rule allows nothing.
     """
     call = CallMatcher(spec, arguments)
     verdicts = _check_denials(call, spec, policy.deny)
@@ -126,7 +131,7 @@ def evaluate_call(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) 
     if undecided:
         reason = f"{call.label} cannot be checked against the deny rule {undecided}."
         return _need(policy.mode, MissingPermission(reason, code="deny_rule", about=undecided))
-    if spec.risk in _PASSES[policy.mode]:
+    if _passes(policy.mode, spec, call, isolated=isolated):
         return Allowed()
     missing = call.find_missing(list(_parsed_allow_rules(spec, policy.allow)))
     return (
@@ -141,6 +146,17 @@ def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
     """
     text = json.dumps([tool, dict(arguments), workspace], sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) -> bool:
+    """Return True if the mode alone allows a call."""
+    if mode is not Mode.SANDBOXED:
+        return spec.risk in _PASSES[mode]
+    if not isolated:
+        return spec.risk in _PASSES[Mode.ASK]
+    if spec.risk == "write" and call.changes_configuration:
+        return False  # commands cannot change it either
+    return spec.sandboxed or spec.risk in _PASSES[mode]
 
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:

@@ -342,12 +342,13 @@ class _Reviewer:
         if not self._control_tools.is_plan_approved():
             self._deny(call, PLAN_NOT_APPROVED, ())
             return
-        match evaluate_call(self._config.policy, spec, call.arguments):
+        config = self._config
+        match evaluate_call(config.policy, spec, call.arguments, isolated=config.isolated):
             case Allowed():
                 pass
             case Denied(reason):
                 self._deny(call, reason, ())
-            case ApprovalNeeded() as needed if self._config.people and self._config.approvals:
+            case ApprovalNeeded() as needed if config.people and config.approvals:
                 self._add_approval(spec, call, needed)
             case ApprovalNeeded(reason) as needed:
                 no = f"{reason} Nobody can be asked, so the answer is no."

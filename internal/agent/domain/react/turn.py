@@ -326,7 +326,7 @@ class Turn(msgspec.Struct, kw_only=True):
         """
         self.history = msgspec.structs.replace(self.history, until=until)
         self.messages, self.task_index = [user_message(instruction)], 0
-        self.config = msgspec.structs.replace(self.config, run_id=run_id)
+        self.config = msgspec.structs.replace(self.config, run_id=run_id, isolated=False)
         self.earlier_cost, self.spending = self._known_cost(), {}
         self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}
         self.pending_user_messages, self.question = (), None

@@ -12,7 +12,7 @@ from internal.channels.cli.commands.parser import (
 )
 from internal.channels.cli.task_request import decode_argument
 
-_MODES = ("ask", "plan", "accept-edits", "deny", "full")
+_MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")
 _REVIEWS = ("off", "complex", "always")
 _MAX_TITLE = 200
 _USAGE = """larkspur [PROMPT] [options]       start a session in the terminal

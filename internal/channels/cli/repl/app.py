@@ -199,8 +199,10 @@ class _ReplApp:
         session.status_parts = services.ui.status_line
         about = await services.client.defaults()
         session.model = start.choices.model or about.model
+        session.choices.set_default_mode(about.mode)
         messages, rows = session.messages, session.view.rows
-        session.note(rows.faint(messages("banner", version=start.version)))
+        isolation = messages("isolated" if about.isolated else "not_isolated")
+        session.note(rows.faint(messages("banner", version=start.version, isolation=isolation)))
         session.note(rows.faint(_limits(messages, about)))
         if about.offline:
             session.note(rows.note(messages("offline")))

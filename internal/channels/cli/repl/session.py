@@ -27,7 +27,7 @@ from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
 CYCLED_MODES = ("ask", "plan", "accept-edits")
-"""The modes that Shift+Tab cycles through."""
+"""The modes that Shift+Tab cycles through, after the default one."""
 
 
 @dataclass
@@ -36,6 +36,7 @@ class TaskChoices:
 
     fixed: Mapping[str, Any]
     mode: str = CYCLED_MODES[0]
+    default_mode: str = CYCLED_MODES[0]
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
     model: str | None = None
@@ -47,8 +48,15 @@ class TaskChoices:
 
     def next_mode(self) -> str:
         """Switch to the next mode and return it."""
-        at = CYCLED_MODES.index(self.mode) if self.mode in CYCLED_MODES else -1
-        return self.set_mode(CYCLED_MODES[(at + 1) % len(CYCLED_MODES)])
+        modes = tuple(dict.fromkeys((self.default_mode, *CYCLED_MODES)))
+        at = modes.index(self.mode) if self.mode in modes else -1
+        return self.set_mode(modes[(at + 1) % len(modes)])
+
+    def set_default_mode(self, mode: str) -> None:
+        """Set the mode of tasks that choose none, which is also shown until one is chosen."""
+        self.default_mode = mode
+        if not self.chose_mode:
+            self.mode = mode
 
     def set_mode(self, mode: str) -> str:
         """Set the mode and return it."""
@@ -167,12 +175,16 @@ class ReplSession:
         window = self.windows.get(view.request.model, 0)
         percent = round(100 * view.request.input / window) if window else 0
         return {
-            "mode": self.choices.mode,
+            "mode": self._mode(),
             "model": self.model,
             "folder": self.place,
             "context": self.messages("context_part", percent=percent) if percent else "",
             "cost": format_cost(view.cost) if view.cost else "",
         }
+
+    def _mode(self) -> str:
+        mode = self.choices.mode
+        return f"{mode} · {self.messages('no_network')}" if mode == "sandboxed" else mode
 
     def _running_status(self, run: RunState) -> Fragments:
         return render_status(

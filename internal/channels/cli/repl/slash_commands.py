@@ -32,7 +32,7 @@ from internal.channels.cli.repl.commands.folder import diff, init
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.i18n.catalog import load_catalog
 
-_PERMISSION_MODES = ("ask", "plan", "accept-edits", "deny", "full")
+_PERMISSION_MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")
 _PLAN_REVIEWS = {"on": "always", "off": "off"}
 _MAX_LISTED = 15
 _MAX_TITLE_WIDTH = 200

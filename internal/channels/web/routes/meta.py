@@ -28,9 +28,8 @@ async def show_health(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Respon
 
 
 async def show_me(request: ApiRequest[EmptyRequest, EmptyRequest]) -> MeView:
-    """Return the authenticated principal and the default model."""
-    defaults = request.services.defaults
-    return me_view(request.principal, defaults.provider, defaults.model)
+    """Return the authenticated principal, and the default model and permission mode."""
+    return me_view(request.principal, request.services.defaults)
 
 
 async def list_profiles(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProfilesView:

@@ -7,6 +7,9 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Text, Thinking
 from internal.agent.domain.principals import Principal
 from internal.channels.web.schemas import CreateSessionRequest, me_view, message_view
+from internal.config.settings import Settings
+from internal.llm.model_catalog import make_model_book
+from larkspur.services import task_defaults
 
 
 def test_a_message_is_shown_without_the_models_thinking() -> None:
@@ -18,7 +21,9 @@ def test_a_message_is_shown_without_the_models_thinking() -> None:
 
 def test_roles_are_listed_in_a_stable_order() -> None:
     principal = Principal("lark:a:b", "Ada", frozenset({"talk", "operate"}))
-    assert me_view(principal, "offline", "demo").roles == ["operate", "talk"]
+    settings = Settings()
+    view = me_view(principal, task_defaults(settings, make_model_book(settings.llm)))
+    assert (view.roles, view.permission_mode, view.isolated) == (["operate", "talk"], "ask", False)
 
 
 def test_unknown_fields_are_rejected() -> None:

@@ -8,7 +8,7 @@ import {
   type KeyboardEvent,
   type ReactNode,
 } from 'react';
-import { api, hasStatus } from '../../api/client';
+import { api, hasStatus, type MeView } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
@@ -25,7 +25,7 @@ const Uploads = lazyComponent(() => import('../files/uploads').then((module) => 
 
 const TaskOptions = lazyComponent(() => import('./task_options').then((module) => module.TaskOptions));
 
-const MODES: Mode[] = ['ask', 'plan', 'accept-edits', 'full'];
+const MODES: Mode[] = ['sandboxed', 'ask', 'plan', 'accept-edits', 'full'];
 const STOP_AGAIN_MS = 3_000;
 const RESEND_MS = 3_000;
 /** A question that appeared less than this ago is not answered: the message was meant for something else. */
@@ -33,6 +33,7 @@ const GUARD_MS = 400;
 
 export function Composer(props: {
   session: string | null;
+  me: MeView | undefined;
   onStarted: (session: string) => void;
   login: ReactNode;
 }) {
@@ -40,7 +41,9 @@ export function Composer(props: {
   const t = useMessages();
   const name = session ?? 'new';
   const draft = useDraft(name);
-  const { mode, review } = usePreferences();
+  const { mode: chosenMode, review } = usePreferences();
+  const mode = chosenMode || props.me?.permission_mode || 'ask';
+  const modes = MODES.filter((one) => one !== 'sandboxed' || one === mode || props.me?.isolated);
   const active = useSessionStore((one) => (session === null ? undefined : activeRun(one.state)));
   const files = useDraftFiles(name);
   /** Number of choices of files whose upload has not begun: the code for it is still loading. */
@@ -257,7 +260,7 @@ export function Composer(props: {
               onChange={(event) => setPreferences({ mode: event.target.value as Mode })}
               className="field-sizing-content h-8 rounded-lg bg-transparent px-1.5 text-[13px] text-dim hover:bg-hover hover:text-ink"
             >
-              {MODES.map((one) => (
+              {modes.map((one) => (
                 <option key={one} value={one} className="bg-raised text-ink">
                   {t.modes[one]}
                 </option>

@@ -55,6 +55,11 @@ export function Header(props: {
             <span className="truncate">{workspace.split('/').findLast((part) => part !== '') ?? '/'}</span>
           </span>
         )}
+        {props.me !== undefined && (
+          <span title={props.me.isolated ? t.isolatedHelp : t.notIsolatedHelp} className="hidden lg:inline">
+            {props.me.isolated ? t.isolated : t.notIsolated}
+          </span>
+        )}
         <span className="max-w-24 truncate sm:max-w-48">{model}</span>
         {status !== undefined && props.session !== null && (
           <span data-testid="status" className="flex items-center">

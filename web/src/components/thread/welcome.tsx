@@ -4,8 +4,8 @@ import { EXAMPLE_EVENT } from '../../state/draft';
 import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
 import { useWelcomeMessages } from '../../i18n/welcome';
 
-function submitExample(text: string, mode: string): void {
-  setPreferences({ mode: mode as Mode });
+function submitExample(text: string, mode: Mode): void {
+  setPreferences({ mode });
   dispatchEvent(new CustomEvent(EXAMPLE_EVENT, { detail: text }));
 }
 
@@ -23,7 +23,7 @@ export function Welcome({ me }: { me: MeView | undefined }) {
             <li key={example.text}>
               <button
                 type="button"
-                onClick={() => submitExample(example.text, example.mode)}
+                onClick={() => submitExample(example.text, me?.isolated ? 'sandboxed' : example.mode)}
                 className="flex w-full items-start gap-1 px-3 py-2.5 text-left first:rounded-t-xl hover:bg-hover"
               >
                 <span className="glyph text-dim" aria-hidden="true">

@@ -147,6 +147,7 @@ ARGUMENTS: dict[str, Any] = {"command": "ls", "path": "a", "url": "https://a.exa
         (Mode.ASK, "AANNN"),
         (Mode.PLAN, "AADDD"),
         (Mode.ACCEPT_EDITS, "AAANN"),
+        (Mode.SANDBOXED, "AANNN"),
         (Mode.DENY, "AADDD"),
         (Mode.FULL, "AAAAA"),
     ],
@@ -154,6 +155,26 @@ ARGUMENTS: dict[str, Any] = {"command": "ls", "path": "a", "url": "https://a.exa
 def test_modes(mode: Mode, expected: str) -> None:
     verdicts = [evaluate(Policy(mode=mode), t, r, ARGUMENTS) for r, t in RISKS.items()]
     assert "".join(_LETTERS[type(verdict)] for verdict in verdicts) == expected
+
+
+def test_in_the_sandbox_commands_and_changes_run_unasked() -> None:
+    policy = Policy(mode=Mode.SANDBOXED, deny=("shell(rm *)",))
+
+    def letters(tool: str, **arguments: Any) -> str:
+        return _LETTERS[type(evaluate_call(policy, SPECS[tool], arguments, isolated=True))]
+
+    assert letters("shell", command="make $X | sudo tee x") == "N"  # the deny rule may match
+    assert letters("shell", command="make && ./build.sh > out/x") == "A"
+    assert letters("shell", command="ls; rm x") == "D"
+    assert letters("write_file", path="src/a.py", content="") == "A"
+    assert letters("write_file", path="output/a.md", content="") == "A"
+    assert letters("web_fetch", url="https://a.example/") == "N"
+    for path in ("AGENTS.md", "./claude.MD", "a/../.mcp.json", ".larkspur/x", "sub/AGENTS.md"):
+        assert letters("write_file", path=path, content="") == "N"
+    assert letters("write_file", path=".git/hooks/pre-commit", content="") == "D"
+    # a tool of the same risk that does not run in the sandbox
+    other = ToolSpec("deploy", "", {}, "exec")
+    assert isinstance(evaluate_call(policy, other, {}, isolated=True), ApprovalNeeded)
 
 
 def test_deny_wins_in_every_mode() -> None:
