@@ -1,4 +1,4 @@
-"""The sandbox of bubblewrap: commands in namespaces of their own, without network.
+"""The sandbox of bubblewrap: commands in namespaces of their own, without network unless allowed.
 
 A command sees `/usr`, a few files of `/etc`, a private `/tmp`, its home and the folders of its
 `FileAccess`; no other file, no process and no service of the machine. When its first process exits,
@@ -55,6 +55,7 @@ _ETC_FILES = (
     "/etc/ssl/openssl.cnf",
     "/etc/timezone",
 )
+_NETWORK = ("--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 
@@ -127,6 +128,7 @@ class BubblewrapSandbox:
         """
         return [
             *self._base,
+            *(_NETWORK if command.network else ()),
             *self._mounts(command.access, home),
             *("--remount-ro", "/", "--chdir", command.cwd, "--"),
             *self._limits.arguments(command.timeout_seconds),

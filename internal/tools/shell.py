@@ -25,7 +25,7 @@ _EXCEEDED: dict[Resource, str] = {
 
 @tool(
     risk="exec",
-    targets=(CommandTarget("command"),),
+    targets=(CommandTarget("command", network="network"),),
     title={"en": "Run a command", "zh": "执行命令"},
     timeout_seconds=MAX_TIMEOUT_SECONDS + _KILL_GRACE_SECONDS,
     sandboxed=True,
@@ -36,6 +36,7 @@ async def shell(
     timeout_seconds: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
     ] = 120,
+    network: Annotated[bool, "Give an isolated command the network: a person is asked."] = False,
 ) -> ToolOutcome:
     """Run a shell command in the workspace and return its output and exit code.
 
@@ -60,6 +61,7 @@ async def shell(
             session_id=context.call.session_id,
             environment=_folder_variables(context.workspace.folders),
             access=_access(context.workspace),
+            network=network,
         ),
         write,
     )

@@ -27,6 +27,13 @@ class ToolSpec(msgspec.Struct, frozen=True):
     title: dict[Language, str] = {}
     sandboxed: bool = False
 
+    def wants_network(self, arguments: Mapping[str, Any]) -> bool:
+        """Return True if a call asks for the network for its command."""
+        return any(
+            isinstance(target, CommandTarget) and bool(arguments.get(target.network))
+            for target in self.targets
+        )
+
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""
         match self.targets:

@@ -24,7 +24,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
 
     The commands of a session have one private home folder, which is empty at first. `environment`
     are variables besides those that every command gets. Only a sandbox that isolates enforces
-    `access`.
+    `access`, and keeps commands without `network` from it.
     """
 
     argv: tuple[str, ...]
@@ -34,6 +34,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     stdin: bytes = b""
     environment: dict[str, str] = {}
     access: FileAccess = FileAccess()
+    network: bool = False
 
 
 Resource = Literal["memory", "processes", "output"]

@@ -297,6 +297,28 @@ async def test_an_isolated_command_runs_unasked_and_reaches_nothing(
     assert not list((workspace / ".git" / "hooks").iterdir())
 
 
+async def test_an_isolated_command_gets_the_network_after_a_yes(
+    home: Path, workspace: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.setblocking(False)
+        port = service.getsockname()[1]
+        arguments = {"command": f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo in", "network": True}
+        call = Call("shell", arguments)
+        script = [Reply(calls=[call]), Reply(calls=[call]), Reply(text="done")]
+        async with core(home, script, ISOLATED) as here:
+            made = await here.submit("go", workspace=str(workspace), permission_mode=None)
+            asked = await here.asked(made)
+            assert asked["calls"][0]["reason_code"] == "network"
+            await here.answer(asked["question_id"], "reject")
+            asked = await here.asked(made, 2)
+            with pytest.raises(BlockingIOError):
+                service.accept()
+            await here.answer(asked["question_id"])
+            await here.end_of(made)
+        service.accept()[0].close()
+
+
 async def test_where_commands_are_isolated_files_change_and_configuration_asks(
     home: Path, workspace: Path
 ) -> None:

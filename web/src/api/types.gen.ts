@@ -28,7 +28,7 @@ export interface ApprovalItem {
   whole?: Attachment | null;
   action?: "change" | "create" | "fetch" | "read" | "run" | "use";
   subject?: string;
-  reason_code?: "" | "deny_rule" | "no_rule" | "unchecked";
+  reason_code?: "" | "deny_rule" | "network" | "no_rule" | "unchecked";
   reason_about?: string;
 }
 

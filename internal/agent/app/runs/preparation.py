@@ -61,7 +61,7 @@ needs no plan: just answer.
 
 ISOLATION_RULE = """
 - Commands are isolated: they see the workspace, `input/`, `output/` and the programs of the \
-machine, have no network, and end with the call. `web_fetch` reads a page."""
+machine, and end with the call. They have no network unless a person allows it: set `network`."""
 
 
 def system_prompt(

@@ -131,9 +131,12 @@ def evaluate_call(
     if undecided:
         reason = f"{call.label} cannot be checked against the deny rule {undecided}."
         return _need(policy.mode, MissingPermission(reason, code="deny_rule", about=undecided))
-    if _passes(policy.mode, spec, call, isolated=isolated):
+    gets_network = isolated and spec.wants_network(arguments)
+    if _passes(policy.mode, spec, call, isolated=isolated, gets_network=gets_network):
         return Allowed()
     missing = call.find_missing(list(_parsed_allow_rules(spec, policy.allow)))
+    if isinstance(missing, MissingPermission) and gets_network:
+        missing = _with_network(missing, call)
     return (
         _need(policy.mode, missing) if isinstance(missing, MissingPermission) else Allowed(missing)
     )
@@ -148,7 +151,14 @@ def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) -> bool:
+def _with_network(missing: MissingPermission, call: CallMatcher) -> MissingPermission:
+    reason = f"{call.label} needs approval: it gets the network."
+    return MissingPermission(reason, missing.rules, "it gets the network", "network")
+
+
+def _passes(
+    mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool, gets_network: bool
+) -> bool:
     """Return True if the mode alone allows a call."""
     if mode is not Mode.SANDBOXED:
         return spec.risk in _PASSES[mode]
@@ -156,7 +166,7 @@ def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) ->
         return spec.risk in _PASSES[Mode.ASK]
     if spec.risk == "write" and call.changes_configuration:
         return False  # commands cannot change it either
-    return spec.sandboxed or spec.risk in _PASSES[mode]
+    return (spec.sandboxed and not gets_network) or spec.risk in _PASSES[mode]
 
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:

@@ -30,9 +30,13 @@ class UrlTarget(msgspec.Struct, frozen=True, tag="url"):
 
 
 class CommandTarget(msgspec.Struct, frozen=True, tag="command"):
-    """An argument that holds a command line for bash."""
+    """An argument that holds a command line for bash.
+
+    `network` is the argument that asks for the network, "" if there is none.
+    """
 
     argument: str
+    network: str = ""
 
 
 Target = PathTarget | UrlTarget | CommandTarget

@@ -13,6 +13,7 @@ from larkspur import application as process
 
 @pytest.fixture
 def application(environ: dict[str, str]) -> Application:
+    del environ["LARKSPUR_SANDBOX__PROVIDER"]
     return process.Application(partial(load, environ=environ))
 
 
