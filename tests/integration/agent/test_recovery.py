@@ -69,6 +69,7 @@ def beside(here: Core, home: Path) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": here.model.base_url,
         "ANTHROPIC_API_KEY": "key-for-tests",
         "LARKSPUR_LLM__MODEL": "claude-x",
+        "LARKSPUR_SANDBOX__PROVIDER": "native",
     }
 
 

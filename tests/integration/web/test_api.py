@@ -250,6 +250,8 @@ async def test_me_and_profiles_are_listed(app: WebApp) -> None:
         "roles": ["operate", "owner", "talk"],
         "provider": "offline",
         "model": "offline-demo",
+        "permission_mode": "ask",
+        "isolated": False,
     }
     profiles = (await app.client.get("/api/profiles")).json()
     assert profiles["default"] == "default"
