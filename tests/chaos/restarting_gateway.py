@@ -86,6 +86,7 @@ class RestartingGateway:
         """The environment of every process."""
         provider = "openai" if isinstance(self.model, ScriptedOpenAI) else "anthropic"
         return {
+            "LARKSPUR_SANDBOX__PROVIDER": "native",
             **self._environ,
             "LARKSPUR_HOME": str(self.home),
             "HOME": str(self.folder),

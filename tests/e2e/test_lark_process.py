@@ -82,6 +82,7 @@ async def served(
         "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
         "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
         "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
+        "LARKSPUR_SANDBOX__PROVIDER": "native",
         **more,
     }
     (folder / "count").touch()

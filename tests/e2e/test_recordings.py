@@ -19,7 +19,8 @@ ALLOWED = ("--allow", "write_file(notes.md)")
 
 async def replay(cli: CliEnvironment, recording: Path, *argv: str) -> Result:
     """Run a task with the recording, and without any key or server."""
-    kept = {"PATH", "LANG", "HOME", "LARKSPUR_HOME", "LARKSPUR_AGENT__GATES"}
+    kept = {"PATH", "LANG", "HOME", "LARKSPUR_HOME"}
+    kept |= {"LARKSPUR_AGENT__GATES", "LARKSPUR_SANDBOX__PROVIDER"}
     environ = {name: value for name, value in cli.environ.items() if name in kept}
     environ |= {"LARKSPUR_LLM__PROVIDER": "offline", "LARKSPUR_LLM__RECORDING": str(recording)}
     cli.environ, before = environ, cli.environ

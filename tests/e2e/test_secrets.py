@@ -174,6 +174,7 @@ async def gateway_with_canaries(
         },
         "agent": {"gates": "off"},
         "tools": {"allow": ["shell(printf *)", "shell(sleep *)", "shell(echo *)", "read_file"]},
+        "sandbox": {"provider": "native"},
         "channels": {
             "lark": {
                 "enabled": True,
