@@ -287,7 +287,7 @@ async def test_a_restarted_reply_repeats_no_printed_block(
 async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str, str]) -> None:
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
     async with open_session("process", home, chinese, [Reply(text="你好")]) as repl:
-        await repl.tty.wait_for("工具直接在本机运行")
+        await repl.tty.wait_for("命令直接在本机运行")
         repl.tty.type("/计划\r")
         await repl.tty.wait_for("当前会话没有计划")
         await repl.send("问好")
