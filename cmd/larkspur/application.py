@@ -26,6 +26,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
     CheckState,
@@ -76,7 +77,10 @@ _MAX_SESSION_LOG_BYTES = 1024 * 1024
 
 
 def _memory_transport(
-    services: Services, gateway: Gateway, adopt: Callable[[RunId], Coroutine[Any, Any, bool]]
+    services: Services,
+    gateway: Gateway,
+    adopt: Callable[[RunId], Coroutine[Any, Any, bool]],
+    documents: DocumentReader | None = None,
 ) -> MemoryTransport:
     """Return a transport to the web application of this process, which has no socket."""
     token, since = secrets.token_hex(32), rfc3339(services.clock.now())
@@ -103,7 +107,7 @@ def _memory_transport(
         health=health,
         version=VERSION,
         clock=services.clock,
-        documents=services.documents,
+        documents=documents,
         logins=Logins(),
         page=Page(b"", {}),
     )
@@ -222,7 +226,8 @@ class Application:
             for notice in services.notices:
                 notify(notice)
             self._open_database = loaded.settings.database.path
-            yield _memory_transport(services, gateway, gateway.adopt), loaded.settings.ui.language
+            transport = _memory_transport(services, gateway, gateway.adopt, services.documents)
+            yield transport, loaded.settings.ui.language
 
     def check_database(self, path: Path) -> Check:
         """Check the database file without changing it.
@@ -356,7 +361,7 @@ class Application:
         ):
             for notice in services.notices:
                 print_error(notice)
-            transport = _memory_transport(services, gateway, gateway.adopt)
+            transport = _memory_transport(services, gateway, gateway.adopt, services.documents)
             working = asyncio.create_task(work(transport))
             try:
                 await asyncio.wait({working, failed}, return_when=asyncio.FIRST_COMPLETED)

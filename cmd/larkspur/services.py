@@ -87,7 +87,6 @@ class Services:
     protected: ProtectedPaths
     files: SessionFiles
     remote_files: RemoteFiles
-    documents: DocumentReader
     audio: TranscribingAudioReader
     model_book: ModelBook
     defaults: TaskDefaults
@@ -107,6 +106,7 @@ class GatewayServices(Services):
     dispatcher: LocalDispatcher
     coordinator: AgentCoordinator
     sandbox: Sandbox
+    documents: DocumentReader
     preload_model: Callable[[], None]
     """Starts importing the model's SDK, which takes a second; the first call waits for it."""
 
@@ -121,6 +121,7 @@ class TerminalServices(Services):
     dispatcher: TerminalDispatcher
     coordinator: AgentCoordinator
     sandbox: Sandbox
+    documents: DocumentReader
     interrupted: tuple[TaskId, ...]
 
     @property
@@ -194,7 +195,6 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             protected=protected_paths(loaded, workspaces),
             files=files,
             remote_files=RemoteFiles(files),
-            documents=ChildDocumentReader(),
             audio=audio,
             model_book=book,
             defaults=task_defaults(settings, book),
@@ -225,6 +225,7 @@ async def open_gateway(
         _open_sandbox(loaded, services) as sandbox,
         _title_sessions(loaded, services),
     ):
+        documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
         concurrency = loaded.settings.dispatch.concurrency
         dispatcher = LocalDispatcher(
@@ -240,8 +241,9 @@ async def open_gateway(
             **_fields(services, sandbox),
             gateway=make_gateway(services, dispatcher),
             dispatcher=dispatcher,
-            coordinator=_coordinator(services, model, sandbox),
+            coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
+            documents=documents,
             preload_model=model.preload,
         )
 
@@ -258,14 +260,16 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
         open_services(loaded, "terminal") as services,
         _open_sandbox(loaded, services) as sandbox,
     ):
+        documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
         dispatcher = make_terminal_dispatcher(services)
         expired = await services.recovery.recover_expired_leases()
         yield TerminalServices(
             **_fields(services, sandbox),
             dispatcher=dispatcher,
-            coordinator=_coordinator(services, model, sandbox),
+            coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
+            documents=documents,
             interrupted=tuple(run.task_id for run in expired if is_interrupted(run)),
         )
 
@@ -357,12 +361,14 @@ def _open_sandbox(loaded: Loaded, services: Services) -> AbstractAsyncContextMan
     return open_sandbox(provider, services.workspaces.homes, hidden)
 
 
-def _coordinator(services: Services, model: RetryingModel, sandbox: Sandbox) -> AgentCoordinator:
+def _coordinator(
+    services: Services, model: RetryingModel, sandbox: Sandbox, documents: DocumentReader
+) -> AgentCoordinator:
     """Return the coordinator and its stages."""
     agent, fetch = services.settings.agent, services.settings.tools.web_fetch
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
-    documents, folders = services.documents, services.workspaces.file_folders
+    folders = services.workspaces.file_folders
     input_files = InputFiles(
         services.files,
         services.remote_files,

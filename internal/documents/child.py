@@ -2,15 +2,17 @@
 
 It is run as a file (`python -I -S child.py ARGUMENT…`), with the file on standard input, and
 imports only what the kind of the file needs. The answer is one line of JSON, followed by the text
-or the picture.
+or the picture. The reader passes the kind that the beginning of the file has, so that nothing of
+the file is read before the system calls are denied.
 """
 
 import codecs
+import encodings
 import json
 import os
 import sys
 from importlib import import_module
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 if __name__ == "__main__":
     sys.path += sys.argv[1].split(os.pathsep)
@@ -18,7 +20,7 @@ if __name__ == "__main__":
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.confinement import deny_system_calls, limit_resources
 from internal.documents.extraction import cut
-from internal.documents.kinds import HEAD_BYTES, detect_kind, extension_of
+from internal.documents.kinds import PACKAGES
 
 READERS = {
     "csv": ("plain_text", "read_text"),
@@ -42,16 +44,28 @@ _CODECS = (
     *("ascii", "cp437", "gb18030", "idna", "latin-1", "unicode-escape", "utf-8-sig"),
     *("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"),
 )
+_WEB_CODECS = (
+    *("big5", "big5hkscs", "cp866", "euc-jp", "euc-kr", "gbk", "iso2022-jp", "koi8-r", "koi8-u"),
+    *("mac-cyrillic", "mac-roman", "shift-jis", "tis-620", "utf-7"),
+    *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
+    *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
+)
+"""The encodings that a web page may name, besides those of files."""
+
 _OPTIONAL_MODULES = ("PIL", "lxml", "numpy")
 _OFFICE_FOLDERS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
-_PACKAGES = frozenset({"docx", "epub", "pptx", "xlsx"})
+_ARCHIVES = PACKAGES | {"zip"}
 
 
 class ChildRequest(NamedTuple):
-    """What is asked of the file: its text from `offset` on, or the picture of a page."""
+    """What is asked of the file: its text from `offset` on, the picture of a page, or Markdown.
 
-    wanted: str
-    name: str
+    `kind` is the kind of the file, or the charset of HTML. `offset` is also the number of a page.
+    """
+
+    wanted: Literal["text", "picture", "html"]
+    kind: str
+    extension: str
     offset: int
     size: int
 
@@ -65,9 +79,11 @@ class ChildAnswer(NamedTuple):
 
 def main(arguments: list[str]) -> None:
     """Read the file on standard input and write the answer to standard output."""
-    parent, memory, cpu, wanted, name, offset, size = arguments
-    limit_resources(int(memory), int(cpu), int(parent))
-    answer = _answer(ChildRequest(wanted, name, int(offset), int(size)))
+    with open(os.devnull, "wb") as null:  # noqa: PTH123  # Path need not be imported
+        os.dup2(null.fileno(), 2)  # libraries print to it, and the sandbox has one pipe for both
+    memory, cpu, wanted, kind, extension, offset, size = arguments
+    limit_resources(int(memory), int(cpu))
+    answer = _answer(ChildRequest(wanted, kind, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
     line = json.dumps(answer.header).encode() + b"\n"
     with os.fdopen(1, "wb", closefd=False) as output:
         output.write(line + answer.content)
@@ -77,11 +93,13 @@ def _answer(request: ChildRequest) -> ChildAnswer:
     try:
         before = _identity()
         with os.fdopen(0, "rb", closefd=False) as file:
-            answer = (
-                _picture(file, request.offset)
-                if request.wanted == "picture"
-                else _text(file, request)
-            )
+            match request.wanted:
+                case "picture":
+                    answer = _picture(file, request)
+                case "html":
+                    answer = _markdown(file, request.kind)
+                case _:
+                    answer = _text(file, request)
         if _identity() != before:
             return ChildAnswer(
                 {"unreadable": "The file was changed while it was read: read it again."}
@@ -111,21 +129,21 @@ def _identity() -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _picture(file: BinaryIO, page: int) -> ChildAnswer:
+def _picture(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     """Return a picture, or the picture of a page of a PDF."""
-    file.seek(0)
-    kind = detect_kind(file.read(HEAD_BYTES), "")
-    if kind == "pdf":
+    if request.kind == "pdf":
         open_pdf, picture_of_page = (
             _imported("pdf", "open_pdf"),
             _imported("pictures", "picture_of_page"),
         )
         _confine()
+        file.seek(0)
         document = open_pdf(file)
-        picture, pages = picture_of_page(document, page), len(document)
-    elif kind == "picture":
+        picture, pages = picture_of_page(document, request.offset), len(document)
+    elif request.kind == "picture":
         prepare_picture = _imported("pictures", "prepare_picture")
         _confine()
+        file.seek(0)
         picture, pages = prepare_picture(file), 1
     else:
         raise DocumentUnreadable("It is not a picture of a kind that can be shown.")
@@ -135,17 +153,17 @@ def _picture(file: BinaryIO, page: int) -> ChildAnswer:
 
 
 def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
-    file.seek(0)
-    kind: str = detect_kind(file.read(HEAD_BYTES), request.name)
-    if kind == "zip":
-        kind = _kind_of_package(file, extension_of(request.name))
+    kind = request.kind
     if kind not in READERS:
-        raise DocumentUnreadable(_refusal(file, kind, request.name))
+        _confine()
+        raise DocumentUnreadable(_refusal(file, kind, request.extension))
     if kind == "xlsx":
         for module in _OPTIONAL_MODULES:  # openpyxl would import them, which takes time
             sys.modules.setdefault(module, None)  # type: ignore[arg-type]  # an import fails
     read = _imported(*READERS[kind])
     _confine()
+    if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
+        return ChildAnswer({"kind": held, "is_other_kind": True})
     file.seek(0)
     document = read(file)
     part = cut(document.pieces, request.offset, request.size)
@@ -155,14 +173,39 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     return ChildAnswer(header, text.encode("utf-8", "replace"))
 
 
+def _markdown(file: BinaryIO, charset: str) -> ChildAnswer:
+    """Return a web page as Markdown."""
+    convert = _imported("html_to_markdown", "convert")
+    _confine(*_WEB_CODECS)
+    file.seek(0)
+    return ChildAnswer({}, convert(file.read(), charset or None).encode("utf-8", "replace"))
+
+
 def _imported(module: str, function: str) -> Any:
     return getattr(import_module(f"internal.documents.{module}"), function)
 
 
-def _confine() -> None:
-    for codec in _CODECS:  # a codec is a module, and none can be imported from here on
+def _confine(*further_codecs: str) -> None:
+    """Import what is imported late, and deny the system calls for it.
+
+    Raises:
+        DocumentUnreadable: the kernel refuses.
+    """
+    for codec in (*_CODECS, *further_codecs):  # a codec is a module
         codecs.lookup(codec)
-    deny_system_calls()
+    codecs.register(_imported_codec)
+    codecs.unregister(encodings.search_function)
+    try:
+        deny_system_calls()
+    except OSError as error:
+        raise DocumentUnreadable("Files cannot be read safely on this machine.") from error
+
+
+def _imported_codec(name: str) -> codecs.CodecInfo | None:
+    try:
+        return encodings.search_function(name)
+    except OSError:  # it would have to be imported
+        return None
 
 
 def _kind_of_package(file: BinaryIO, extension: str) -> str:
@@ -177,7 +220,7 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
     try:
         names = set(zipfile.ZipFile(file).NameToInfo)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        return extension if extension in _PACKAGES else "zip"
+        return extension if extension in PACKAGES else "zip"
     if "META-INF/container.xml" in names:
         return "epub"
     if "[Content_Types].xml" not in names:
@@ -190,14 +233,15 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
     return "zip"
 
 
-def _refusal(file: BinaryIO, kind: str, name: str) -> str:
+def _refusal(file: BinaryIO, kind: str, extension: str) -> str:
     match kind:
         case "ole":
             file.seek(0)
             if _ENCRYPTED_OFFICE in file.read(_OLE_SEARCH_BYTES):
                 return "The Office file is encrypted: it opens with a password only."
-            old = extension_of(name)
-            new = f".{old}x" if old in {"doc", "ppt", "xls"} else ".docx, .pptx or .xlsx"
+            new = (
+                f".{extension}x" if extension in {"doc", "ppt", "xls"} else ".docx, .pptx or .xlsx"
+            )
             return f"Office files from before 2007 are not read: save it as {new}."
         case "rtf":
             return "RTF files are not read: save it as .docx."

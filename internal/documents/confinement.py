@@ -1,17 +1,15 @@
 """Limits of the child process that reads a file: memory, time, files, network.
 
-On Linux with seccomp (x86-64 and ARM64) the child can only read its descriptors, use memory and
-write its answer: every other system call fails, such as opening a file, a socket or a process.
-Elsewhere the resource limits and the empty environment remain.
+On Linux (x86-64 and ARM64) the child can only read its descriptors, use memory and write its
+answer: every other system call fails, such as opening a file, a socket or a process. Elsewhere the
+resource limits and the sandbox that it runs in remain.
 """
 
 import ctypes
 import os
 import resource
-import signal
 import sys
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _SECCOMP_MODE_FILTER = 2
@@ -116,24 +114,24 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def limit_resources(memory_bytes: int, cpu_seconds: int, parent: int) -> None:
-    """Limit this process, and end it when its parent ends. Called before anything is read."""
+def limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
+    """Limit this process. Called before anything is read."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # not for root
     if sys.platform == "linux":
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    if os.getppid() != parent:  # it ended before the line above
-        os._exit(1)
 
 
 def deny_system_calls() -> bool:
-    """Deny all system calls that reading needs no more, and return whether that was possible.
+    """Deny all system calls that reading needs no more. Return False where no filter is known.
 
     Called when every module is imported: from here on no file can be opened or written.
+
+    Raises:
+        OSError: the kernel refuses the filter.
     """
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # not earlier: Python stores byte code
     known = _ARCHITECTURES.get(os.uname().machine)
@@ -155,11 +153,12 @@ def deny_system_calls() -> bool:
     ]
     instructions = (_Instruction * len(rules))(*(_Instruction(*rule) for rule in rules))
     program = _Program(len(rules), instructions)
-    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program))
+    return True
 
 
-def _prctl(option: int, value: int, pointer: int = 0) -> bool:
-    function = ctypes.CDLL(None).prctl
+def _prctl(option: int, value: int, pointer: int = 0) -> None:
+    function = ctypes.CDLL(None, use_errno=True).prctl
     function.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-    failed: int = function(option, value, pointer, 0, 0)
-    return not failed
+    if function(option, value, pointer, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")

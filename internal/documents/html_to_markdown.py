@@ -1,12 +1,10 @@
-"""HTML to Markdown: a function, and a program from standard input to standard output.
+"""HTML to Markdown.
 
-web_fetch runs it as a child process: a hostile page can keep a parser busy for minutes, and only a
-process can be stopped.
+A hostile page can keep a parser busy for minutes: it is used in a child process, which can be
+stopped.
 """
 
 import os
-import resource
-import sys
 from typing import BinaryIO
 
 import bs4
@@ -16,7 +14,6 @@ from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
 from internal.documents.plain_text import encoding_of
 
-MEMORY_BYTES = 1 << 30
 MAX_FILE_BYTES = 3_000_000
 _DROPPED_ELEMENTS = (
     *("canvas", "head", "iframe", "noscript", "object", "script", "style", "svg", "template"),
@@ -68,14 +65,3 @@ def convert(html: bytes, charset: str | None) -> str:
         return to_markdown(html, charset)
     except RecursionError:
         return to_plain_text(html, charset)
-
-
-def main() -> None:
-    """Convert standard input; the first argument is its encoding, "" if unknown."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    text = convert(sys.stdin.buffer.read(), sys.argv[1] or None)
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-
-
-if __name__ == "__main__":
-    main()

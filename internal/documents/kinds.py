@@ -7,6 +7,9 @@ Kind = Literal[
     "csv", "gzip", "html", "ole", "pdf", "picture", "rtf", "tar", "text", "tsv", "zip", "binary"
 ]  # fmt: skip
 
+PACKAGES = frozenset({"docx", "epub", "pptx", "xlsx"})
+"""The kinds of documents that are ZIP files."""
+
 HEAD_BYTES = 8_192
 """How much of the beginning of a file decides its kind."""
 

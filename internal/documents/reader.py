@@ -1,7 +1,6 @@
 """`ChildDocumentReader`: reads each file in a child process of its own."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -13,21 +12,25 @@ from pathlib import Path
 import msgspec
 
 import internal
-from internal.agent.app.background_task import wait_for_completion
-from internal.agent.domain.errors import DocumentUnreadable
+from internal.agent.domain.errors import DocumentUnreadable, ToolError
+from internal.agent.domain.ids import SessionId
 from internal.agent.ports.documents import (
     MAX_DOCUMENT_CHARACTERS,
     DocumentText,
     FileForm,
     Picture,
 )
-from internal.documents.kinds import HEAD_BYTES, detect_kind, extension_of
+from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
+from internal.documents.kinds import HEAD_BYTES, PACKAGES, detect_kind, extension_of
 
 logger = logging.getLogger(__name__)
 
 _PROGRAM = str(Path(__file__).with_name("child.py"))
+_SESSION = SessionId("documents")
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _MAX_EXTENSION_CHARACTERS = 10
+_WEB_PAGE_MEMORY_BYTES = 1024 * 1024 * 1024
+_CPU_LIMIT_EXITS = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 _DAMAGED = "The file is damaged, or of a form that cannot be read."
 _CRASHED = "The file could not be read: it is damaged, or needs too much memory."
 
@@ -38,6 +41,7 @@ class _Header(msgspec.Struct, frozen=True):
     unreadable: str = ""
     failure: str = ""
     kind: str = ""
+    is_other_kind: bool = False
     parts: int = 1
     next_offset: int | None = None
     total: int | None = None
@@ -51,6 +55,7 @@ class ChildDocumentReader:
     """Implements `DocumentReader`. At most `concurrency` files are read at once; others wait.
 
     Args:
+        sandbox: runs the child, which denies itself further rights.
         timeout_seconds: how long a file may take, not counting the wait.
         memory_bytes: the address space of a child.
         concurrency: how many children run at once.
@@ -58,11 +63,13 @@ class ChildDocumentReader:
 
     def __init__(
         self,
+        sandbox: Sandbox,
         *,
         timeout_seconds: float = 30.0,
         memory_bytes: int = 512 * 1024 * 1024,
         concurrency: int = 2,
     ) -> None:
+        self._sandbox = sandbox
         self._timeout = timeout_seconds
         self._memory = memory_bytes
         self._slots = asyncio.Semaphore(concurrency)
@@ -92,10 +99,16 @@ class ChildDocumentReader:
         """
         extension = extension_of(name)
         plain = extension.isascii() and extension.isalnum()
-        shown = f"x.{extension[:_MAX_EXTENSION_CHARACTERS]}" if plain else "x"
-        header, content = await self._ask(
-            descriptor, ("text", shown, str(max(offset, 0)), str(max(max_characters, 1)))
-        )
+        extension = extension[:_MAX_EXTENSION_CHARACTERS] if plain else ""
+        part = (extension, str(max(offset, 0)), str(max(max_characters, 1)))
+        kind = _kind_of(descriptor, name)
+        if kind == "zip" and extension in PACKAGES:
+            kind = extension
+        header, content = await self._read_file(descriptor, "text", kind, *part)
+        if header.is_other_kind:  # as which libraries are needed for
+            header, content = await self._read_file(descriptor, "text", header.kind, *part)
+        if header.is_other_kind:
+            raise DocumentUnreadable(_DAMAGED)
         return DocumentText(
             text=content.decode("utf-8", "replace"),
             kind=header.kind,
@@ -110,7 +123,8 @@ class ChildDocumentReader:
         Raises:
             DocumentUnreadable: it is no picture, or cannot be read.
         """
-        header, content = await self._ask(descriptor, ("picture", "x", str(page), "0"))
+        kind = _kind_of(descriptor, "")
+        header, content = await self._read_file(descriptor, "picture", kind, "", str(page), "0")
         return Picture(
             media_type=header.media_type,
             width=header.width,
@@ -119,16 +133,27 @@ class ChildDocumentReader:
             pages=header.parts,
         )
 
-    async def _ask(self, descriptor: int, request: tuple[str, ...]) -> tuple[_Header, bytes]:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DocumentUnreadable("It is not a regular file.")
+    async def convert_html(self, html: bytes, charset: str, /) -> str:
+        """Return the visible text of a web page as Markdown; see the port.
+
+        Raises:
+            DocumentUnreadable: it cannot be converted.
+        """
+        if not html:
+            return ""
+        _, content = await self._ask(html, "html", charset, "", "0", "0")
+        return content.decode("utf-8", "replace")
+
+    async def _read_file(self, descriptor: int, *request: str) -> tuple[_Header, bytes]:
+        try:
+            return await self._ask(descriptor, *request)
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)  # the child has read through it
+
+    async def _ask(self, content: bytes | int, *request: str) -> tuple[_Header, bytes]:
         async with self._slots:
-            child = _Child(descriptor, self._arguments(request), self._timeout)
-            try:
-                answer = await wait_for_completion(child.run(), child.end)
-            finally:
-                os.lseek(descriptor, 0, os.SEEK_SET)  # the child has read through it
-        line, _, content = answer.partition(b"\n")
+            answer = await self._run(self._command(content, request))
+        line, _, body = answer.partition(b"\n")
         try:
             header = msgspec.json.decode(line, type=_Header)
         except msgspec.DecodeError as error:
@@ -138,78 +163,77 @@ class ChildDocumentReader:
             raise DocumentUnreadable(_DAMAGED)
         if header.unreadable:
             raise DocumentUnreadable(header.unreadable)
-        return header, content
+        return header, body
 
-    def _arguments(self, request: tuple[str, ...]) -> tuple[str, ...]:
-        cpu_seconds = str(max(int(self._timeout), 1) + 1)
-        return (_folders(), str(os.getpid()), str(self._memory), cpu_seconds, *request)
+    def _command(self, content: bytes | int, request: tuple[str, ...]) -> SandboxCommand:
+        folders = _library_folders()
+        cpu_seconds = max(int(self._timeout), 1) + 1
+        memory = _WEB_PAGE_MEMORY_BYTES if request[0] == "html" else self._memory
+        return SandboxCommand(
+            (
+                *(str(Path(sys.executable).resolve()), "-I", "-S", "-W", "ignore", _PROGRAM),
+                *(os.pathsep.join(folders), str(memory), str(cpu_seconds), *request),
+            ),
+            cwd="/",
+            timeout_seconds=self._timeout,
+            session_id=_SESSION,
+            stdin=content,
+            access=FileAccess(read_only=(*folders, *_interpreter_folders())),
+        )
 
-
-def _folders() -> str:
-    """Return where the child finds this package and the libraries."""
-    paths = sysconfig.get_paths()
-    own = Path(internal.__file__ or "").parent.parent
-    return os.pathsep.join(dict.fromkeys((str(own), paths["purelib"], paths["platlib"])))
-
-
-class _Child:
-    """One child process, from its start until it is reaped."""
-
-    def __init__(self, descriptor: int, arguments: tuple[str, ...], timeout: float) -> None:
-        self._descriptor = descriptor
-        self._arguments = arguments
-        self._timeout = timeout
-        self._process: asyncio.subprocess.Process | None = None
-        self._ended = False
-
-    def end(self) -> None:
-        """Kill the process. May be called at any time and repeatedly."""
-        self._ended = True
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-
-    async def run(self) -> bytes:
-        """Return what the process answers.
+    async def _run(self, command: SandboxCommand) -> bytes:
+        """Return what the child answers.
 
         Raises:
             DocumentUnreadable: it cannot be started, takes too long, or answers too much.
         """
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", "-W", "ignore", _PROGRAM, *self._arguments),
-                stdin=self._descriptor,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                cwd="/",
-                env={"LANG": "C.UTF-8"},
-            )
-        except OSError as error:
-            raise DocumentUnreadable("The file cannot be read now: no process starts.") from error
-        if self._ended:
-            self.end()
-        try:
-            async with asyncio.timeout(self._timeout):
-                answer = await self._read(self._process)
-                code = await self._process.wait()
-        except TimeoutError as error:
-            raise DocumentUnreadable(self._too_slow) from error
-        finally:
-            self.end()
-            await self._process.wait()
-        if code == -signal.SIGXCPU:
-            raise DocumentUnreadable(self._too_slow)
-        return answer if code == 0 else b""
-
-    async def _read(self, process: asyncio.subprocess.Process) -> bytes:
-        output = process.stdout
         answer = bytearray()
-        while output is not None and (chunk := await output.read(1 << 16)):
-            answer += chunk
+
+        def take(chunk: bytes) -> None:
+            answer.extend(chunk)
             if len(answer) > _MAX_ANSWER_BYTES:
                 raise DocumentUnreadable(_DAMAGED)
-        return bytes(answer)
 
-    @property
-    def _too_slow(self) -> str:
-        return f"Reading the file takes longer than {self._timeout:g} seconds."
+        try:
+            finished = await self._sandbox.run(command, take)
+        except ToolError as error:
+            logger.warning("no process starts to read a document", extra={"reason": str(error)})
+            raise DocumentUnreadable("The file cannot be read now: no process starts.") from error
+        return self._checked(finished, bytes(answer))
+
+    def _checked(self, finished: SandboxResult, answer: bytes) -> bytes:
+        if finished.timed_out or finished.exit_code in _CPU_LIMIT_EXITS:
+            raise DocumentUnreadable(
+                f"Reading the file takes longer than {self._timeout:g} seconds."
+            )
+        if finished.exit_code:
+            extra = {"exit_code": finished.exit_code}
+            logger.warning("the process that reads a document has failed", extra=extra)
+            raise DocumentUnreadable(_CRASHED)
+        return answer
+
+
+def _kind_of(descriptor: int, name: str) -> str:
+    """Return the kind of a file by its beginning.
+
+    Raises:
+        DocumentUnreadable: it cannot be read, or is not a file.
+    """
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise DocumentUnreadable("It is not a regular file.")
+    try:
+        return detect_kind(os.pread(descriptor, HEAD_BYTES, 0), name)
+    except OSError as error:
+        raise DocumentUnreadable(_DAMAGED) from error
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Return where the child finds this package and the libraries."""
+    paths = sysconfig.get_paths()
+    own = Path(internal.__file__ or "").parent.parent
+    return tuple(dict.fromkeys((str(own), paths["purelib"], paths["platlib"])))
+
+
+def _interpreter_folders() -> tuple[str, ...]:
+    """Return what the interpreter needs besides; it may be installed anywhere."""
+    return tuple(dict.fromkeys((sys.base_prefix, str(Path(sys.base_prefix).resolve()))))

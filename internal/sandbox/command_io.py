@@ -17,8 +17,13 @@ _CHUNK_BYTES = 65_536
 _DRAIN_SECONDS = 0.5
 
 
-def open_stdin(content: bytes) -> IO[bytes]:
-    """Return the standard input of a command: a file with the content, or /dev/null."""
+def open_stdin(content: bytes | int) -> IO[bytes]:
+    """Return the standard input of a command: a file with the content, or /dev/null.
+
+    An open file is given as its descriptor, which stays open.
+    """
+    if isinstance(content, int):
+        return os.fdopen(os.dup(content), "rb", buffering=0)
     if not content:
         return open(os.devnull, "rb")  # noqa: PTH123  # a device; the caller closes it
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it

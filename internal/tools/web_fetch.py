@@ -1,17 +1,15 @@
 """The web_fetch tool: fetch a page and return it as Markdown."""
 
 import hashlib
-import sys
 from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
 
-from internal.agent.domain.errors import ToolError
+from internal.agent.domain.errors import DocumentUnreadable, ToolError
 from internal.agent.domain.permissions.targets import UrlTarget
-from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
-from internal.tools.http_client import FetchedPage, HttpResponse
+from internal.tools.http_client import FetchedPage
 from internal.tools.http_urls import PublicUrl
 from internal.tools.tool import MAX_RESULT_CHARS, ToolContext, tool
 
@@ -28,8 +26,6 @@ def mark_untrusted(source: str, text: str) -> str:
     )
 
 
-_CONVERT_TIMEOUT_SECONDS = 20.0
-_MAX_MARKDOWN_BYTES = 8_000_000
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset(
     {
@@ -102,32 +98,12 @@ async def _page_text(context: ToolContext, page: FetchedPage) -> str:
     response = page.response
     kind = response.media_type
     if kind in _HTML:
-        return await _markdown(context, response)
+        try:
+            return await context.documents.convert_html(response.body, response.charset or "")
+        except DocumentUnreadable as error:
+            raise ToolError(f"the page could not be converted to text: {error}") from error
     if kind.startswith("text/") or kind in _TEXT or kind.endswith(("+json", "+xml")):
         return response.body.decode(response.charset or "utf-8", "replace")
     if not kind and b"\0" not in response.body:
         return response.body.decode("utf-8", "replace")
     raise ToolError(f"{page.url} is {kind or 'binary'}: only HTML, text and JSON can be read")
-
-
-async def _markdown(context: ToolContext, response: HttpResponse) -> str:
-    """Convert HTML to Markdown in a child process."""
-    output = bytearray()
-
-    def take(chunk: bytes) -> None:
-        output.extend(chunk[: _MAX_MARKDOWN_BYTES - len(output)])
-
-    program = (sys.executable, "-I", "-W", "ignore", "-m", "internal.documents.html_to_markdown")
-    finished = await context.sandbox.run(
-        SandboxCommand(
-            (*program, response.charset or ""),
-            cwd=context.workspace.root,
-            timeout_seconds=_CONVERT_TIMEOUT_SECONDS,
-            session_id=context.call.session_id,
-            stdin=response.body or b" ",
-        ),
-        take,
-    )
-    if finished.timed_out or finished.exit_code:
-        raise ToolError("the page could not be converted to text")
-    return output.decode("utf-8", "replace")

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.ports.sandbox import Sandbox
 from internal.documents.reader import ChildDocumentReader
+from internal.sandbox.bubblewrap import BubblewrapSandbox
+from internal.sandbox.native import NativeSandbox
+from internal.sandbox.workspaces import SessionFolders
 from tests.bench.processes import PYTHON, environment, seconds_of
 from tests.bench.table import Row, Table
 from tests.support import documents
@@ -23,8 +27,8 @@ FILES = {
 }
 
 
-async def _milliseconds(path: Path) -> float:
-    reader, descriptor = ChildDocumentReader(), os.open(path, os.O_RDONLY)
+async def _milliseconds(sandbox: Sandbox, path: Path) -> float:
+    reader, descriptor = ChildDocumentReader(sandbox), os.open(path, os.O_RDONLY)
     begun = time.perf_counter()
     if path.suffix == ".png":
         await reader.read_picture(descriptor)
@@ -35,12 +39,24 @@ async def _milliseconds(path: Path) -> float:
     return taken * 1000
 
 
-def test_a_document_is_read(tmp_path: Path, table: Table) -> None:
+@pytest.mark.parametrize("provider", [NativeSandbox, BubblewrapSandbox])
+def test_a_document_is_read(
+    tmp_path: Path, table: Table, provider: type[NativeSandbox | BubblewrapSandbox]
+) -> None:
+    sandbox = provider(SessionFolders(tmp_path / "homes"))
     for form, content in FILES.items():
         path = tmp_path / f"a.{form.lower()}"
         path.write_bytes(content)
         taken, floor = [], []
         for _ in range(ROUNDS):
-            taken.append(asyncio.run(_milliseconds(path)))
+            taken.append(asyncio.run(_milliseconds(sandbox, path)))
             floor.append(1000 * seconds_of([PYTHON, "-c", "pass"], environment(tmp_path)))
-        table.add(Row(f"reading a small {form} file", "ms", taken, floor, "python -c pass"))
+        table.add(
+            Row(
+                f"reading a small {form} file, {sandbox.provider}",
+                "ms",
+                taken,
+                floor,
+                "python -c pass",
+            )
+        )

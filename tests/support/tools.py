@@ -27,7 +27,7 @@ def tool_box(folder: Path, **options: Any) -> ToolBox:
     """Return the built-in tools for a workspace, with other options than the usual ones."""
     usual: dict[str, Any] = {
         "sandbox": native_sandbox(folder),
-        "documents": ChildDocumentReader(),
+        "documents": ChildDocumentReader(native_sandbox(folder)),
         "fetcher": Fetcher(),
         "protected": unprotected(folder),
     }

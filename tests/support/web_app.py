@@ -38,6 +38,7 @@ from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.registry import TOOLS
 from tests.support.http_client import HttpClient
 from tests.support.session_files import session_files
+from tests.support.tools import native_sandbox
 
 TOKEN = "t0ken-" * 8
 NOT_BUILT = Page(b"", {})
@@ -158,7 +159,7 @@ async def open_backend(
             health=current_health,
             version="1.2.3",
             clock=clock,
-            documents=ChildDocumentReader(),
+            documents=ChildDocumentReader(native_sandbox(folder)),
             logins=Logins(folder / "logins.json"),
             page=page,
             timeouts=timeouts,

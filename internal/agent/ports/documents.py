@@ -45,7 +45,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class DocumentReader(Protocol):
-    """Reads hostile files in child processes with limits of time and memory.
+    """Reads hostile files in child processes with limits of time, memory and rights.
 
     A file is given as the descriptor of an open regular file, which stays open. Its position is at
     the beginning afterwards, and nothing else may use it meanwhile. Cancelling a call leaves no
@@ -82,5 +82,13 @@ class DocumentReader(Protocol):
 
         Raises:
             DocumentUnreadable: it is no picture, or cannot be read; the sentence says why.
+        """
+        ...
+
+    async def convert_html(self, html: bytes, charset: str, /) -> str:
+        """Return the visible text of a web page as Markdown. The charset is "" if it is not known.
+
+        Raises:
+            DocumentUnreadable: it cannot be converted; the sentence says why.
         """
         ...

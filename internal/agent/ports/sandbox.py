@@ -22,6 +22,7 @@ class FileAccess(msgspec.Struct, frozen=True):
 class SandboxCommand(msgspec.Struct, frozen=True):
     """A program to run. `cwd` is absolute; the timeout ends all its child processes as well.
 
+    `stdin` is the content, or the descriptor of an open file, which is read on from its position.
     The commands of a session have one private home folder, which is empty at first. `environment`
     are variables besides those that every command gets. Only a sandbox that isolates enforces
     `access`, and keeps commands without `network` from it.
@@ -31,7 +32,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     cwd: str
     timeout_seconds: float
     session_id: SessionId
-    stdin: bytes = b""
+    stdin: bytes | int = b""
     environment: dict[str, str] = {}
     access: FileAccess = FileAccess()
     network: bool = False

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.files.pages import read_page
+from internal.agent.domain.errors import DocumentUnreadable
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.requests import RequestContext
@@ -75,6 +76,8 @@ async def page_response(request: ApiRequest[Any, Any], sha256: str) -> Response:
         NotFound: there is no such file.
     """
     services = request.services
+    if services.documents is None:
+        raise DocumentUnreadable("A terminal that only reads records shows no pages.")
     picture = await read_page(
         services.gateway.files, services.documents, sha256, request.number or 0
     )

@@ -197,6 +197,7 @@ class WebServices:
 
     Attributes:
         token: Returns the local token that is valid now. Raises HomeError if there is none.
+        documents: Reads files; None where nobody can ask for their pages.
         setup: Changes settings; None in a terminal that executes its own tasks.
 
     Raises:
@@ -213,7 +214,7 @@ class WebServices:
     version: str
     clock: Clock
     logins: Logins
-    documents: DocumentReader
+    documents: DocumentReader | None
     models: ModelsView = field(default_factory=lambda: ModelsView("", ()))
     page: Page = field(default_factory=read_page)
     timeouts: WebTimeouts = WebTimeouts()

@@ -1,5 +1,6 @@
 """What a model receives when it reads documents and pictures, down to the wire."""
 
+import asyncio
 import base64
 import io
 import json
@@ -12,6 +13,7 @@ from PIL import Image
 from tests.support import documents
 from tests.support.agent_app import core
 from tests.support.documents import slide_text, word_paragraph
+from tests.support.http_site import HttpSite
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
@@ -88,6 +90,32 @@ async def test_the_model_receives_the_text_of_a_document(
         assert json.dumps(first_line, ensure_ascii=False)[1:-1] in shown
         assert json.dumps(text, ensure_ascii=False)[1:-1] in shown
         assert not result.get("is_error")
+
+
+async def test_documents_and_web_pages_are_read_where_commands_are_isolated(
+    home: Path, tmp_path: Path
+) -> None:
+    """Their parsers run in the sandbox, and the interpreter may be installed anywhere."""
+    (tmp_path / "report.pdf").write_bytes(documents.pdf("Revenue 120"))
+    environ = {
+        **NO_GATES,
+        "LARKSPUR_SANDBOX__PROVIDER": "bubblewrap",
+        "LARKSPUR_TOOLS__WEB_FETCH__ALLOW_PRIVATE_NETWORKS": "true",
+    }
+    site = HttpSite()
+    site.page("/", "<h1>你好</h1><script>x</script>".encode("gbk"), "text/html; charset=gbk")
+    async with await asyncio.start_server(site.serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        replies = [
+            Reply(calls=[Call("read_file", {"path": "report.pdf"})]),
+            Reply(calls=[Call("web_fetch", {"url": url})]),
+            Reply(text="done"),
+        ]
+        async with core(home, replies, environ) as here:
+            await here.end_of(await here.submit("read it", workspace=str(tmp_path)))
+            document, page = (str(tool_result(r)["content"]) for r in here.model.requests[-2:])
+    assert "Revenue 120" in document
+    assert "# 你好" in page
 
 
 async def test_the_model_reads_on_where_the_text_ended(home: Path, tmp_path: Path) -> None:

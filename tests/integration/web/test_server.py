@@ -14,6 +14,7 @@ from internal.channels.web.server import WebServer
 from internal.channels.web.services import WebServerError, WebServices, WebTimeouts
 from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
+from tests.support.tools import native_sandbox
 from tests.support.web_app import (
     TOKEN,
     WebApp,
@@ -34,7 +35,7 @@ def services_for(app: WebApp, folder: Path, token: str = TOKEN, **settings: Any)
         health=report_healthy,
         version="1.2.3",
         clock=SystemClock(),
-        documents=ChildDocumentReader(),
+        documents=ChildDocumentReader(native_sandbox(folder)),
         logins=Logins(),
     )
 

@@ -1,14 +1,13 @@
-"""HTML to Markdown, as a function and as a program."""
+"""HTML to Markdown."""
 
 import io
-import subprocess
-import sys
 
 import pytest
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.html_to_markdown import (
     MAX_FILE_BYTES,
+    convert,
     read_html,
     to_markdown,
     to_plain_text,
@@ -22,17 +21,8 @@ def test_invisible_elements_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 3_000])
-def test_the_converter_runs_as_a_program_at_any_nesting_depth(
-    environ: dict[str, str], depth: int
-) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "internal.documents.html_to_markdown", "utf-8"],
-        input=b"<div>" * depth + "<b>ü</b>".encode(),
-        env=environ,
-        capture_output=True,
-        check=True,
-    )
-    assert ran.stdout.decode().strip("*\n") == "ü"
+def test_pages_of_any_nesting_depth_are_converted(depth: int) -> None:
+    assert convert(b"<div>" * depth + "<b>ü</b>".encode(), "utf-8").strip("*\n") == "ü"
 
 
 def test_a_file_is_read_in_its_encoding_unless_it_is_too_large() -> None:

@@ -9,6 +9,7 @@ from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.pdf import read_pdf
 from internal.documents.reader import ChildDocumentReader
 from tests.support import documents
+from tests.support.tools import native_sandbox
 
 
 def test_each_page_with_text_is_a_piece_also_in_chinese() -> None:
@@ -37,7 +38,7 @@ async def test_what_cannot_be_opened_is_explained(
     path.write_bytes(content)
     # in a process of its own: pdfium keeps the error of an earlier file
     with path.open("rb") as file, pytest.raises(DocumentUnreadable, match=sentence):
-        await ChildDocumentReader().read(file.fileno(), "a.pdf")
+        await ChildDocumentReader(native_sandbox(tmp_path)).read(file.fileno(), "a.pdf")
 
 
 def test_a_damaged_page_is_named_and_the_others_are_read() -> None:

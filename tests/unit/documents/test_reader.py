@@ -1,23 +1,30 @@
 """Files read in a real child process, and what becomes of hostile ones."""
 
 import asyncio
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.agent.ports.documents import DocumentText
 from internal.documents.reader import ChildDocumentReader
+from internal.sandbox.bubblewrap import BubblewrapSandbox
+from internal.sandbox.native import NativeSandbox
+from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
 
 Open = Callable[[bytes], int]
+Make = Callable[..., ChildDocumentReader]
 CHAPTER = "<h1>第一章</h1><p>Once</p>"
 WORKBOOK = documents.xlsx({"S": [["x"]]})
 ENTITY = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
@@ -38,10 +45,28 @@ def opened(tmp_path: Path) -> Iterator[Open]:
         os.close(descriptor)
 
 
-def children() -> set[int]:
-    """Return the children of this process, with those that were not reaped."""
-    listing = Path(f"/proc/self/task/{threading.get_native_id()}/children")
-    return {int(pid) for pid in listing.read_text().split()}
+@pytest.fixture
+def make_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Return what makes readers in an isolating sandbox, or in another one that a test names."""
+    homes = SessionFolders(tmp_path / "homes")
+    native = getattr(request, "param", "bubblewrap") == "native"
+    return partial(
+        ChildDocumentReader, NativeSandbox(homes) if native else BubblewrapSandbox(homes)
+    )
+
+
+def in_every_sandbox(test: Any) -> Any:
+    return pytest.mark.parametrize("make_reader", ["bubblewrap", "native"], indirect=True)(test)
+
+
+def descendants(pid: int | str) -> set[int]:
+    """Return the processes below a process, with those that were not reaped."""
+    found = set()
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in map(int, listing.read_text().split()):
+                found |= {child} | descendants(child)
+    return found
 
 
 def status(pid: int | str) -> str:
@@ -52,8 +77,12 @@ def status(pid: int | str) -> str:
         return ""
 
 
-def is_confined(pid: int | str) -> bool:
-    return "Seccomp:\t2" in status(pid)
+def is_confined(pid: int) -> bool:
+    """Return whether a process is the interpreter that has denied itself the system calls."""
+    fields = dict(line.split(":\t", 1) for line in status(pid).splitlines() if ":\t" in line)
+    parent = fields.get("PPid", "0")
+    own, outer = (re.findall(r"Seccomp_filters:\t(\d+)", status(each)) for each in (pid, parent))
+    return fields.get("Name", "").startswith("python") and bool(own) and own > outer
 
 
 def inspect(pid: int) -> tuple[bytes, set[str]]:
@@ -63,10 +92,10 @@ def inspect(pid: int) -> tuple[bytes, set[str]]:
     return shown, {each.name for each in (folder / "fd").iterdir()}
 
 
-async def confined_child(before: set[int]) -> int:
+async def confined_child(before: set[int], parent: int | str = "self") -> int:
     """Wait until a child reads its file, and return its process id."""
     while True:
-        for pid in children() - before:
+        for pid in descendants(parent) - before:
             if is_confined(pid):
                 return pid
         await asyncio.sleep(0)
@@ -97,17 +126,23 @@ async def confined_child(before: set[int]) -> int:
     ],
 )
 async def test_every_kind_is_read(
-    opened: Open, name: str, content: bytes, kind: str, parts: int, text: str | None
+    make_reader: Make,
+    opened: Open,
+    name: str,
+    content: bytes,
+    kind: str,
+    parts: int,
+    text: str | None,
 ) -> None:
-    document = await ChildDocumentReader().read(opened(content), name)
+    document = await make_reader().read(opened(content), name)
     if text is None:
         text = "ZIP archive: 1 entries, 2 bytes, unpacked 0 bytes\n\nb\\u202e  0 bytes\n"
     assert document == DocumentText(text, kind, parts, None, len(text))
 
 
-async def test_reading_goes_on_exactly_where_it_ended(opened: Open) -> None:
+async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened: Open) -> None:
     descriptor = opened(documents.xlsx({"S": [[n, f"行 {n}"] for n in range(500)]}))
-    reader, got, offset = ChildDocumentReader(), "", 0
+    reader, got, offset = make_reader(), "", 0
     while True:
         part = await reader.read(descriptor, "a.xlsx", offset=offset, max_characters=1_501)
         assert part.total == len((await reader.read(descriptor, "a.xlsx")).text)
@@ -144,24 +179,24 @@ async def test_reading_goes_on_exactly_where_it_ended(opened: Open) -> None:
     ],
 )  # fmt: skip
 async def test_what_cannot_be_read_is_explained_in_a_sentence(
-    opened: Open, name: str, content: bytes, sentence: str
+    make_reader: Make, opened: Open, name: str, content: bytes, sentence: str
 ) -> None:
     with pytest.raises(DocumentUnreadable, match=sentence):
-        await ChildDocumentReader().read(opened(content), name)
+        await make_reader().read(opened(content), name)
 
 
-async def test_bombs_end_within_the_limits(opened: Open) -> None:
-    small = ChildDocumentReader(memory_bytes=200 << 20)
+async def test_bombs_end_within_the_limits(make_reader: Make, opened: Open) -> None:
+    small = make_reader(memory_bytes=200 << 20)
     start = f'<w:document xmlns:w="{documents.WORD}"><w:body><w:p><w:r><w:t>'.encode()
     end = b"</w:t></w:r></w:p></w:body></w:document>"
     word = documents.docx("")
     bomb = documents.replace_entry(word, "word/document.xml", start + b"x" * (100 << 20) + end)
     with pytest.raises(DocumentUnreadable, match="too much memory"):
         await small.read(opened(bomb), "a.docx")
-    reader = ChildDocumentReader(timeout_seconds=3)
+    reader = make_reader(timeout_seconds=3)
     with pytest.raises(DocumentUnreadable, match="takes longer than 3 seconds"):
         await reader.read(opened(documents.tar_bomb()), "a.tar.gz")
-    reader = ChildDocumentReader()
+    reader = make_reader()
     nested = documents.archive({f"{n}.zip": documents.bomb(1) for n in range(50)})
     assert (await reader.read(opened(nested), "42.zip")).parts == 50
     many = documents.archive({f"{n}": "" for n in range(50_000)}, 0)
@@ -169,34 +204,42 @@ async def test_bombs_end_within_the_limits(opened: Open) -> None:
     assert (listed.parts, len(listed.text), listed.next_offset) == (50_000, 30_000, 30_000)
 
 
-async def test_a_pdf_with_very_many_pages_is_read_from_its_first_page_on(opened: Open) -> None:
-    document = await ChildDocumentReader().read(opened(documents.pdf(*["page"] * 50_000)), "a.pdf")
+async def test_a_pdf_with_very_many_pages_is_read_from_its_first_page_on(
+    make_reader: Make, opened: Open
+) -> None:
+    document = await make_reader().read(opened(documents.pdf(*["page"] * 50_000)), "a.pdf")
     assert document.parts == 50_000
     assert document.text.startswith("## Page 1\n\npage\n\n## Page 2")
     assert document.next_offset == 30_000
 
 
-async def test_entries_that_overlap_are_listed_or_refused(opened: Open) -> None:
+async def test_entries_that_overlap_are_listed_or_refused(make_reader: Make, opened: Open) -> None:
     content = bytearray(documents.archive({"a": "x" * 99, "b": "y" * 99}))
     second = content.rfind(b"PK\x01\x02")
     content[second + 42 : second + 46] = bytes(4)  # "b" begins where "a" does
-    document = await ChildDocumentReader().read(opened(bytes(content)), "a.zip")
+    document = await make_reader().read(opened(bytes(content)), "a.zip")
     assert document.parts == 2
 
 
-async def test_a_child_that_is_killed_or_crashes_is_a_sentence(opened: Open) -> None:
+@in_every_sandbox
+async def test_a_child_that_is_killed_or_crashes_is_a_sentence(
+    make_reader: Make, opened: Open
+) -> None:
     for number in (signal.SIGSEGV, signal.SIGKILL):
-        before = children()
+        before = descendants("self")
         descriptor = opened(documents.tar_bomb())
-        reading = asyncio.create_task(ChildDocumentReader().read(descriptor, "a.tar"))
+        reading = asyncio.create_task(make_reader().read(descriptor, "a.tar"))
         os.kill(await confined_child(before), number)
         with pytest.raises(DocumentUnreadable, match="damaged, or needs too much memory"):
             await reading
-        assert children() == before
+        assert descendants("self") == before
 
 
-async def test_cancelling_leaves_no_process_and_frees_the_place(opened: Open) -> None:
-    reader, before = ChildDocumentReader(concurrency=1), children()
+@in_every_sandbox
+async def test_cancelling_leaves_no_process_and_frees_the_place(
+    make_reader: Make, opened: Open
+) -> None:
+    reader, before = make_reader(concurrency=1), descendants("self")
     reading = asyncio.create_task(reader.read(opened(documents.tar_bomb()), "a.tar"))
     waiting = asyncio.create_task(reader.read(opened(b"x"), "a.txt"))
     await confined_child(before)
@@ -205,12 +248,14 @@ async def test_cancelling_leaves_no_process_and_frees_the_place(opened: Open) ->
     with pytest.raises(asyncio.CancelledError):
         await reading
     assert (await waiting).text == "x"
-    assert children() == before
+    assert descendants("self") == before
 
 
-async def test_a_file_that_changes_meanwhile_is_refused(opened: Open, tmp_path: Path) -> None:
-    before, descriptor = children(), opened(documents.slow_pdf(300))
-    reading = asyncio.create_task(ChildDocumentReader().read(descriptor, "a.pdf"))
+async def test_a_file_that_changes_meanwhile_is_refused(
+    make_reader: Make, opened: Open, tmp_path: Path
+) -> None:
+    before, descriptor = descendants("self"), opened(documents.slow_pdf(300))
+    reading = asyncio.create_task(make_reader().read(descriptor, "a.pdf"))
     await confined_child(before)
     with (tmp_path / "0").open("ab") as file:
         file.write(b"more")
@@ -218,24 +263,25 @@ async def test_a_file_that_changes_meanwhile_is_refused(opened: Open, tmp_path: 
         await reading
 
 
-async def test_only_regular_files_are_read(tmp_path: Path) -> None:
+async def test_only_regular_files_are_read(make_reader: Make, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     try:
         for descriptor in (reader, os.open(tmp_path, os.O_RDONLY)):
             with pytest.raises(DocumentUnreadable, match="not a regular file"):
-                await ChildDocumentReader().read(descriptor, "a.txt")
+                await make_reader().read(descriptor, "a.txt")
     finally:
         os.close(reader)
         os.close(writer)
         os.close(descriptor)
 
 
+@in_every_sandbox
 async def test_the_child_gets_no_secret_and_no_other_descriptor(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
+    make_reader: Make, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
-    before = children()
-    reading = asyncio.create_task(ChildDocumentReader().read(opened(documents.tar_bomb()), "a.tar"))
+    before = descendants("self")
+    reading = asyncio.create_task(make_reader().read(opened(documents.tar_bomb()), "a.tar"))
     pid = await confined_child(before)
     try:
         environment, descriptors = inspect(pid)
@@ -247,28 +293,58 @@ async def test_the_child_gets_no_secret_and_no_other_descriptor(
             await reading
 
 
-def test_killing_the_parent_ends_the_child(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["bubblewrap.BubblewrapSandbox", "native.NativeSandbox"])
+def test_killing_the_parent_ends_the_child(tmp_path: Path, sandbox: str) -> None:
     path = tmp_path / "a.tar.gz"
     path.write_bytes(documents.tar_bomb())
-    program = """\
+    module, name = sandbox.split(".")
+    program = f"""\
 import asyncio, os, sys
+from functools import partial
+from pathlib import Path
 from internal.documents.reader import ChildDocumentReader
-asyncio.run(ChildDocumentReader().read(os.open(sys.argv[1], os.O_RDONLY), "a.tar"))
+from internal.sandbox.{module} import {name}
+from internal.sandbox.workspaces import SessionFolders
+reader = ChildDocumentReader({name}(SessionFolders(Path(sys.argv[1] + "-homes"))))
+asyncio.run(reader.read(os.open(sys.argv[1], os.O_RDONLY), "a.tar"))
 """
     with subprocess.Popen([sys.executable, "-c", program, str(path)]) as parent:
-        listing = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-        while not (pids := listing.read_text().split()):
-            pass
-        while not is_confined(pids[0]):
-            pass
+        pid = asyncio.run(confined_child(set(), parent.pid))
         parent.kill()
         parent.wait()
-        while (text := status(pids[0])) and "Z (zombie)" not in text:
+        while (text := status(pid)) and "Z (zombie)" not in text:
             pass
 
 
-async def test_pictures_are_measured_scaled_or_refused(opened: Open) -> None:
-    reader = ChildDocumentReader()
+async def test_a_document_with_another_name_is_read(make_reader: Make, opened: Open) -> None:
+    """The libraries are chosen by the name, before anything is read of the file."""
+    for name in ("a.zip", "a.xlsx", "a"):
+        read = await make_reader().read(opened(documents.docx(word_paragraph("x"))), name)
+        assert (read.kind, read.text[:2]) == ("docx", "x\n")
+    archive = documents.archive({"a": ""})
+    assert (await make_reader().read(opened(archive), "a.docx")).kind == "zip"
+
+
+@in_every_sandbox
+async def test_web_pages_are_converted_in_their_encoding(make_reader: Make) -> None:
+    reader = make_reader()
+    assert await reader.convert_html("<b>é".encode("latin-1"), "ISO-8859-1") == "**é**"
+    assert await reader.convert_html("<meta charset=big5><p>你好".encode("big5"), "") == "你好"
+    assert await reader.convert_html(b"<meta charset=quopri><p>a", "no-such-charset") == "a"
+    assert await reader.convert_html(b"", "") == ""
+    with pytest.raises(DocumentUnreadable, match=r"longer than 0\.1 seconds"):
+        await make_reader(timeout_seconds=0.1).convert_html(b"<a>" * 1_000_000, "")
+
+
+async def test_what_the_sandbox_cannot_start_is_a_sentence(tmp_path: Path, opened: Open) -> None:
+    (tmp_path / "file").write_text("")
+    reader = ChildDocumentReader(BubblewrapSandbox(SessionFolders(tmp_path / "file")))
+    with pytest.raises(DocumentUnreadable, match="no process starts"):
+        await reader.read(opened(b"x"), "a.txt")
+
+
+async def test_pictures_are_measured_scaled_or_refused(make_reader: Make, opened: Open) -> None:
+    reader = make_reader()
     small = await reader.read_picture(opened(documents.picture("PNG", (20, 10))))
     assert (small.media_type, small.width, small.height) == ("image/png", 20, 10)
     assert small.content is None
@@ -288,8 +364,8 @@ async def test_pictures_are_measured_scaled_or_refused(opened: Open) -> None:
         await reader.read_picture(opened(bomb))
 
 
-async def test_the_form_of_a_file_is_known_without_a_child(opened: Open) -> None:
-    reader = ChildDocumentReader()
+async def test_the_form_of_a_file_is_known_without_a_child(make_reader: Make, opened: Open) -> None:
+    reader = make_reader()
     assert reader.form(opened(documents.pdf("x")), "a.txt") == "document"
     assert reader.form(opened(documents.picture("GIF")), "a.txt") == "picture"
     assert reader.form(opened(b"a,b"), "a.csv") == "text"

@@ -230,7 +230,7 @@ def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
         CONTEXT,
         workspace,
         native_sandbox(folder),
-        ChildDocumentReader(),
+        ChildDocumentReader(native_sandbox(folder)),
         Fetcher(),
         asyncio.Lock(),
         None,

@@ -19,6 +19,7 @@ from internal.documents.reader import ChildDocumentReader
 from internal.storage.database_url import open_database
 from tests.support import documents
 from tests.support.session_files import session_files
+from tests.support.tools import native_sandbox
 
 SESSION = SessionId("session-1")
 
@@ -71,7 +72,7 @@ class Box:
         self.input = InputFiles(
             files,
             self.remote,
-            documents=ChildDocumentReader(),
+            documents=ChildDocumentReader(native_sandbox(folder)),
             audio=TranscribingAudioReader(TranscriptionSettings()),
             folders=lambda *_: folders,
         )
