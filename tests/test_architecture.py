@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import yaml
 
 from internal.agent.domain.events.control import CONTROLS, ControlFrame
@@ -49,6 +50,29 @@ def defined(path: str, *, ends: str = "", decorator: str = "") -> set[str]:
 def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
     return {each.__name__ for each in parent.__subclasses__()}
 
+
+# The only modules that start processes, and why. What an agent asks for is started by the sandbox.
+PROCESS_STARTS = {
+    "internal/sandbox/bubblewrap.py": "every isolated process for an agent",
+    "internal/sandbox/native.py": "every process for an agent where nothing is isolated",
+    "internal/sandbox/launcher.py": "the program of such a process",
+    "internal/channels/cli/repl/commands/shell.py": "!command of the person at the keyboard",
+    "internal/channels/cli/repl/commands/folder.py": "git, which names the branch of the folder",
+    "internal/channels/cli/repl/keybindings.py": "$EDITOR of the person at the keyboard",
+    "internal/channels/cli/clipboard.py": "the clipboard program, on a paste or a copy",
+    "internal/channels/cli/commands/browser.py": "the browser of the person who opens the page",
+    "internal/config/process_start.py": "ps, with a process id, where there is no /proc",
+}
+_STARTING_MODULES = (
+    *("_posixsubprocess", "concurrent.futures.process", "multiprocessing", "pty", "subprocess"),
+    "webbrowser",
+)
+_STARTING_NAMES = re.compile(
+    r"os\.(fork|forkpty|system|popen|startfile|exec[lv]\w*|spawn\w+|posix_spawn\w*|\*)"
+    r"|(asyncio|anyio)\.(subprocess\.)?(create_subprocess_\w+|open_process|run_process|\*)"
+    r"|concurrent\.futures\.ProcessPoolExecutor"
+    r"|.*\.(subprocess_exec|subprocess_shell|open_in_editor|run_system_command)"
+)
 
 # A roster is a plain tuple beside what it lists. A row each: its name, what it lists, what there is
 ROSTERS: tuple[tuple[str, set[str], set[str]], ...] = (
@@ -200,6 +224,97 @@ def test_every_suppressed_check_has_a_reason() -> None:
 
 def test_no_file_contains_a_development_path() -> None:
     assert matching(ours(), r"(?<![\w.}])/(wor" + r"k|roo" + r"t)/") == []
+
+
+def test_only_the_sandbox_starts_processes_for_an_agent() -> None:
+    found = {
+        str(path.relative_to(ROOT)): starts
+        for path in modules("cmd", "internal")
+        if (starts := process_starts(ast.parse(path.read_text())))
+    }
+    assert {path: found[path] for path in found if path not in PROCESS_STARTS} == {}
+    assert set(PROCESS_STARTS) - set(found) == set()  # none is listed that starts nothing
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess",
+        "import subprocess as s; s.run([])",
+        "def f():\n    from subprocess import Popen",
+        "import asyncio as a; a.create_subprocess_exec('x')",
+        "from asyncio import create_subprocess_shell as run",
+        "from asyncio.subprocess import create_subprocess_exec",
+        "from asyncio import subprocess; subprocess.create_subprocess_exec('x')",
+        "async def f(loop): await loop.subprocess_exec(None)",
+        "import asyncio; asyncio.get_running_loop().subprocess_shell(None, 'x')",
+        "import os; os.execv('/bin/true', [])",
+        "import os; start = os.posix_spawn",
+        "from os import fork",
+        "from os import *",
+        "import os; getattr(os, 'system')('true')",
+        "import os.path; os.popen('true')",
+        "import pty",
+        "from multiprocessing.pool import Pool",
+        "from concurrent.futures import ProcessPoolExecutor",
+        "import concurrent.futures as c; c.ProcessPoolExecutor()",
+        "__import__('subprocess')",
+        "from importlib import import_module; import_module('pty')",
+        "import webbrowser",
+    ],
+)
+def test_the_check_of_process_starts_finds_examples(source: str) -> None:
+    assert process_starts(ast.parse(source))
+
+
+def test_the_check_of_process_starts_accepts_what_starts_nothing() -> None:
+    source = """\
+import asyncio, os
+from importlib import import_module
+def f(process: asyncio.subprocess.Process, system: str) -> None:
+    os.path.join(system, str(asyncio.subprocess.PIPE))
+    os.execution, process.system("x"), import_module("json"), getattr(os, "getpid")
+"""
+    assert process_starts(ast.parse(source)) == []
+
+
+def process_starts(tree: ast.Module) -> list[str]:
+    """What starts a process in a module, by the full name that an expression or import has."""
+    names: dict[str, str] = {}  # what imports have bound
+    used = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                used += [alias.name for alias in aliases]
+                bound = {alias.asname: alias.name for alias in aliases if alias.asname}
+                names |= {alias.name.split(".")[0]: alias.name.split(".")[0] for alias in aliases}
+                names |= bound
+            case ast.ImportFrom(module=module, names=aliases):
+                imported = {alias: f"{module}.{alias.name}" for alias in aliases}
+                used += imported.values()
+                names |= {alias.asname or alias.name: name for alias, name in imported.items()}
+    used += [_full_name(node, names) for node in ast.walk(tree)]
+    return sorted({name for name in used if _starts_process(name)})
+
+
+def _full_name(node: ast.AST, names: dict[str, str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return names.get(name, name)
+        case ast.Attribute(value=value, attr=attribute):
+            return f"{_full_name(value, names)}.{attribute}"
+        case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=attribute), *_]):
+            return f"{_full_name(value, names)}.{attribute}"
+        case ast.Call(func=function, args=[ast.Constant(value=str(module)), *_]):
+            imports = {"__import__", "importlib.import_module"}
+            return module if _full_name(function, names) in imports else ""
+        case _:
+            return ""
+
+
+def _starts_process(name: str) -> bool:
+    is_module = any(name == each or name.startswith(f"{each}.") for each in _STARTING_MODULES)
+    return is_module or _STARTING_NAMES.fullmatch(name) is not None
 
 
 def test_permission_rules_know_no_tool_by_name() -> None:
