@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -384,20 +385,19 @@ async def test_a_command_that_cannot_start(
 
 def test_an_unprivileged_user_is_isolated_as_well() -> None:
     user = os.getuid() or 65534
+    switched: dict[str, Any] = {"user": user, "group": user, "extra_groups": ()}
     with tempfile.TemporaryDirectory() as root:
         place = Place(Path(root))
         home = place.homes.create(SESSION)
         for folder in (root, place.workspace, place.homes.root, home):
-            os.chown(folder, user, user)
+            os.chown(folder, user, -1)
         script = f"id -u; echo a > made; cat {place.outside}/secret; touch /usr/x; unshare -Ur true"
         command = place.command(script)
         argv = [PROGRAM, *place.sandbox().arguments(command, home), *command.argv]
         environment = {"PATH": "/usr/bin:/bin"}
         done = subprocess.run(
             argv,
-            user=user,
-            group=user,
-            extra_groups=(),
+            **(switched if user != os.getuid() else {}),
             env=environment,
             capture_output=True,
             check=False,
