@@ -293,6 +293,8 @@ def process_starts(tree: ast.Module) -> list[str]:
                 imported = {alias: f"{module}.{alias.name}" for alias in aliases}
                 used += imported.values()
                 names |= {alias.asname or alias.name: name for alias, name in imported.items()}
+            case _:
+                pass
     used += [_full_name(node, names) for node in ast.walk(tree)]
     return sorted({name for name in used if _starts_process(name)})
 
@@ -303,7 +305,9 @@ def _full_name(node: ast.AST, names: dict[str, str]) -> str:
             return names.get(name, name)
         case ast.Attribute(value=value, attr=attribute):
             return f"{_full_name(value, names)}.{attribute}"
-        case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=attribute), *_]):
+        case ast.Call(
+            func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_]
+        ):
             return f"{_full_name(value, names)}.{attribute}"
         case ast.Call(func=function, args=[ast.Constant(value=str(module)), *_]):
             imports = {"__import__", "importlib.import_module"}
