@@ -8,6 +8,7 @@ made once. What is sent is said in the task: the last ``bench:MODE:COUNT`` of th
 - ``each``: COUNT text deltas, each in a packet of its own, about one a millisecond.
 - ``late``: a short text after COUNT milliseconds.
 - ``calls``: COUNT calls of ``shell true`` in one reply, then a short text.
+- ``hostile``: one call of the command in `HOSTILE` with that number, then a short text.
 """
 
 import asyncio
@@ -19,7 +20,15 @@ import uvloop
 
 from tests.support.anthropic_server import Call, Reply, answer_to
 
-_WANTED = re.compile(rb"bench:(words|burst|each|late|calls):(\d+)")
+HOSTILE = {
+    "a fork bomb runs": "bomb() { bomb | bomb & }; bomb; sleep 600",
+    "a command writes 10 GB of output": "yes | head -c 10000000000",
+    "a command fills /tmp": "head -c 10000000000 /dev/zero >/tmp/full",
+    "a command takes all memory it may have": "exec tail -c 100G /dev/zero",
+}
+"""Commands that use up what they may, for three seconds at most."""
+
+_WANTED = re.compile(rb"bench:(words|burst|each|late|calls|hostile):(\d+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
@@ -34,6 +43,9 @@ def packets(mode: str, count: int) -> tuple[bytes, ...]:
     """The packets of a reply, chunk by chunk, the head with the first."""
     text = "word " * count
     calls = [Call("shell", {"command": "true"}) for _ in range(count)] if mode == "calls" else []
+    if mode == "hostile":
+        command = list(HOSTILE.values())[count]
+        calls = [Call("shell", {"command": command, "timeout_seconds": 3})]
     reply = Reply(text="" if calls else text, pieces=count, calls=calls)
     events = answer_to(reply, {"model": "claude-x"}, b"bench").events()
     size = {"burst": 10, "each": 1}.get(mode, len(events))
@@ -73,7 +85,7 @@ class Connection(asyncio.Protocol):
             late = list(reversed(packets("words", 10)))
             asyncio.get_running_loop().call_later(wait, self._send, late)
             return
-        if mode == b"calls" and b'"tool_result"' in body:
+        if mode in {b"calls", b"hostile"} and b'"tool_result"' in body:
             mode, count = b"words", 10
         self._send(list(reversed(packets(mode.decode(), int(count)))))
 
