@@ -20,6 +20,11 @@ import uvloop
 
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.permissions.network import (
+    NetworkKind,
+    network_kind,
+    rules_of_network,
+)
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
@@ -35,6 +40,7 @@ from internal.channels.web.services import ModelsView, ModelView, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
+from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.lock import GatewayLock, database_lock
 from internal.i18n.chat import ChatTexts
@@ -449,9 +455,18 @@ def _gateway_address(loaded: Loaded, address: Address) -> GatewayAddress:
     )
 
 
-def _isolation(sandbox: Sandbox) -> str:
+_NETWORK: dict[NetworkKind, str] = {
+    "off": "without network",
+    "registries": "and reach package indexes only",
+    "hosts": "and reach the hosts of the settings only",
+    "open": "with network",
+}
+
+
+def _isolation(sandbox: Sandbox, settings: Settings) -> str:
     if sandbox.isolated:
-        return "commands run isolated, without network"
+        allow = (*settings.tools.allow, *rules_of_network(settings.sandbox.network))
+        return f"commands run isolated, {_NETWORK[network_kind(allow)]}"
     return "commands run on this machine, not isolated"
 
 
@@ -484,7 +499,7 @@ def _announce(loaded: Loaded, sandbox: Sandbox, server: WebServer, simulator_not
         *lark,
         f"  model  {_model(loaded)}",
         f"  limits {_limits(loaded)}",
-        f"  data   {loaded.home} · {_isolation(sandbox)} · Ctrl+C stops",
+        f"  data   {loaded.home} · {_isolation(sandbox, loaded.settings)} · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",
         "Try, in another terminal:",

@@ -35,6 +35,7 @@ from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import TaskId
+from internal.agent.domain.permissions.network import rules_of_network
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.tasks import Profile
@@ -357,8 +358,13 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
 
 def _open_sandbox(loaded: Loaded, services: Services) -> AbstractAsyncContextManager[Sandbox]:
     hidden = (loaded.home, *own_files(loaded))
-    provider = loaded.settings.sandbox.provider
-    return open_sandbox(provider, services.workspaces.homes, hidden)
+    settings = loaded.settings.sandbox
+    return open_sandbox(
+        settings.provider,
+        services.workspaces.homes,
+        hidden,
+        private_networks=settings.allow_private_networks,
+    )
 
 
 def _coordinator(
@@ -441,7 +447,8 @@ def own_files(loaded: Loaded) -> list[Path]:
 def task_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
     """Return the options of a task that sets none."""
     agent, targets = settings.agent, tool_targets()
-    policy = Policy(allow=settings.tools.allow, deny=settings.tools.deny)
+    hosts = rules_of_network(settings.sandbox.network)
+    policy = Policy(allow=(*settings.tools.allow, *hosts), deny=settings.tools.deny)
     policy.check(targets)
     return TaskDefaults(
         profiles={"default": Profile()},

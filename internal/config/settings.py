@@ -220,6 +220,14 @@ class SandboxSettings(Section):
         "bubblewrap: commands see their workspace only and have no network; native: no isolation;"
         " auto: bubblewrap if it works here, else native.",
     )
+    network: Literal["off", "registries", "open"] | tuple[Text, ...] = key(
+        "off",
+        "Hosts that isolated commands reach without approval; off: none; registries: the package"
+        " indexes of PyPI, npm and others; open: all; or a list such as [github.com, *.corp.cn].",
+    )
+    allow_private_networks: bool = key(
+        False, "true lets such hosts have addresses of this machine and of private networks."
+    )
 
 
 StatusPart = Literal["mode", "model", "folder", "context", "cost"]

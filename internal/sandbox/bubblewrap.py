@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +22,8 @@ from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResu
 from internal.sandbox.command_io import OutputPipe, create_home, open_stdin, start_error
 from internal.sandbox.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.environment import CommandEnvironment
+from internal.sandbox.network.entry import listen_in_namespace
+from internal.sandbox.network.proxy import PORT, VARIABLES, EgressProxy
 from internal.sandbox.resource_limits import ResourceLimits
 from internal.sandbox.system_calls import denied_system_calls
 from internal.sandbox.workspaces import SessionFolders
@@ -55,7 +57,6 @@ _ETC_FILES = (
     "/etc/ssl/openssl.cnf",
     "/etc/timezone",
 )
-_NETWORK = ("--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 
@@ -69,6 +70,8 @@ class BubblewrapSandbox:
             Larkspur itself.
         read_only: further paths that every command may read.
         limits: bounds of each command.
+        private_networks: let commands that may reach a host do so if its address is of this machine
+            or of a private network.
         groups: makes the bounds hold for all processes of a command together.
         environment: finds programs and makes the environment of commands.
     """
@@ -83,6 +86,7 @@ class BubblewrapSandbox:
         hidden: Iterable[Path] = (),
         read_only: Iterable[str] = (),
         limits: ResourceLimits | None = None,
+        private_networks: bool = False,
         groups: ControlGroups | None = None,
         environment: CommandEnvironment | None = None,
     ) -> None:
@@ -90,6 +94,7 @@ class BubblewrapSandbox:
         self._hidden = tuple(hidden)
         self._read_only = tuple(read_only)
         self._limits = limits or ResourceLimits()
+        self._private_networks = private_networks
         self._groups = groups
         self._environment = environment or CommandEnvironment()
         self._base = _base_arguments(self._limits.temporary_bytes)
@@ -105,12 +110,17 @@ class BubblewrapSandbox:
         program = self._environment.encode(command.argv)
         home = await create_home(self._homes, command.session_id)
         group = self._groups.create() if self._groups else ControlGroup(())
+        proxy = None
+        if command.network.allow:
+            proxy = EgressProxy(command.network, private=self._private_networks)
+        further = {**command.environment, **(VARIABLES if proxy else {})}
         execution = _Execution(
             command,
             on_output,
+            proxy=proxy,
             join=group.arguments(),
             arguments=[*self.arguments(command, home), *program],
-            environment=self._environment.variables(home, command.environment),
+            environment=self._environment.variables(home, further),
             output_bytes=self._limits.output_bytes,
         )
         try:
@@ -128,7 +138,6 @@ class BubblewrapSandbox:
         """
         return [
             *self._base,
-            *(_NETWORK if command.network else ()),
             *self._mounts(command.access, home),
             *("--remount-ro", "/", "--chdir", command.cwd, "--"),
             *self._limits.arguments(command.timeout_seconds),
@@ -162,6 +171,7 @@ class _Execution:
     Args:
         command: what was asked for.
         on_output: gets the output.
+        proxy: connects the command to the hosts that it may reach; None without network.
         join: a program and arguments to start bubblewrap with, or nothing.
         arguments: those of bubblewrap.
         environment: the variables of the command, which bubblewrap gets as well: it would show its
@@ -174,6 +184,7 @@ class _Execution:
         command: SandboxCommand,
         on_output: Callable[[bytes], None],
         *,
+        proxy: EgressProxy | None,
         join: Sequence[str],
         arguments: Sequence[str | bytes],
         environment: Mapping[str, str],
@@ -181,6 +192,7 @@ class _Execution:
     ) -> None:
         self._command = command
         self._on_output = on_output
+        self._proxy = proxy
         self._join = join
         self._arguments = arguments
         self._environment = environment
@@ -188,6 +200,7 @@ class _Execution:
         self._end = asyncio.Event()
         self._first_output = b""
         self._status: dict[str, Any] = {}
+        self._unread_status = b""
 
     def request_end(self) -> None:
         """End all processes. May be called at any time and repeatedly."""
@@ -195,33 +208,73 @@ class _Execution:
 
     async def run(self) -> SandboxResult:
         """Start the command, wait for it, end its processes."""
-        reader, writer = os.pipe()
-        with os.fdopen(reader, "rb", buffering=0) as status:
-            os.set_blocking(reader, False)
+        with _open_pipe() as (status, status_writer), _open_pipe() as (gate, gate_writer):
+            os.set_blocking(status.fileno(), False)
             async with OutputPipe(self._write, self.request_end) as output:
-                with os.fdopen(writer, "wb", buffering=0) as status_writer:
-                    process = await self._start(output.writer, status_writer)
-                timed_out = await self._wait(process)
-                if process.returncode is None:
-                    await self._terminate(process, status)
+                process = await self._start(output.writer, status_writer, gate)
+                status_writer.close()
+                try:
+                    async with self._network(status):
+                        gate_writer.write(b"1")  # the program starts
+                        timed_out = await self._wait(process)
+                finally:
+                    if process.returncode is None:
+                        await self._terminate(process, status)
                 await output.drain()
             self._read_status(status)
         return self._result(timed_out=timed_out)
 
-    async def _start(self, output: IO[bytes], status: IO[bytes]) -> asyncio.subprocess.Process:
+    @contextlib.asynccontextmanager
+    async def _network(self, status: IO[bytes]) -> AsyncGenerator[None]:
+        """Connect the command to the hosts that it may reach.
+
+        Raises:
+            ToolError: its network namespace cannot be entered.
+        """
+        first = None if self._proxy is None else await self._first_process(status)
+        if self._proxy is None or first is None:
+            yield
+            return
+        async with self._proxy.serve(await listen_in_namespace(first, PORT)):
+            yield
+
+    async def _first_process(self, status: IO[bytes]) -> int | None:
+        """Wait for the process in whose namespaces the command runs; None if there is none."""
+        loop = asyncio.get_running_loop()
+        while "child-pid" not in self._status:
+            readable = asyncio.Event()
+            loop.add_reader(status, readable.set)
+            try:
+                await readable.wait()
+            finally:
+                loop.remove_reader(status)
+            if self._read_status(status):
+                break
+        return self._status.get("child-pid")
+
+    async def _start(
+        self, output: IO[bytes], status: IO[bytes], gate: IO[bytes]
+    ) -> asyncio.subprocess.Process:
         denied = denied_system_calls()
+        descriptors = [status.fileno()]
+        options = ["--json-status-fd", str(status.fileno())]
+        if self._proxy is not None:
+            descriptors.append(gate.fileno())
+            options += ["--block-fd", str(gate.fileno())]
         try:
             with _pipe_with(denied) as calls, open_stdin(self._command.stdin) as stdin:
-                seccomp = ("--seccomp", str(calls.fileno())) if denied else ()
+                if denied:
+                    descriptors.append(calls.fileno())
+                    options += ["--seccomp", str(calls.fileno())]
                 return await asyncio.create_subprocess_exec(
-                    *(*self._join, PROGRAM, "--json-status-fd", str(status.fileno()), *seccomp),
+                    *(*self._join, PROGRAM, *options),
                     *self._arguments,
                     stdin=stdin,
                     stdout=output,
                     stderr=output,
                     cwd="/",
                     env=self._environment,
-                    pass_fds=(calls.fileno(), status.fileno()),
+                    pass_fds=descriptors,
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
@@ -283,12 +336,14 @@ class _Execution:
                     os.close(descriptor)
         return found
 
-    def _read_status(self, status: IO[bytes]) -> None:
-        """Take what bubblewrap has reported: one JSON object per line."""
-        while line := (status.read(4_096) or b""):
-            for each in line.splitlines():
+    def _read_status(self, status: IO[bytes]) -> bool:
+        """Take what bubblewrap has reported, one JSON object per line. Return whether it ended."""
+        while chunk := status.read(4_096):
+            *lines, self._unread_status = (self._unread_status + chunk).split(b"\n")
+            for each in lines:
                 with contextlib.suppress(ValueError):
                     self._status |= json.loads(each)
+        return chunk is not None
 
     def _result(self, *, timed_out: bool) -> SandboxResult:
         code = self._status.get("exit-code")
@@ -299,6 +354,7 @@ class _Execution:
             -signal.SIGKILL if code is None else code,
             timed_out,
             "output" if self._remaining < 0 else None,
+            tuple(self._proxy.refused) if self._proxy else (),
         )
 
 
@@ -355,6 +411,17 @@ def _places(hidden: Path, visible: Sequence[str]) -> list[str]:
 
 def _depth(path: str) -> tuple[int, str]:
     return path.count("/"), path
+
+
+@contextlib.contextmanager
+def _open_pipe() -> Generator[tuple[IO[bytes], IO[bytes]]]:
+    """Yield both ends of a pipe, without buffers."""
+    reader, writer = os.pipe()
+    with (
+        os.fdopen(reader, "rb", buffering=0) as source,
+        os.fdopen(writer, "wb", buffering=0) as sink,
+    ):
+        yield source, sink
 
 
 @contextlib.contextmanager

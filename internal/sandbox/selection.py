@@ -35,7 +35,11 @@ _NO_NAMESPACES = (
 
 @asynccontextmanager
 async def open_sandbox(
-    provider: Provider, homes: SessionFolders, hidden: Iterable[Path]
+    provider: Provider,
+    homes: SessionFolders,
+    hidden: Iterable[Path],
+    *,
+    private_networks: bool = False,
 ) -> AsyncGenerator[Sandbox]:
     """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
 
@@ -45,6 +49,7 @@ async def open_sandbox(
         provider: the value of `sandbox.provider`.
         homes: the private folders of the sessions.
         hidden: the files and folders of Larkspur itself.
+        private_networks: let commands reach permitted hosts on private networks.
 
     Raises:
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
@@ -53,7 +58,9 @@ async def open_sandbox(
         sandbox: Sandbox = NativeSandbox(homes)
         if provider != "native":
             try:
-                isolating = await stack.enter_async_context(_open_bubblewrap(homes, hidden))
+                isolating = await stack.enter_async_context(
+                    _open_bubblewrap(homes, hidden, private_networks=private_networks)
+                )
                 await require_isolation(isolating, homes)
                 sandbox = isolating
             except SandboxUnavailable as error:
@@ -90,14 +97,16 @@ async def inspect_sandbox(
 
 @asynccontextmanager
 async def _open_bubblewrap(
-    homes: SessionFolders, hidden: Iterable[Path]
+    homes: SessionFolders, hidden: Iterable[Path], *, private_networks: bool = False
 ) -> AsyncGenerator[BubblewrapSandbox]:
     if not await asyncio.to_thread(Path(PROGRAM).exists):
         raise SandboxUnavailable(_MISSING)
     limits = ResourceLimits()
     groups = ControlGroups(limits.memory_bytes, limits.processes)
     try:
-        yield BubblewrapSandbox(homes, hidden=hidden, limits=limits, groups=groups)
+        yield BubblewrapSandbox(
+            homes, hidden=hidden, limits=limits, private_networks=private_networks, groups=groups
+        )
     finally:
         groups.close()
 

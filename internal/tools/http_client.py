@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import httptools
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.http_urls import PublicUrl, address_refusal
+from internal.agent.domain.permissions.addresses import address_refusal
+from internal.tools.http_urls import PublicUrl
 
 _HEAD_LIMIT = 65_536
 _CHUNK = 65_536

@@ -1,12 +1,13 @@
 """The shell tool: run a command in the sandbox."""
 
 import shutil
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
 from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
-from internal.agent.domain.permissions.targets import CommandTarget
+from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarget
 from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE, FileFolders
 from internal.agent.ports.sandbox import FileAccess, Resource, SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
@@ -15,6 +16,7 @@ from internal.tools.workspace import Workspace
 
 MAX_TIMEOUT_SECONDS = 600
 _MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
+_MAX_HOSTS = 32
 _KILL_GRACE_SECONDS = 30.0
 _EXCEEDED: dict[Resource, str] = {
     "memory": "[the command used more memory than it may]",
@@ -25,7 +27,7 @@ _EXCEEDED: dict[Resource, str] = {
 
 @tool(
     risk="exec",
-    targets=(CommandTarget("command", network="network"),),
+    targets=(CommandTarget("command"), NetworkTarget("network")),
     title={"en": "Run a command", "zh": "执行命令"},
     timeout_seconds=MAX_TIMEOUT_SECONDS + _KILL_GRACE_SECONDS,
     sandboxed=True,
@@ -36,7 +38,12 @@ async def shell(
     timeout_seconds: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
     ] = 120,
-    network: Annotated[bool, "Give an isolated command the network: a person is asked."] = False,
+    network: Annotated[  # noqa: ARG001  # judged before the call; see CallContext.network
+        list[str],
+        msgspec.Meta(max_length=_MAX_HOSTS),
+        "Hosts that an isolated command must reach besides those it may: example.com,"
+        " example.com:8443, or * for all. A person is asked.",
+    ] = [],  # noqa: B006  # never changed
 ) -> ToolOutcome:
     """Run a shell command in the workspace and return its output and exit code.
 
@@ -61,7 +68,7 @@ async def shell(
             session_id=context.call.session_id,
             environment=_folder_variables(context.workspace.folders),
             access=_access(context.workspace),
-            network=network,
+            network=context.call.network,
         ),
         write,
     )
@@ -70,6 +77,8 @@ async def shell(
         end = f"[ended after {timeout_seconds} s with all it had started]"
     elif finished.exceeded is not None:
         end = f"{_EXCEEDED[finished.exceeded]}\n{end}"
+    if finished.refused:
+        end = f"{_refusal(finished.refused)}\n{end}"
     text = output.text().rstrip("\n")
     return ToolOutcome(
         f"{text}\n{end}" if text else end,
@@ -79,6 +88,10 @@ async def shell(
             "isolated": context.sandbox.isolated,
         },
     )
+
+
+def _refusal(refused: Sequence[str]) -> str:
+    return f"[no network to {', '.join(refused)}: name the hosts in `network` to ask for them]"
 
 
 def _access(workspace: Workspace) -> FileAccess:

@@ -5,7 +5,13 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.permissions.targets import CommandTarget, Risk, Target, ToolTargets
+from internal.agent.domain.permissions.targets import (
+    CommandTarget,
+    NetworkTarget,
+    Risk,
+    Target,
+    ToolTargets,
+)
 from internal.i18n.language import Language
 
 
@@ -27,17 +33,10 @@ class ToolSpec(msgspec.Struct, frozen=True):
     title: dict[Language, str] = {}
     sandboxed: bool = False
 
-    def wants_network(self, arguments: Mapping[str, Any]) -> bool:
-        """Return True if a call asks for the network for its command."""
-        return any(
-            isinstance(target, CommandTarget) and bool(arguments.get(target.network))
-            for target in self.targets
-        )
-
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""
-        match self.targets:
-            case (CommandTarget(argument),):
+        match [target for target in self.targets if not isinstance(target, NetworkTarget)]:
+            case [CommandTarget(argument)]:
                 text = arguments.get(argument)
                 return text if isinstance(text, str) else None
             case _:

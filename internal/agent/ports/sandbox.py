@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 
 
 class FileAccess(msgspec.Struct, frozen=True):
@@ -25,7 +26,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     `stdin` is the content, or the descriptor of an open file, which is read on from its position.
     The commands of a session have one private home folder, which is empty at first. `environment`
     are variables besides those that every command gets. Only a sandbox that isolates enforces
-    `access`, and keeps commands without `network` from it.
+    `access` and `network`.
     """
 
     argv: tuple[str, ...]
@@ -35,7 +36,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     stdin: bytes | int = b""
     environment: dict[str, str] = {}
     access: FileAccess = FileAccess()
-    network: bool = False
+    network: NetworkAccess = NO_NETWORK
 
 
 Resource = Literal["memory", "processes", "output"]
@@ -44,12 +45,14 @@ Resource = Literal["memory", "processes", "output"]
 class SandboxResult(msgspec.Struct, frozen=True):
     """The exit of a command. `exit_code` is negative after a signal.
 
-    `exceeded` is what it used more of than it may; only a sandbox that isolates has bounds.
+    `exceeded` is what it used more of than it may, `refused` the hosts that it tried to reach and
+    may not, as host:port; only a sandbox that isolates has bounds.
     """
 
     exit_code: int
     timed_out: bool = False
     exceeded: Resource | None = None
+    refused: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):

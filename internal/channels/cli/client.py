@@ -103,6 +103,7 @@ class GatewayClient:
                 known["limits"]["timeout_seconds"],
                 me["permission_mode"],
                 me["isolated"],
+                me["network"],
             ),
             None,
         )

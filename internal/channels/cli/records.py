@@ -24,7 +24,8 @@ class TaskRequest(NamedTuple):
 class AgentDefaults(NamedTuple):
     """What a task uses unless it names something else. `max_cost` is in US dollars.
 
-    `isolated`: commands run in a sandbox, without network.
+    `isolated`: commands run in a sandbox; `network` is what they reach there: off, registries,
+    hosts or open.
     """
 
     model: str
@@ -36,6 +37,7 @@ class AgentDefaults(NamedTuple):
     timeout_seconds: float
     mode: str
     isolated: bool
+    network: str
 
 
 class SessionItem(NamedTuple):

@@ -9,6 +9,7 @@ from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitt
 from internal.agent.app.task_options import TaskDefaults, TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message, Thinking
+from internal.agent.domain.permissions.network import NetworkKind, network_kind
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
@@ -351,7 +352,7 @@ class ProfilesView(msgspec.Struct, frozen=True):
 class MeView(msgspec.Struct, frozen=True):
     """The authenticated principal, and the default provider, model and permission mode.
 
-    `isolated`: commands run in a sandbox, without network.
+    `isolated`: commands run in a sandbox; `network` is what they reach there without approval.
     """
 
     id: str
@@ -361,6 +362,7 @@ class MeView(msgspec.Struct, frozen=True):
     model: str
     permission_mode: Literal["ask", "sandboxed"]
     isolated: bool
+    network: NetworkKind
 
 
 class HealthSummary(msgspec.Struct, frozen=True):
@@ -379,6 +381,7 @@ def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:
         defaults.model,
         "sandboxed" if defaults.policy.mode is Mode.SANDBOXED else "ask",
         defaults.isolated,
+        network_kind(defaults.policy.allow),
     )
 
 

@@ -297,26 +297,34 @@ async def test_an_isolated_command_runs_unasked_and_reaches_nothing(
     assert not list((workspace / ".git" / "hooks").iterdir())
 
 
-async def test_an_isolated_command_gets_the_network_after_a_yes(
-    home: Path, workspace: Path
-) -> None:
+async def test_an_isolated_command_reaches_a_host_after_a_yes(home: Path, workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as service:
         service.setblocking(False)
-        port = service.getsockname()[1]
-        arguments = {"command": f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo in", "network": True}
-        call = Call("shell", arguments)
-        script = [Reply(calls=[call]), Reply(calls=[call]), Reply(text="done")]
-        async with core(home, script, ISOLATED) as here:
+        site = f"localhost:{service.getsockname()[1]}"
+        connect = f"printf 'CONNECT %s HTTP/1.1\\r\\n\\r\\n' {site} >&3; read -r line <&3"
+        command = f"exec 3<>/dev/tcp/127.0.0.1/3128 && {connect}; curl -sS http://other.example"
+        call = Call("shell", {"command": command, "network": [site]})
+        silent = Call("shell", {"command": command})
+        replies = [Reply(calls=[one]) for one in (silent, call, call, call)]
+        script = [*replies, Reply(text="done")]
+        environ = {**ISOLATED, "LARKSPUR_SANDBOX__ALLOW_PRIVATE_NETWORKS": "true"}
+        async with core(home, script, environ) as here:
             made = await here.submit("go", workspace=str(workspace), permission_mode=None)
             asked = await here.asked(made)
-            assert asked["calls"][0]["reason_code"] == "network"
+            (item,) = asked["calls"]
+            assert (item["reason_code"], item["reason_about"]) == ("network", site)
+            assert item["rules"] == [f"network({site})"]
             await here.answer(asked["question_id"], "reject")
             asked = await here.asked(made, 2)
             with pytest.raises(BlockingIOError):
                 service.accept()
-            await here.answer(asked["question_id"])
-            await here.end_of(made)
+            await here.answer(asked["question_id"], grant="session")
+            events = await here.end_of(made)
+            said = seen_in(here.model.requests[-1]).last_result
         service.accept()[0].close()
+        service.accept()[0].close()  # the last call ran without a question
+    assert "no network to other.example:80: name the hosts" in said
+    assert events[-1]["payload"]["stop_reason"] == "final_answer"
 
 
 async def test_where_commands_are_isolated_files_change_and_configuration_asks(

@@ -252,6 +252,7 @@ async def test_me_and_profiles_are_listed(app: WebApp) -> None:
         "model": "offline-demo",
         "permission_mode": "ask",
         "isolated": False,
+        "network": "off",
     }
     profiles = (await app.client.get("/api/profiles")).json()
     assert profiles["default"] == "default"

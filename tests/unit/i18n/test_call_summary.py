@@ -53,7 +53,7 @@ def test_a_long_rule_is_left_out_of_a_button() -> None:
 @pytest.mark.parametrize("code", sorted({*get_args(ReasonCode)} - {""}))
 def test_every_reason_has_a_translation(catalog: str, code: str) -> None:
     shown = describe_reason(MessageCatalog(catalog, "zh"), code, "x", "in English")
-    assert ("x" in shown) == (code != "network")
+    assert "x" in shown
     assert shown != "in English"
 
 

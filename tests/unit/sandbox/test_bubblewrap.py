@@ -1,6 +1,8 @@
 """The sandbox of bubblewrap with real processes: nothing gets out, and none of them is left."""
 
 import asyncio
+import functools
+import http.server
 import os
 import secrets
 import select
@@ -9,14 +11,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import zipfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from internal.agent.domain.errors import SandboxUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
+from internal.agent.domain.permissions.network import EVERY_HOST, NetworkAccess
+from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
 from internal.sandbox.control_groups import ControlGroups
@@ -48,10 +55,18 @@ class Place:
         self.ready = asyncio.Event()
 
     def sandbox(
-        self, limits: ResourceLimits | None = None, groups: ControlGroups | None = None
+        self,
+        limits: ResourceLimits | None = None,
+        groups: ControlGroups | None = None,
+        *,
+        private_networks: bool = False,
     ) -> BubblewrapSandbox:
         return BubblewrapSandbox(
-            self.homes, hidden=(self.home, self.settings), limits=limits, groups=groups
+            self.homes,
+            hidden=(self.home, self.settings),
+            limits=limits,
+            private_networks=private_networks,
+            groups=groups,
         )
 
     def command(
@@ -449,12 +464,109 @@ def test_where_namespaces_are_refused_only_auto_runs_without_isolation(
         assert "SandboxUnavailable: Commands cannot be isolated on this machine" in done.stderr
 
 
+def wheel(folder: Path) -> Path:
+    """Make the smallest package that pip installs."""
+    path = folder / "canary-1.0-py3-none-any.whl"
+    info = "canary-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("canary.py", "print('sings')")
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: canary\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+class Index(http.server.SimpleHTTPRequestHandler):
+    """A package index on this machine."""
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Generator[int]:
+    folder = tmp_path / "index"
+    (folder / "canary").mkdir(parents=True)
+    name = wheel(folder / "canary").name
+    (folder / "canary" / "index.html").write_text(f'<a href="{name}">{name}</a>')
+    handler = functools.partial(Index, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield server.server_address[1]
+        server.shutdown()
+        serving.join()
+
+
+async def test_a_command_reaches_the_permitted_host_and_no_other(place: Place, index: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.setblocking(False)
+        port = other.getsockname()[1]
+        pip = f"--index-url http://localhost:{index} --target lib --no-cache-dir"
+        script = (
+            "export no_proxy= NO_PROXY=\n"
+            f"python3 -m pip install -q --disable-pip-version-check {pip} canary\n"
+            "PYTHONPATH=lib python3 -c 'import canary'\n"
+            f"curl -sS http://localhost:{port}/ http://example.com/ https://example.com/\n"
+            f"curl --noproxy '*' -sS http://127.0.0.1:{index} http://127.0.0.1:{port}\n"
+            "curl --noproxy '*' -sS --connect-timeout 2 http://1.1.1.1\n"
+            "grep -c : /proc/net/dev; exit 7"
+        )
+        site = HostPattern("localhost", subdomains=False, port=index)
+        command = structs.replace(place.command(script), network=NetworkAccess((site,)))
+        result = await place.sandbox(private_networks=True).run(command, place.take)
+        said = place.output.decode()
+        with pytest.raises(BlockingIOError):
+            other.accept()
+    assert (result.exit_code, result.timed_out) == (7, False), said
+    assert "sings" in said
+    refused = (f"localhost:{port}", "example.com:80", "example.com:443")
+    assert result.refused == refused
+    assert said.count("Larkspur: this command may not reach") == 2
+    assert said.count("Couldn't connect") + said.count("Could not connect") == 3, said
+    assert said.splitlines()[-1] == "1"  # lo, and no other interface
+
+
+async def test_private_networks_are_closed_unless_the_settings_open_them(
+    place: Place, index: int
+) -> None:
+    site = HostPattern("localhost", subdomains=False, port=index)
+    script = f"curl -sS --noproxy '' http://localhost:{index}/"
+    command = structs.replace(place.command(script), network=NetworkAccess((site,)))
+    result = await place.sandbox().run(command, place.take)
+    assert b"is not a public address" in place.output
+    assert result.refused == (f"localhost:{index}",)
+
+
+async def test_a_stopped_command_with_network_leaves_nothing(place: Place) -> None:
+    before = descriptors()
+    command = structs.replace(
+        place.command("echo ready; exec 3<>/dev/tcp/127.0.0.1/3128; sleep 600"),
+        network=NetworkAccess((EVERY_HOST,)),
+    )
+    running = asyncio.create_task(place.sandbox().run(command, place.take))
+    await place.ready.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert place.survivors() == []
+    assert descriptors() <= before
+
+
 async def test_concurrent_commands_leave_no_file_descriptor(place: Place) -> None:
     await place.run("true")
     before = descriptors()
     async with asyncio.TaskGroup() as tasks:
         runs = [
-            tasks.create_task(place.sandbox().run(place.command(f"exit {code}"), place.take))
+            tasks.create_task(
+                place.sandbox().run(
+                    structs.replace(
+                        place.command(f"exit {code}"),
+                        network=NetworkAccess((EVERY_HOST,) if code % 2 else ()),
+                    ),
+                    place.take,
+                )
+            )
             for code in range(8)
         ]
     assert [run.result().exit_code for run in runs] == list(range(8))

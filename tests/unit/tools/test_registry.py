@@ -5,8 +5,8 @@ from internal.tools.registry import TOOLS
 
 def test_permission_rules_find_what_they_look_at() -> None:
     """Rules read what the targets name; a tool with other arguments would slip through."""
-    looked_at = {"shell": "command", "web_fetch": "url", "share_file": "paths"}
+    looked_at = {"shell": ["command", "network"], "web_fetch": ["url"], "share_file": ["paths"]}
     for tool in TOOLS:
-        wanted = looked_at.get(tool.spec.name, "path")
-        assert wanted in tool.spec.parameters["properties"], tool.spec.name
-        assert [target.argument for target in tool.spec.targets] == [wanted], tool.spec.name
+        wanted = looked_at.get(tool.spec.name, ["path"])
+        assert {*wanted} <= tool.spec.parameters["properties"].keys(), tool.spec.name
+        assert [target.argument for target in tool.spec.targets] == wanted, tool.spec.name

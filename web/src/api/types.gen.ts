@@ -239,7 +239,7 @@ export interface LoginView {
   key: string;
 }
 
-/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox, without network. */
+/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. */
 export interface MeView {
   id: string;
   name: string;
@@ -248,6 +248,7 @@ export interface MeView {
   model: string;
   permission_mode: "ask" | "sandboxed";
   isolated: boolean;
+  network: "hosts" | "off" | "open" | "registries";
 }
 
 /** A message of a session without the model's thinking. Each part has a `type`. */

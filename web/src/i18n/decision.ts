@@ -11,7 +11,7 @@ const en = {
   reasons: {
     no_rule: (about: string) => `no rule allows ${about}`,
     unchecked: (about: string) => `this cannot be checked: ${about}`,
-    network: () => 'it gets access to the network',
+    network: (about: string) => `it reaches ${about}`,
     deny_rule: (about: string) => `this cannot be checked against the deny rule ${about}`,
   },
   lines: (count: number) => `${count} lines. Scroll to read all of them.`,
@@ -81,7 +81,7 @@ const zh: typeof en = {
   reasons: {
     no_rule: (about) => `没有规则允许 ${about}`,
     unchecked: (about) => `无法检查：${about}`,
-    network: () => '它将可以访问网络',
+    network: (about: string) => `它将访问 ${about}`,
     deny_rule: (about) => `无法对照拒绝规则 ${about} 检查`,
   },
   lines: (count) => `共 ${count} 行，滚动查看全部`,

@@ -19,7 +19,10 @@ from internal.agent.app.files.input_files import (
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import ContextSnapshot, Event, InputFilesFetched
 from internal.agent.domain.messages import Image, Message, Text
-from internal.agent.domain.permissions.targets import PathTarget
+from internal.agent.domain.permissions.network import NetworkKind, network_kind
+from internal.agent.domain.permissions.policy import Policy
+from internal.agent.domain.permissions.rules import split_rule
+from internal.agent.domain.permissions.targets import NETWORK, PathTarget
 from internal.agent.domain.react.context_window import (
     message_budget,
     message_tokens,
@@ -31,6 +34,7 @@ from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode, Profile, Task
+from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.tools import ToolSource
@@ -61,17 +65,40 @@ needs no plan: just answer.
 
 ISOLATION_RULE = """
 - Commands are isolated: they see the workspace, `input/`, `output/` and the programs of the \
-machine, and end with the call. They have no network unless a person allows it: set `network`."""
+machine, and end with the call. {network}"""
+_NETWORK_RULES: dict[NetworkKind, str] = {
+    "off": "They have no network; name the hosts that one needs in `network`: a person is asked.",
+    "registries": "They reach the package indexes (PyPI, npm and others) through an HTTP proxy;"
+    " name other hosts in `network`: a person is asked.",
+    "hosts": "They reach {hosts} through an HTTP proxy; name other hosts in `network`: a person is"
+    " asked.",
+    "open": "They reach the network through an HTTP proxy.",
+}
+_MAX_HOSTS_CHARS = 500
+
+
+def _isolation_rule(policy: Policy) -> str:
+    hosts = (text for text in policy.allow if split_rule(text)[0] == NETWORK)
+    names = ", ".join(filter(None, (split_rule(text)[1] for text in hosts)))
+    words = _NETWORK_RULES[network_kind(policy.allow)]
+    return ISOLATION_RULE.format(network=words.format(hosts=truncate(names, _MAX_HOSTS_CHARS)))
 
 
 def system_prompt(
-    profile: Profile, gates: GateMode, workspace: str, now: datetime, *, isolated: bool = False
+    profile: Profile,
+    gates: GateMode,
+    workspace: str,
+    now: datetime,
+    *,
+    isolated: Policy | None = None,
 ) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day.
+    `isolated` is the policy of the run if its commands are isolated.
     """
-    rules = f"{RULES}{ISOLATION_RULE if isolated else ''}{GATE_RULES[gates]}"
+    isolation = "" if isolated is None else _isolation_rule(isolated)
+    rules = f"{RULES}{isolation}{GATE_RULES[gates]}"
     about = [f"You are {profile.role}. You work through Larkspur."]
     if profile.goal:
         about.append(f"Your goal: {profile.goal}")
@@ -130,7 +157,7 @@ class RunPreparer:
                 spec.gates,
                 workspace,
                 self._clock.now(),
-                isolated=self._isolated,
+                isolated=spec.policy if self._isolated else None,
             ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,

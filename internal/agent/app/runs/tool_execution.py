@@ -16,6 +16,7 @@ from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import Event, ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
+from internal.agent.domain.permissions.policy import network_of
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
 from internal.agent.domain.react.run_config import RunConfig
@@ -247,7 +248,8 @@ class ToolExecutor:
         Raises:
             ToolError: the call failed, timed out or crashed. The message is for the model.
         """
-        seconds = _spec(config, call).timeout_seconds or self._timeout
+        spec = _spec(config, call)
+        seconds = spec.timeout_seconds or self._timeout
         progress = ToolOutputStream(context.stream, call.call_id)
         ids = context.ids
         where = CallContext(
@@ -257,6 +259,7 @@ class ToolExecutor:
             config.workspace,
             progress.write,
             partial(self._artifacts.store_file, ids.session_id),
+            network_of(config.policy, spec, call.arguments),
         )
         limit = asyncio.timeout(seconds)
         try:

@@ -55,7 +55,7 @@ def _loose_host(url: str) -> str:
 
 def allows_site(pattern: HostPattern, site: UrlSite) -> bool:
     """Return True if an allow pattern covers the site. Ambiguous spellings are never covered."""
-    return site.exact and pattern.port == site.port and _matches(pattern, site.hosts[0])
+    return site.exact and pattern.port == site.port and matches_host(pattern, site.hosts[0])
 
 
 def denies_site(pattern: HostPattern, site: UrlSite) -> bool | None:
@@ -63,12 +63,15 @@ def denies_site(pattern: HostPattern, site: UrlSite) -> bool | None:
 
     A pattern without a port matches every port.
     """
-    if any(_matches(pattern, host) for host in site.hosts):
+    if any(matches_host(pattern, host) for host in site.hosts):
         return pattern.port in {None, site.port} or not site.exact
     return None if "" in site.hosts else False
 
 
-def _matches(pattern: HostPattern, host: str) -> bool:
+def matches_host(pattern: HostPattern, host: str) -> bool:
+    """Return True if a pattern names a host in lower case, on any port."""
+    if pattern.subdomains and not pattern.host:
+        return True
     return host.endswith(f".{pattern.host}") if pattern.subdomains else host == pattern.host
 
 

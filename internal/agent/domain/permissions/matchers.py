@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
-from internal.agent.domain.permissions import hosts, paths
+from internal.agent.domain.permissions import hosts, network, paths
 from internal.agent.domain.permissions.rules import (
     CommandPattern,
     HostPattern,
@@ -22,7 +22,13 @@ from internal.agent.domain.permissions.rules import (
 from internal.agent.domain.permissions.shell import matcher as shell
 from internal.agent.domain.permissions.shell.denials import Reach, any_denied, denies
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, parse_script
-from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, Target, UrlTarget
+from internal.agent.domain.permissions.targets import (
+    NETWORK,
+    CommandTarget,
+    NetworkTarget,
+    PathTarget,
+    UrlTarget,
+)
 from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.tools import ToolSpec
 
@@ -33,7 +39,7 @@ _MAX_PARTS = 16  # uncovered parts of a command in a message; beyond that no rul
 ReasonCode = Literal["", "no_rule", "unchecked", "deny_rule", "network"]
 """Why a call needs approval besides that no rule allows it: `no_rule` names the parts of a command
 that need one, `unchecked` what cannot be parsed, `deny_rule` the rule that may match; with
-`network` an isolated command gets the network."""
+`network` names the hosts that an isolated command reaches."""
 
 
 class MissingPermission(NamedTuple):
@@ -73,8 +79,10 @@ class CallMatcher:
         self._matchers = [
             _matcher(spec.name, target, value)
             for target in spec.targets
+            if not isinstance(target, NetworkTarget)
             for value in _values(target, arguments)
         ]
+        self._wanted = network.wanted_hosts(spec.targets, arguments)
         texts = [each.text for each in self._matchers if each.text is not None]
         self.label = " ".join([spec.name, *map(_shorten, texts)])
         """The call in a message."""
@@ -97,10 +105,34 @@ class CallMatcher:
         own = [rule for rule in rules if rule.tool == self.tool and rule.patterns is not None]
         columns = [each.check_denials(own) for each in self._matchers]
         denied = {rule.text: any_denied(row) for rule, *row in zip(own, *columns, strict=True)}
+        named = list(filter(None, map(network.parse_wanted_host, self._wanted)))
         return [
-            rule.tool == self.tool and (rule.patterns is None or denied[rule.text])
+            any(network.denies_host(rule, host) for host in named)
+            if rule.tool == NETWORK
+            else rule.tool == self.tool and (rule.patterns is None or denied[rule.text])
             for rule in rules
         ]
+
+    @property
+    def wrong_host(self) -> str | None:
+        """The first argument that should name a host and does not."""
+        wrong = (one for one in self._wanted if network.parse_wanted_host(one) is None)
+        return next((_shorten(one) for one in wrong), None)
+
+    def find_missing_hosts(self, allow: Sequence[Rule]) -> MissingPermission | None:
+        """Return what is missing for the hosts that the call names, None if rules allow them."""
+        missing = []
+        for text in self._wanted:
+            wanted = network.parse_wanted_host(text)
+            if wanted is None or not any(network.covers_host(rule, wanted) for rule in allow):
+                missing.append(text)
+        if not missing:
+            return None
+        about = ", ".join(map(_shorten, missing[:_MAX_PARTS]))
+        rules = tuple(map(network.suggest_network_rule, missing))
+        reason = f"{self.label} needs approval: it reaches {about}."
+        offered = rules if len(missing) <= _MAX_PARTS else ()
+        return MissingPermission(reason, offered, f"it reaches {about}", "network", about)
 
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         """Return what is missing; else the rules that allow the call, None if it needs no rule."""
@@ -128,7 +160,9 @@ class CallMatcher:
         return MissingPermission(reason, (self.tool,), "")
 
 
-def _values(target: Target, arguments: Mapping[str, Any]) -> list[str | None]:
+def _values(
+    target: PathTarget | UrlTarget | CommandTarget, arguments: Mapping[str, Any]
+) -> list[str | None]:
     """Return the values of a target; None for a value that is not a string."""
     if not isinstance(target, PathTarget):
         found = [arguments.get(target.argument)]
@@ -139,7 +173,9 @@ def _values(target: Target, arguments: Mapping[str, Any]) -> list[str | None]:
     return [each if isinstance(each, str) else None for each in found]
 
 
-def _matcher(tool: str, target: Target, value: str | None) -> TargetMatcher:
+def _matcher(
+    tool: str, target: PathTarget | UrlTarget | CommandTarget, value: str | None
+) -> TargetMatcher:
     match target:
         case PathTarget(recursive=recursive):
             return _PathMatcher(tool, value, recursive=recursive)

@@ -14,6 +14,12 @@ from typing import Any
 import msgspec
 
 from internal.agent.domain.permissions.matchers import CallMatcher, MissingPermission, ReasonCode
+from internal.agent.domain.permissions.network import (
+    NO_NETWORK,
+    NetworkAccess,
+    network_access,
+    wanted_hosts,
+)
 from internal.agent.domain.permissions.rules import (
     Rule,
     RuleError,
@@ -21,7 +27,12 @@ from internal.agent.domain.permissions.rules import (
     parse_rule,
     split_rule,
 )
-from internal.agent.domain.permissions.targets import Risk, ToolTargets
+from internal.agent.domain.permissions.targets import (
+    NETWORK,
+    NetworkTarget,
+    Risk,
+    ToolTargets,
+)
 from internal.agent.domain.tools import ToolSpec
 
 
@@ -118,27 +129,8 @@ def evaluate_call(
     the call need approval; such an allow rule allows nothing.
     """
     call = CallMatcher(spec, arguments)
-    verdicts = _check_denials(call, spec, policy.deny)
-    for text, denied in verdicts.items():
-        if denied:
-            return Denied(f"{call.label} is denied by the rule {text}.")
-    undecided = next((text for text, denied in verdicts.items() if denied is None), "")
-    if policy.mode is Mode.PLAN and spec.risk not in _PASSES[Mode.PLAN]:
-        return Denied(f"plan mode: nothing is changed or run, so {spec.name} is not available.")
-    path = None if spec.risk in _CHANGES_NOTHING else call.protected_path
-    if path is not None:
-        return Denied(f"{call.label} is denied: {path} is protected and may not be changed.")
-    if undecided:
-        reason = f"{call.label} cannot be checked against the deny rule {undecided}."
-        return _need(policy.mode, MissingPermission(reason, code="deny_rule", about=undecided))
-    gets_network = isolated and spec.wants_network(arguments)
-    if _passes(policy.mode, spec, call, isolated=isolated, gets_network=gets_network):
-        return Allowed()
-    missing = call.find_missing(list(_parsed_allow_rules(spec, policy.allow)))
-    if isinstance(missing, MissingPermission) and gets_network:
-        missing = _with_network(missing, call)
-    return (
-        _need(policy.mode, missing) if isinstance(missing, MissingPermission) else Allowed(missing)
+    return _find_denial(policy, spec, call) or _find_allowance(
+        policy, spec, call, isolated=isolated
     )
 
 
@@ -151,14 +143,64 @@ def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _with_network(missing: MissingPermission, call: CallMatcher) -> MissingPermission:
-    reason = f"{call.label} needs approval: it gets the network."
-    return MissingPermission(reason, missing.rules, "it gets the network", "network")
+def _find_denial(
+    policy: Policy, spec: ToolSpec, call: CallMatcher
+) -> Denied | ApprovalNeeded | None:
+    """Return why a call may not run, or cannot be checked against the deny rules; else None."""
+    verdicts = _check_denials(call, spec, policy.deny)
+    for text, denied in verdicts.items():
+        if denied:
+            return Denied(f"{call.label} is denied by the rule {text}.")
+    undecided = next((text for text, denied in verdicts.items() if denied is None), "")
+    if policy.mode is Mode.PLAN and spec.risk not in _PASSES[Mode.PLAN]:
+        return Denied(f"plan mode: nothing is changed or run, so {spec.name} is not available.")
+    path = None if spec.risk in _CHANGES_NOTHING else call.protected_path
+    if path is not None:
+        return Denied(f"{call.label} is denied: {path} is protected and may not be changed.")
+    if call.wrong_host is not None:
+        wrong = call.wrong_host
+        return Denied(f"{wrong} is not a host: write example.com, example.com:8443 or *.")
+    if undecided:
+        reason = f"{call.label} cannot be checked against the deny rule {undecided}."
+        return _need(policy.mode, MissingPermission(reason, code="deny_rule", about=undecided))
+    return None
 
 
-def _passes(
-    mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool, gets_network: bool
-) -> bool:
+def _find_allowance(
+    policy: Policy, spec: ToolSpec, call: CallMatcher, *, isolated: bool
+) -> Verdict:
+    """Return whether the mode and the rules allow a call that nothing denies."""
+    rules = list(_parsed_allow_rules(spec, policy.allow))
+    asks_hosts = isolated and policy.mode is not Mode.FULL
+    hosts = call.find_missing_hosts(rules) if asks_hosts else None
+    passes = _passes(policy.mode, spec, call, isolated=isolated)
+    missing = None if passes else call.find_missing(rules)
+    if not isinstance(missing, MissingPermission):
+        return Allowed(missing) if hosts is None else _need(policy.mode, hosts)
+    return _need(policy.mode, missing if hosts is None else _with_hosts(missing, hosts))
+
+
+def network_of(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> NetworkAccess:
+    """Return the hosts that a call which may run reaches, if it runs isolated."""
+    if not any(isinstance(target, NetworkTarget) for target in spec.targets):
+        return NO_NETWORK
+    deny: list[Rule] = []
+    for text in policy.deny:
+        if split_rule(text)[0] == NETWORK:
+            try:
+                deny.append(parse_rule(text, {}))
+            except RuleError:  # from an earlier version: nothing may be reached
+                deny.append(Rule(NETWORK, NETWORK))
+    allow = [rule for rule in _parsed_allow_rules(spec, policy.allow) if rule.tool == NETWORK]
+    return network_access(allow, deny, wanted_hosts(spec.targets, arguments))
+
+
+def _with_hosts(missing: MissingPermission, hosts: MissingPermission) -> MissingPermission:
+    offered = (*missing.rules, *hosts.rules) if missing.rules and hosts.rules else ()
+    return hosts._replace(rules=offered)
+
+
+def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) -> bool:
     """Return True if the mode alone allows a call."""
     if mode is not Mode.SANDBOXED:
         return spec.risk in _PASSES[mode]
@@ -166,11 +208,14 @@ def _passes(
         return spec.risk in _PASSES[Mode.ASK]
     if spec.risk == "write" and call.changes_configuration:
         return False  # commands cannot change it either
-    return (spec.sandboxed and not gets_network) or spec.risk in _PASSES[mode]
+    return spec.sandboxed or spec.risk in _PASSES[mode]
 
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:
-    return (text for text in rules if split_rule(text)[0] == spec.name)
+    names = {spec.name}
+    if any(isinstance(target, NetworkTarget) for target in spec.targets):
+        names.add(NETWORK)
+    return (text for text in rules if split_rule(text)[0] in names)
 
 
 def _check_denials(

@@ -1,4 +1,4 @@
-"""Permission rules as text: `tool` or `tool(pattern)`.
+"""Permission rules as text: `tool` or `tool(pattern)`; `network(host)` is for all commands.
 
 The kind of a pattern follows from the targets of the tool: a path glob for a path, a host name for
 an address, a command for a command line. A pattern covers every target of its kind.
@@ -17,7 +17,9 @@ from internal.agent.domain.permissions.shell.program_table import INTERPRETERS, 
 from internal.agent.domain.permissions.shell.programs import program_name
 from internal.agent.domain.permissions.shell.words import Word
 from internal.agent.domain.permissions.targets import (
+    NETWORK,
     CommandTarget,
+    NetworkTarget,
     PathTarget,
     Target,
     ToolTargets,
@@ -59,7 +61,10 @@ class PathPattern(msgspec.Struct, frozen=True):
 
 
 class HostPattern(msgspec.Struct, frozen=True):
-    """One host, or with `subdomains` every host below it. `port` None is the default port."""
+    """One host, or with `subdomains` every host below it. `port` None is the default port.
+
+    With `subdomains` and the empty host it is every host.
+    """
 
     host: str
     subdomains: bool
@@ -123,7 +128,12 @@ def _parse(text: str, targets: tuple[Target, ...], *, allow: bool) -> Rule:
         return Rule(text, tool)
     patterns: list[Pattern] = []
     errors: list[RuleError] = []
-    for target in {type(target): target for target in targets}.values():
+    if tool == NETWORK:
+        targets = (NetworkTarget(NETWORK),)
+    kinds = {type(target): target for target in targets}
+    if tool != NETWORK:
+        kinds.pop(NetworkTarget, None)  # a pattern of the tool would be taken for a host
+    for target in kinds.values():
         try:
             patterns.append(_parse_pattern(target, text, tool, pattern, allow=allow))
         except RuleError as error:
@@ -139,8 +149,8 @@ def _parse_pattern(target: Target, text: str, tool: str, pattern: str, *, allow:
     match target:
         case PathTarget():
             return _path_pattern(text, tool, pattern, allow=allow)
-        case UrlTarget():
-            return _host_pattern(text, tool, pattern)
+        case UrlTarget() | NetworkTarget():
+            return parse_host_pattern(pattern, text, tool)
         case CommandTarget():
             parsed = _shell_pattern(text, tool, pattern)
             if allow and isinstance(parsed, CommandPattern):
@@ -210,7 +220,12 @@ def _path_pattern(text: str, tool: str, pattern: str, *, allow: bool) -> PathPat
     return PathPattern(pattern)
 
 
-def _host_pattern(text: str, tool: str, pattern: str) -> HostPattern:
+def parse_host_pattern(pattern: str, text: str, tool: str) -> HostPattern:
+    """Parse host, *.host or host:port; `text` is the rule, for the error message.
+
+    Raises:
+        RuleError: the pattern is none of these.
+    """
     match = _HOST.fullmatch(pattern.lower())
     if not match:
         raise RuleError(

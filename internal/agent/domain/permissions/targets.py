@@ -30,16 +30,21 @@ class UrlTarget(msgspec.Struct, frozen=True, tag="url"):
 
 
 class CommandTarget(msgspec.Struct, frozen=True, tag="command"):
-    """An argument that holds a command line for bash.
-
-    `network` is the argument that asks for the network, "" if there is none.
-    """
+    """An argument that holds a command line for bash."""
 
     argument: str
-    network: str = ""
 
 
-Target = PathTarget | UrlTarget | CommandTarget
+class NetworkTarget(msgspec.Struct, frozen=True, tag="network"):
+    """An argument that lists hosts which an isolated command reaches."""
+
+    argument: str
+
+
+Target = PathTarget | UrlTarget | CommandTarget | NetworkTarget
+
+NETWORK = "network"
+"""What stands for a tool in rules about the hosts that commands reach: `network(example.com)`."""
 
 ToolTargets = Mapping[str, tuple[Target, ...]]
 """The targets of every known tool, by tool name."""

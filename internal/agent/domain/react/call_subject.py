@@ -3,7 +3,13 @@
 from urllib.parse import urlsplit
 
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, Target, UrlTarget
+from internal.agent.domain.permissions.targets import (
+    CommandTarget,
+    NetworkTarget,
+    PathTarget,
+    Target,
+    UrlTarget,
+)
 from internal.agent.domain.questions import Action
 from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.domain.tools import ToolSpec
@@ -37,7 +43,7 @@ def _subject(target: Target, words: list[str]) -> str:
 
 def _action(target: Target, spec: ToolSpec) -> Action:
     match target:
-        case CommandTarget():
+        case CommandTarget() | NetworkTarget():
             return "run"
         case UrlTarget():
             return "fetch"

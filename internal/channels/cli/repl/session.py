@@ -108,6 +108,7 @@ class ReplSession:
         self.attention: Callable[[str], None] = lambda _sentence: None
         """Calls for a person who looks elsewhere; "" ends it."""
         self.status_parts: Sequence[str] = DEFAULT_STATUS_PARTS
+        self.network = "off"
         self.windows: Mapping[str, int] = {}
         """The context windows of the known models, in tokens."""
         self._asked = 0
@@ -184,7 +185,9 @@ class ReplSession:
 
     def _mode(self) -> str:
         mode = self.choices.mode
-        return f"{mode} · {self.messages('no_network')}" if mode == "sandboxed" else mode
+        return (
+            f"{mode} · {self.messages(f'network_{self.network}')}" if mode == "sandboxed" else mode
+        )
 
     def _running_status(self, run: RunState) -> Fragments:
         return render_status(

@@ -57,7 +57,7 @@ export function Header(props: {
         )}
         {props.me !== undefined && (
           <span title={props.me.isolated ? t.isolatedHelp : t.notIsolatedHelp} className="hidden lg:inline">
-            {props.me.isolated ? t.isolated : t.notIsolated}
+            {props.me.isolated ? t.isolated[props.me.network] : t.notIsolated}
           </span>
         )}
         <span className="max-w-24 truncate sm:max-w-48">{model}</span>

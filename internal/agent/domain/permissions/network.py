@@ -1,0 +1,163 @@
+"""The hosts that isolated commands reach.
+
+The rule `network(example.com)` holds for the commands of all tools. A command names further hosts
+in its arguments: they need such a rule, or a person's yes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from internal.agent.domain.permissions.addresses import parse_host
+from internal.agent.domain.permissions.hosts import matches_host
+from internal.agent.domain.permissions.rules import (
+    HostPattern,
+    Rule,
+    RuleError,
+    parse_host_pattern,
+    split_rule,
+)
+from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Target
+
+EVERY_HOST = HostPattern("", subdomains=True, port=None)
+"""Every host on every port: what a rule without a host and the argument `*` mean."""
+
+REGISTRIES = (
+    *("pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "registry.yarnpkg.com"),
+    *("crates.io", "index.crates.io", "static.crates.io", "rubygems.org", "index.rubygems.org"),
+    *("proxy.golang.org", "sum.golang.org", "repo1.maven.org", "repo.maven.apache.org"),
+    *("repo.packagist.org", "conda.anaconda.org"),
+)
+"""The package indexes of the usual programming languages."""
+
+_WEB_PORTS = (80, 443)
+
+NetworkKind = Literal["off", "registries", "hosts", "open"]
+"""What commands reach without a question: nothing, package indexes, named hosts, or all hosts."""
+
+
+class NetworkAccess(msgspec.Struct, frozen=True):
+    """The hosts that a command reaches; none by default. `deny` takes precedence."""
+
+    allow: tuple[HostPattern, ...] = ()
+    deny: tuple[HostPattern, ...] = ()
+
+    def permits(self, host: str, port: int) -> bool:
+        """Return True if a command may connect to a host in lower case.
+
+        A pattern that allows a host without a port allows ports 80 and 443.
+        """
+        if any(matches_host(one, host) and one.port in {None, port} for one in self.deny):
+            return False
+        return any(matches_host(one, host) and _allows_port(one, port) for one in self.allow)
+
+
+NO_NETWORK = NetworkAccess()
+
+
+def _allows_port(pattern: HostPattern, port: int) -> bool:
+    if pattern == EVERY_HOST:
+        return True
+    return port == pattern.port if pattern.port else port in _WEB_PORTS
+
+
+def network_access(
+    allow: Iterable[Rule], deny: Iterable[Rule], wanted: Iterable[str]
+) -> NetworkAccess:
+    """Return the hosts that a call reaches: those of the rules, and those that it names itself.
+
+    Args:
+        allow: rules of any kind.
+        deny: rules of any kind.
+        wanted: the hosts in the arguments of a call that may run.
+    """
+    named = [pattern for text in wanted if (pattern := parse_wanted_host(text)) is not None]
+    return NetworkAccess((*_patterns(allow), *named), tuple(_patterns(deny)))
+
+
+def rules_of_network(setting: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the rules for `off`, `registries`, `open` or a list of hosts."""
+    match setting:
+        case "off":
+            return ()
+        case "open":
+            return (NETWORK,)
+        case "registries":
+            return tuple(map(suggest_network_rule, REGISTRIES))
+        case _:
+            return tuple(map(suggest_network_rule, setting))
+
+
+def network_kind(allow: Iterable[str]) -> NetworkKind:
+    """Return what the allow rules of a policy let commands reach."""
+    rules = {text for text in allow if split_rule(text)[0] == NETWORK}
+    if NETWORK in rules:
+        return "open"
+    if not rules:
+        return "off"
+    return "registries" if rules == set(rules_of_network("registries")) else "hosts"
+
+
+def wanted_hosts(targets: Iterable[Target], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the hosts that the arguments of a call name; what is no text is in parentheses."""
+    found: list[str] = []
+    for target in targets:
+        if isinstance(target, NetworkTarget):
+            value = arguments.get(target.argument) or ()
+            values = value if isinstance(value, list | tuple) else (value,)
+            found += [one if isinstance(one, str) else f"({one!r})" for one in values]
+    return tuple(dict.fromkeys(found))
+
+
+def parse_wanted_host(text: str) -> HostPattern | None:
+    """Return what an argument such as example.com:8443 or * names, None if it is not a host."""
+    if text.strip() == "*":
+        return EVERY_HOST
+    try:
+        pattern = parse_host_pattern(text.strip(), text, NETWORK)
+        return pattern if parse_host(pattern.host, bracketed=False) == pattern.host else None
+    except (RuleError, ValueError):
+        return None
+
+
+def covers_host(rule: Rule, wanted: HostPattern) -> bool:
+    """Return True if an allow rule covers all that an argument names."""
+    return rule.tool == NETWORK and any(_covers(one, wanted) for one in _patterns([rule]))
+
+
+def denies_host(rule: Rule, wanted: HostPattern) -> bool:
+    """Return True if a deny rule forbids a single host.
+
+    Of a pattern for many hosts, the denied ones are refused when a command connects to them.
+    """
+    if rule.patterns is None:
+        return rule.tool == NETWORK
+    return not wanted.subdomains and any(
+        matches_host(one, wanted.host) and one.port in {None, wanted.port}
+        for one in _patterns([rule])
+    )
+
+
+def suggest_network_rule(wanted: str) -> str:
+    """Return the narrowest rule that allows what an argument names."""
+    return NETWORK if wanted.strip() == "*" else f"{NETWORK}({wanted.strip().lower()})"
+
+
+def _covers(pattern: HostPattern, wanted: HostPattern) -> bool:
+    if pattern == EVERY_HOST:
+        return True
+    if wanted == EVERY_HOST or pattern.port != wanted.port:
+        return False
+    if wanted.subdomains and wanted.host == pattern.host:
+        return pattern.subdomains
+    return matches_host(pattern, wanted.host) and (pattern.subdomains or not wanted.subdomains)
+
+
+def _patterns(rules: Iterable[Rule]) -> Sequence[HostPattern]:
+    found: list[HostPattern] = []
+    for rule in rules:
+        if rule.tool == NETWORK:
+            given = [EVERY_HOST] if rule.patterns is None else rule.patterns
+            found += [one for one in given if isinstance(one, HostPattern)]
+    return found

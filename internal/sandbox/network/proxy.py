@@ -1,0 +1,289 @@
+"""The HTTP proxy of isolated commands: the only way from a command to the network.
+
+A command speaks HTTP to the proxy (RFC 9110 7.3.2 and 9.3.6): CONNECT for https and other
+protocols, a request with the whole address for http. The proxy resolves the host once, checks every
+address, and connects to one that it has checked.
+"""
+
+import asyncio
+import contextlib
+import re
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from internal.agent.domain.permissions.addresses import address_refusal, parse_host
+from internal.agent.domain.permissions.network import NetworkAccess
+
+PORT = 3128
+"""Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
+
+_URL = f"http://127.0.0.1:{PORT}"
+_LOCAL = "localhost,127.0.0.1,::1"
+VARIABLES = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _URL),
+    **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), _URL),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOCAL),
+    "NODE_USE_ENV_PROXY": "1",  # Node 24 and newer: fetch and http read the variables above
+}
+"""The environment variables that lead programs to the proxy."""
+
+_MAX_HEAD_BYTES = 65_536
+_MAX_CONNECTIONS = 256
+_MAX_REFUSED = 20
+_MAX_PORT = 65_535
+_HEAD_TIMEOUT_SECONDS = 30.0
+_CONNECT_TIMEOUT_SECONDS = 20.0
+_CHUNK_BYTES = 65_536
+_REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]{1,8000}) HTTP/1\.[01]")
+_AUTHORITY = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:@/?#]+)):(?P<port>[0-9]{1,5})"
+)
+_HOP_BY_HOP = (
+    b"proxy-connection",
+    b"proxy-authorization",
+    b"connection",
+    b"keep-alive",
+    b"upgrade",
+)
+
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+
+
+class _Refusal(Exception):
+    """What is answered instead of a connection: a status, and a sentence for people."""
+
+    def __init__(self, status: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class _Request(NamedTuple):
+    """The first request of a connection. `forward` is what the server gets of it."""
+
+    host: str
+    port: int
+    forward: bytes
+
+    @property
+    def site(self) -> str:
+        """The host and the port, as in an address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host from the system's resolver.
+
+    Raises:
+        OSError: the name has no address.
+    """
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class EgressProxy:
+    """Connects a command to the hosts that it may reach.
+
+    Args:
+        access: the hosts.
+        private: allow addresses of this machine and of private networks.
+        resolver: resolves host names.
+    """
+
+    def __init__(
+        self, access: NetworkAccess, *, private: bool = False, resolver: Resolver = resolve
+    ) -> None:
+        self._access = access
+        self._private = private
+        self._resolve = resolver
+        self._open = 0
+        self.refused: dict[str, None] = {}
+        """The sites that may not be reached, as host:port, in the order of the attempts."""
+
+    @asynccontextmanager
+    async def serve(self, listener: socket.socket) -> AsyncGenerator[None]:
+        """Answer the connections to a listening socket, which is closed at the end."""
+        connections: set[asyncio.Task[None]] = set()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(self._handle(reader, writer))
+            connections.add(task)
+            task.add_done_callback(connections.discard)
+
+        server = await asyncio.start_server(accept, sock=listener, limit=_MAX_HEAD_BYTES)
+        try:
+            yield
+        finally:
+            server.close()
+            for task in connections:
+                task.cancel()
+            if connections:
+                await asyncio.wait(connections)
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            with contextlib.suppress(OSError):
+                await self._connect(reader, writer)
+        finally:
+            self._open -= 1
+            writer.transport.abort()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_HEAD_TIMEOUT_SECONDS):
+                request = _parse(await _read_head(reader))
+            target_reader, target = await self._open_target(request)
+        except (_Refusal, TimeoutError) as error:
+            status = error.status if isinstance(error, _Refusal) else "408 Request Timeout"
+            await _answer(writer, status, str(error) or "the request did not arrive in time")
+            return
+        try:
+            if request.forward:
+                target.write(request.forward)
+            else:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(_copy(reader, target))
+                tasks.create_task(_copy(target_reader, writer))
+        except* OSError:
+            pass
+        finally:
+            target.transport.abort()
+
+    async def _open_target(
+        self, request: _Request
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the host of a request.
+
+        Raises:
+            _Refusal: it may not be reached, or does not answer.
+        """
+        if self._open > _MAX_CONNECTIONS:
+            raise _Refusal("503 Service Unavailable", "too many connections are open")
+        if not self._access.permits(request.host, request.port):
+            raise self._refuse(request, f"this command may not reach {request.site}")
+        reason: OSError | None = None
+        for address in await self._addresses(request):
+            try:
+                async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
+                    return await asyncio.open_connection(address, request.port)
+            except OSError as error:  # TimeoutError is one
+                reason = error
+        why = (reason and (reason.strerror or str(reason))) or "no response"
+        raise _Refusal("502 Bad Gateway", f"{request.site} cannot be reached: {why}")
+
+    async def _addresses(self, request: _Request) -> list[str]:
+        """Return the addresses of the host; a single forbidden one rejects the host.
+
+        Raises:
+            _Refusal: it has none, or one that may not be reached.
+        """
+        try:
+            found = await self._resolve(request.host, request.port)
+        except (OSError, UnicodeError):
+            found = []
+        if not found:
+            raise _Refusal("502 Bad Gateway", f"there is no host {request.host}")
+        for address in found:
+            if why := address_refusal(address, private=self._private):
+                raise self._refuse(request, f"{request.host} may not be reached: {why}")
+        return found
+
+    def _refuse(self, request: _Request, sentence: str) -> _Refusal:
+        if len(self.refused) < _MAX_REFUSED:
+            self.refused[request.site] = None
+        return _Refusal("403 Forbidden", sentence)
+
+
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    """Return the first line and the header fields of a request.
+
+    Raises:
+        _Refusal: it is too long, or ends early.
+    """
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError as error:
+        long = "431 Request Header Fields Too Large"
+        raise _Refusal(long, "the head of the request is too long") from error
+    except asyncio.IncompleteReadError as error:
+        raise _Refusal("400 Bad Request", "the request is not complete") from error
+
+
+def _parse(head: bytes) -> _Request:
+    """Return the request of a head.
+
+    Raises:
+        _Refusal: it is no request to a proxy.
+    """
+    line, _, fields = head.partition(b"\r\n")
+    match = _REQUEST_LINE.fullmatch(line)
+    if match is None:
+        raise _Refusal("400 Bad Request", "this is not an HTTP request to a proxy")
+    method, target = match[1], match[2].decode("ascii")
+    if method == b"CONNECT":
+        return _Request(*_site(target), b"")
+    scheme, separator, rest = target.partition("://")
+    if scheme.lower() != "http" or not separator:
+        raise _Refusal("400 Bad Request", "the address must begin with http://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    path = rest[len(authority) :].partition("#")[0]
+    host, port = _site(authority if re.search(r":[0-9]+$", authority) else f"{authority}:80")
+    origin = path if path.startswith("/") else f"/{path}"
+    return _Request(host, port, _forwarded(method, origin, authority, fields))
+
+
+def _site(authority: str) -> tuple[str, int]:
+    """Return the host and the port of host:port.
+
+    Raises:
+        _Refusal: the spelling is not plain, such as 127.1:80.
+    """
+    match = _AUTHORITY.fullmatch(authority)
+    port = int(match["port"]) if match else 0
+    if match is None or not 0 < port <= _MAX_PORT:
+        raise _Refusal("400 Bad Request", "the address must be host:port")
+    try:
+        return parse_host(match["ipv6"] or match["host"], bracketed=bool(match["ipv6"])), port
+    except ValueError as error:
+        raise _Refusal("400 Bad Request", str(error)) from error
+
+
+def _forwarded(method: bytes, path: str, authority: str, fields: bytes) -> bytes:
+    """Return the head of a request for the server itself, which ends the connection after it.
+
+    The field Host is made anew from the address, so that it names the host that was checked.
+    """
+    kept = [
+        line
+        for line in fields.split(b"\r\n")
+        if line and line.partition(b":")[0].strip().lower() not in (*_HOP_BY_HOP, b"host")
+    ]
+    first = b"%s %s HTTP/1.1" % (method, path.encode("ascii"))
+    host = b"Host: %s" % authority.encode("ascii")
+    return b"\r\n".join([first, host, *kept, b"Connection: close", b"", b""])
+
+
+async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> None:
+    body = f"Larkspur: {sentence}.\n".encode(errors="replace")
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    writer.write(head.encode("ascii") + body)
+    with contextlib.suppress(OSError):
+        await writer.drain()
+        writer.write_eof()
+        writer.close()
+        await writer.wait_closed()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy one direction of a connection until it ends."""
+    while chunk := await reader.read(_CHUNK_BYTES):
+        writer.write(chunk)
+        await writer.drain()
+    with contextlib.suppress(OSError):
+        writer.write_eof()
