@@ -6,7 +6,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ from internal.observability.processes import SystemProcesses
 from internal.sandbox.selection import open_sandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
+from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
@@ -85,6 +86,7 @@ class Services:
     process: ProcessIdentity
     attachments: Attachments
     workspaces: Workspaces
+    commands: BackgroundCommandPool
     protected: ProtectedPaths
     files: SessionFiles
     remote_files: RemoteFiles
@@ -146,6 +148,7 @@ class TerminalServices(Services):
             runner=runner,
             clock=self.clock,
             files=self.files,
+            commands=self.commands,
         )
 
 
@@ -193,6 +196,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             process=process,
             attachments=attachments,
             workspaces=workspaces,
+            commands=BackgroundCommandPool(clock),
             protected=protected_paths(loaded, workspaces),
             files=files,
             remote_files=RemoteFiles(files),
@@ -341,6 +345,7 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
         dispatcher=dispatcher,
         clock=services.clock,
         files=services.files,
+        commands=services.commands,
     )
 
 
@@ -356,15 +361,20 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
     )
 
 
-def _open_sandbox(loaded: Loaded, services: Services) -> AbstractAsyncContextManager[Sandbox]:
+@asynccontextmanager
+async def _open_sandbox(loaded: Loaded, services: Services) -> AsyncGenerator[Sandbox]:
     hidden = (loaded.home, *own_files(loaded))
     settings = loaded.settings.sandbox
-    return open_sandbox(
+    async with open_sandbox(
         settings.provider,
         services.workspaces.homes,
         hidden,
         private_networks=settings.allow_private_networks,
-    )
+    ) as sandbox:
+        try:
+            yield sandbox
+        finally:
+            await services.commands.close()
 
 
 def _coordinator(
@@ -384,6 +394,7 @@ def _coordinator(
     )
     tools = ToolBox(
         sandbox=sandbox,
+        background=services.commands,
         documents=documents,
         fetcher=Fetcher(
             max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
@@ -423,6 +434,7 @@ def _coordinator(
         resumer=RunResumer(run_services, book, isolated=sandbox.isolated),
         completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,
+        commands=services.commands,
     )
 
 

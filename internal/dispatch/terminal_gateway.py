@@ -21,6 +21,7 @@ from internal.agent.domain.errors import LarkspurError, StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import QuestionRecord
+from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
@@ -64,6 +65,7 @@ class TerminalGateway(Gateway):
         runner: TerminalRunner,
         clock: Clock,
         files: SessionFiles,
+        commands: BackgroundCommands,
     ) -> None:
         super().__init__(
             database,
@@ -72,6 +74,7 @@ class TerminalGateway(Gateway):
             dispatcher=runner.dispatcher,
             clock=clock,
             files=files,
+            commands=commands,
         )
         self._runner = runner
         self._runs: dict[RunId, tuple[asyncio.Task[None], TaskId]] = {}

@@ -17,13 +17,15 @@ from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.commands.background_tools import shell_output, shell_stop
+from internal.tools.commands.shell import shell
 from internal.tools.diffs import truncate_diff
 from internal.tools.filesystem import edit_file, list_dir, read_file, write_file
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.search import search_files
 from internal.tools.share_file import share_file
-from internal.tools.shell import shell
 from internal.tools.tool import Tool, ToolContext
 from internal.tools.web_fetch import web_fetch
 from internal.tools.workspace import Workspace
@@ -38,9 +40,12 @@ TOOLS: tuple[Tool, ...] = (
     search_files,
     share_file,
     shell,
+    shell_output,
+    shell_stop,
     web_fetch,
 )
 
+PREVIEW_TIMEOUT_SECONDS = 5.0
 _PROGRAMS = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -49,34 +54,36 @@ class ToolBox:
 
     Args:
         sandbox: runs commands.
+        background: the background commands of this process.
         documents: reads documents and pictures.
         fetcher: fetches web pages.
         protected: the files that no tool opens.
         folders: returns the folders of a session for files; None for a box without sessions.
         ripgrep: the full path of `rg`; None to look for it in the system's program folders.
         tools: the tools to offer.
-        preview_timeout_seconds: the time limit of a preview.
     """
 
     def __init__(
         self,
         *,
         sandbox: Sandbox,
+        background: BackgroundCommandPool,
         documents: DocumentReader,
         fetcher: Fetcher,
         protected: ProtectedPaths,
         folders: FileFolderResolver | None = None,
         ripgrep: str | None = None,
         tools: tuple[Tool, ...] = TOOLS,
-        preview_timeout_seconds: float = 5.0,
     ) -> None:
         self._sandbox = sandbox
+        self._background = background
         self._documents = documents
         self._fetcher = fetcher
         self._protected = protected
         self._folders = folders
         self._ripgrep = ripgrep or shutil.which("rg", path=_PROGRAMS)
-        self._preview_timeout = preview_timeout_seconds
+        self.preview_timeout_seconds = PREVIEW_TIMEOUT_SECONDS
+        """The time limit of a preview."""
         self._tools = {each.spec.name: each for each in tools}
         self._write_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -105,7 +112,7 @@ class ToolBox:
         if found is None:
             return ""
         try:
-            async with asyncio.timeout(self._preview_timeout):
+            async with asyncio.timeout(self.preview_timeout_seconds):
                 change = await found.preview(self._context(context), arguments)
         except ToolError:
             raise
@@ -125,6 +132,7 @@ class ToolBox:
             sandbox=self._sandbox,
             documents=self._documents,
             fetcher=self._fetcher,
+            background=self._background,
             write_lock=self._write_locks.setdefault(context.workspace, asyncio.Lock()),
             ripgrep=self._ripgrep,
         )

@@ -23,6 +23,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
+from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.workspace import Workspace, WorkspacePath
@@ -71,6 +72,7 @@ class ToolContext:
     sandbox: Sandbox
     documents: DocumentReader
     fetcher: Fetcher
+    background: BackgroundCommandPool
     write_lock: asyncio.Lock
     ripgrep: str | None
 

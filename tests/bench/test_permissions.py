@@ -10,7 +10,7 @@ from tree_sitter import Language, Parser
 
 from internal.agent.domain.permissions.policy import Mode, Policy, evaluate_call
 from internal.config.home import prepare
-from internal.tools.shell import shell
+from internal.tools.commands.shell import shell
 from tests.bench.table import Row, Table, most
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Call, Reply

@@ -17,7 +17,7 @@ import pytest
 from internal.agent.domain.permissions.policy import Allowed, Mode, Policy, evaluate_call
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Redirect, parse_script
 from internal.agent.domain.permissions.shell.words import Word
-from internal.tools.shell import _shell, shell
+from internal.tools.commands.shell import _shell, shell
 from tests.chaos.command_execution import BATCH_SIZE, SHELLS, WRAPPERS, Execution, TracedShell
 from tests.chaos.command_generator import CommandGenerator
 

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from internal.documents.reader import ChildDocumentReader
+from internal.observability.clock import SystemClock
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
+from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
@@ -27,6 +29,7 @@ def tool_box(folder: Path, **options: Any) -> ToolBox:
     """Return the built-in tools for a workspace, with other options than the usual ones."""
     usual: dict[str, Any] = {
         "sandbox": native_sandbox(folder),
+        "background": BackgroundCommandPool(SystemClock()),
         "documents": ChildDocumentReader(native_sandbox(folder)),
         "fetcher": Fetcher(),
         "protected": unprotected(folder),

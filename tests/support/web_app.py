@@ -35,6 +35,7 @@ from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
+from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.registry import TOOLS
 from tests.support.http_client import HttpClient
 from tests.support.session_files import session_files
@@ -145,6 +146,7 @@ async def open_backend(
             dispatcher=dispatcher,
             clock=clock,
             files=session_files(folder, database, stores),
+            commands=BackgroundCommandPool(clock),
         )
 
         async def current_health() -> Health:

@@ -64,6 +64,7 @@ from internal.agent.domain.tasks import (
     Task,
     may_control,
 )
+from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -77,6 +78,8 @@ _EVENTS_WITH_MESSAGES = frozenset(
     }
 )
 """Events whose transactions add messages to the outbox."""
+
+_ENDS = frozenset({"workflow.result.final", "workflow.result.cancelled"})
 
 
 class Gateway:
@@ -94,6 +97,7 @@ class Gateway:
         dispatcher: Dispatcher,
         clock: Clock,
         files: SessionFiles,
+        commands: BackgroundCommands,
     ) -> None:
         self.queries = Queries(database, stores)
         self.access = Access(database, stores, clock)
@@ -101,6 +105,7 @@ class Gateway:
         self.chats = Chats(database, stores)
         self.run_displays = RunDisplays(database, stores, clock)
         self.files = files
+        self._commands = commands
         self._database = database
         self._stores = stores
         self._broadcaster = broadcaster
@@ -490,6 +495,7 @@ class Gateway:
 
         await self._database.write(work)
         self._broadcaster.forget_session(session_id)
+        await self._commands.end_session(session_id)
         await self.files.remove_unused()
 
     async def wait_for_run(
@@ -541,9 +547,34 @@ class Gateway:
         """Return the cursor of a position in the log of this process."""
         return Cursor(self._broadcaster.epoch, position)
 
+    async def list_commands(
+        self, session_id: SessionId, principal: Principal
+    ) -> list[BackgroundCommand]:
+        """Return the background commands of a session in this process, oldest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+        """
+        await self.queries.session(session_id, principal)
+        return self._commands.of_session(session_id)
+
+    async def stop_command(
+        self, session_id: SessionId, command_id: str, principal: Principal
+    ) -> BackgroundCommand:
+        """End a background command and all that it started; one that has ended stays as it is.
+
+        Raises:
+            NotFound: the session or the command does not exist, or belongs to another person.
+        """
+        await self.queries.session(session_id, principal)
+        return await self._commands.stop(session_id, command_id)
+
     def _publish(self, events: list[EventRecord]) -> None:
         if events:
             self._broadcaster.publish(events)
+        for event in events:
+            if event.event in _ENDS:
+                self._commands.request_end(event.run_id)
         self._dispatcher.wake()
 
     def _now(self) -> str:

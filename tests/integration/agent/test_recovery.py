@@ -305,6 +305,7 @@ def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinat
         resumer=built._resumer,
         completer=built._completer,
         recovery=built._recovery,
+        commands=built._commands,
     )
 
 
@@ -336,6 +337,7 @@ async def test_a_session_continues_its_run_after_a_full_disk_has_space_again(hom
             runner=runner,
             clock=terminal.clock,
             files=terminal.files,
+            commands=terminal.commands,
         ) as gateway:
             spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
             made = await gateway.submit(Submission("work", spec, "cli"), LOCAL_OWNER)

@@ -90,6 +90,7 @@ async def execute(
         resumer=built._resumer,
         completer=completer,
         recovery=make_recovery(here.services),
+        commands=built._commands,
     )
     await coordinator.execute_task(active)
 

@@ -193,8 +193,8 @@ async def test_a_failing_or_hanging_preview_does_not_fail_the_run(tmp_path: Path
     slow = tool_box(
         tmp_path,
         tools=(tool(risk="write", targets=targets, title=TITLE, preview=hangs)(kept),),
-        preview_timeout_seconds=0.01,
     )
+    slow.preview_timeout_seconds = 0.01
     shown = await slow.preview(context(tmp_path), "kept", arguments)
     assert shown == "[no preview: it takes too long]"
 

@@ -15,6 +15,8 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 from internal.documents.reader import ChildDocumentReader
 from internal.i18n.language import Language
+from internal.observability.clock import SystemClock
+from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.registry import TOOLS, ToolBox
@@ -232,6 +234,7 @@ def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
         native_sandbox(folder),
         ChildDocumentReader(native_sandbox(folder)),
         Fetcher(),
+        BackgroundCommandPool(SystemClock()),
         asyncio.Lock(),
         None,
     )

@@ -43,6 +43,7 @@ from internal.agent.domain.react.steps import Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Run, StopReason
 from internal.agent.domain.text import truncate
+from internal.agent.ports.commands import BackgroundCommands
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class AgentCoordinator:
         resumer: RunResumer,
         completer: RunCompleter,
         recovery: Recovery,
+        commands: BackgroundCommands,
     ) -> None:
         self.services = services
         self._preparer = preparer
@@ -85,6 +87,7 @@ class AgentCoordinator:
         self._resumer = resumer
         self._completer = completer
         self._recovery = recovery
+        self._commands = commands
 
     async def execute_task(self, active: ActiveRun) -> None:
         """Execute a claimed run until it ends, pauses or is handed over.
@@ -100,10 +103,12 @@ class AgentCoordinator:
         try:
             await self._execute_run(active)
         except LeaseLost:
+            self._commands.request_end(run.id)
             logger.warning("run fenced", extra={"run_id": run.id})
         except StoreUnavailable:
             raise
         except Exception as error:
+            self._commands.request_end(run.id)
             logger.exception("run cannot continue", extra={"run_id": run.id})
             await self._recovery.fail(run, _failure(error))
 
@@ -132,18 +137,21 @@ class AgentCoordinator:
             services.broadcaster.forget(run.id)
 
     async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
-        attempt = _Attempt()
+        attempt, commands = _Attempt(), self._commands
         try:
             end = await active.run_cancellable(self._work(context, attempt))
         except RunStopped as stopped:
+            await commands.end_run(context.run.id)
             await self._completer.cancel(context, attempt.turn, stopped)
         except RunHandedOver:
+            commands.request_end(context.run.id)
             await self._completer.hand_over(context, attempt.turn)
         else:
             if isinstance(end, Pause):
                 await self._completer.pause(context, attempt.turn, end.question)
-            else:
-                await self._completer.end(context, attempt.turn, end.outcome)
+                return
+            await commands.end_run(context.run.id)
+            await self._completer.end(context, attempt.turn, end.outcome)
 
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""

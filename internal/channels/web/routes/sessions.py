@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from internal.agent.app.events.subscription import Cursor, parse_cursor
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import SessionListFilter, SessionMarks
+from internal.agent.ports.commands import BackgroundCommand
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
@@ -87,6 +88,26 @@ async def fork_session(request: ApiRequest[EmptyRequest, ForkSessionRequest]) ->
         title=None if body.title is None else _title(body.title),
     )
     return session_view(forked)
+
+
+class CommandsView(msgspec.Struct, frozen=True):
+    """The background commands of a session in the process that answers, oldest first."""
+
+    commands: list[BackgroundCommand]
+
+
+async def list_commands(request: ApiRequest[EmptyRequest, EmptyRequest]) -> CommandsView:
+    """List the background commands of a session."""
+    return CommandsView(
+        await request.services.gateway.list_commands(_id(request), request.principal)
+    )
+
+
+async def stop_command(request: ApiRequest[EmptyRequest, EmptyRequest]) -> BackgroundCommand:
+    """End a background command and all that it started."""
+    return await request.services.gateway.stop_command(
+        _id(request), request.path["command_id"], request.principal
+    )
 
 
 async def delete_session(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:

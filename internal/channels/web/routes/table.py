@@ -14,6 +14,7 @@ from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.tasks import Attachment
+from internal.agent.ports.commands import BackgroundCommand
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
@@ -63,6 +64,7 @@ from internal.channels.web.routes.people import (
     RulesView,
 )
 from internal.channels.web.routes.questions import AnswerRequest, QuestionsPage, QuestionsQuery
+from internal.channels.web.routes.sessions import CommandsView
 from internal.channels.web.routes.setup import (
     CheckKeyRequest,
     ChooseModelRequest,
@@ -231,6 +233,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         201,
         body=ForkSessionRequest,
         errors=(409,),
+    ),
+    Endpoint("GET", f"{_SESSION}/commands", sessions.list_commands, CommandsView),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/commands/{{command_id}}/stop",
+        sessions.stop_command,
+        BackgroundCommand,
+        body=EmptyRequest,
     ),
     Endpoint("DELETE", _SESSION, sessions.delete_session, None, 204, errors=(409,)),
     Endpoint(

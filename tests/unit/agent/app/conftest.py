@@ -12,6 +12,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
+from internal.tools.commands.background import BackgroundCommandPool
 from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher
 
@@ -44,4 +45,5 @@ def gateway(
         dispatcher=dispatcher,
         clock=SystemClock(),
         files=session_files(tmp_path, database, stores),
+        commands=BackgroundCommandPool(SystemClock()),
     )

@@ -10,7 +10,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.tools.shell import shell
+from internal.tools.commands.shell import shell
 from tests.support.tools import tool_box
 
 

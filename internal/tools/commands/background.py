@@ -1,0 +1,228 @@
+"""The background commands of this process. They end with it, at the latest."""
+
+import asyncio
+import codecs
+import secrets
+from contextlib import suppress
+from typing import NamedTuple
+
+from internal.agent.domain.errors import NotFound, ToolError
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.text import truncate
+from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.ports.runtime import Clock
+from internal.agent.ports.sandbox import Sandbox, SandboxCommand
+from internal.agent.ports.tools import CallContext
+from internal.tools.commands.command_end import describe_end
+
+MAX_RUNNING = 8
+"""Running commands of a session."""
+MAX_SECONDS = 24 * 3600.0
+"""The longest that a background command runs."""
+
+_MAX_LISTED = 32
+_MAX_OUTPUT_BYTES = 524_288
+_MAX_COMMAND_CHARS = 2_000
+
+
+class Output(NamedTuple):
+    """A part of the output of a command, and where the next part begins.
+
+    `missing` is how many bytes before it are no longer kept. `end` describes the end of the
+    command, "" while it runs.
+    """
+
+    text: str
+    next: int
+    missing: int
+    end: str
+
+
+class BackgroundCommandPool:
+    """Starts commands and keeps the end of their output. Implements `BackgroundCommands`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._commands: dict[str, _RunningCommand] = {}
+
+    def start(
+        self,
+        sandbox: Sandbox,
+        command: SandboxCommand,
+        call: CallContext,
+        *,
+        shown: str,
+        kept: bool,
+    ) -> str:
+        """Start a command and return its id. `shown` is what people read of it.
+
+        Raises:
+            ToolError: too many commands of the session run.
+        """
+        own = self._of_session(call.session_id)
+        if sum(each.record.ended is None for each in own) >= MAX_RUNNING:
+            raise ToolError(
+                f"{MAX_RUNNING} background commands of this session run already: stop one with"
+                " shell_stop"
+            )
+        ended = [each for each in own if each.record.ended is not None]
+        for each in ended[: max(len(own) + 1 - _MAX_LISTED, 0)]:
+            del self._commands[each.record.id]
+        record = BackgroundCommand(
+            f"bg-{secrets.token_hex(3)}",
+            call.session_id,
+            call.run_id,
+            truncate(shown, _MAX_COMMAND_CHARS),
+            rfc3339(self._clock.now()),
+            kept,
+        )
+        self._commands[record.id] = _RunningCommand(record, self._clock)
+        self._commands[record.id].start(sandbox, command)
+        return record.id
+
+    async def read(
+        self, session_id: SessionId, command_id: str, since: int, wait_seconds: float
+    ) -> Output:
+        """Return the output after so many bytes; wait until there is some, or the command ends.
+
+        Raises:
+            NotFound: the session has no such command.
+        """
+        return await self._find(session_id, command_id).read(since, wait_seconds)
+
+    def of_session(self, session_id: SessionId) -> list[BackgroundCommand]:
+        """Return the commands of a session; see the port."""
+        return [each.record for each in self._of_session(session_id)]
+
+    async def stop(self, session_id: SessionId, command_id: str) -> BackgroundCommand:
+        """End a command; see the port."""
+        found = self._find(session_id, command_id)
+        await found.end()
+        return found.record
+
+    def request_end(self, run_id: RunId) -> None:
+        """Begin to end the commands of a run; see the port."""
+        for each in self._of_run(run_id):
+            each.request_end()
+
+    async def end_run(self, run_id: RunId) -> None:
+        """End the commands of a run; see the port."""
+        await self._end(self._of_run(run_id))
+
+    async def end_session(self, session_id: SessionId) -> None:
+        """End all commands of a session; see the port."""
+        found = self._of_session(session_id)
+        await self._end(found)
+        for each in found:
+            self._commands.pop(each.record.id, None)
+
+    async def close(self) -> None:
+        """End all commands."""
+        await self._end([*self._commands.values()])
+
+    async def _end(self, commands: "list[_RunningCommand]") -> None:
+        for each in commands:
+            each.request_end()
+        for each in commands:
+            await each.end()
+
+    def _of_session(self, session_id: SessionId) -> "list[_RunningCommand]":
+        return [one for one in self._commands.values() if one.record.session_id == session_id]
+
+    def _of_run(self, run_id: RunId) -> "list[_RunningCommand]":
+        every = self._commands.values()
+        return [one for one in every if one.record.run_id == run_id and not one.record.kept]
+
+    def _find(self, session_id: SessionId, command_id: str) -> "_RunningCommand":
+        found = self._commands.get(command_id)
+        if found is None or found.record.session_id != session_id:
+            raise NotFound(
+                f"There is no background command {command_id[:40]!r}: it ended with its run, with"
+                " its session or when Larkspur stopped."
+            )
+        return found
+
+
+class _RunningCommand:
+    """One command, also after its end."""
+
+    def __init__(self, record: BackgroundCommand, clock: Clock) -> None:
+        self._record = record
+        self._clock = clock
+        self._output = bytearray()
+        self._dropped = 0
+        self._ended = ""
+        self._exit_code: int | None = None
+        self._ended_at: str | None = None
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None]
+
+    @property
+    def record(self) -> BackgroundCommand:
+        """The command as people see it."""
+        before = self._record
+        return BackgroundCommand(
+            before.id,
+            before.session_id,
+            before.run_id,
+            before.command,
+            before.started,
+            before.kept,
+            self._ended_at,
+            self._exit_code,
+            self._dropped + len(self._output),
+        )
+
+    def start(self, sandbox: Sandbox, command: SandboxCommand) -> None:
+        """Start the command."""
+        self._task = asyncio.create_task(self._run(sandbox, command))
+
+    def request_end(self) -> None:
+        """Begin to end the command and all that it started."""
+        self._task.cancel()
+
+    async def end(self) -> None:
+        """End the command and all that it started."""
+        self.request_end()
+        await asyncio.wait({self._task})
+
+    async def read(self, since: int, wait_seconds: float) -> Output:
+        """Return the output after so many bytes; see `BackgroundCommandPool.read`."""
+        found = self._read(since)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_seconds):
+                while not (found.text or found.end):
+                    self._changed.clear()
+                    await self._changed.wait()
+                    found = self._read(since)
+        return found
+
+    def _read(self, since: int) -> Output:
+        start = max(since - self._dropped, 0)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(bytes(self._output[start:]), final=bool(self._ended))
+        pending = len(decoder.getstate()[0])  # the beginning of a character
+        end = self._dropped + max(len(self._output), start) - pending
+        return Output(text, end, max(self._dropped - since, 0), self._ended)
+
+    async def _run(self, sandbox: Sandbox, command: SandboxCommand) -> None:
+        try:
+            result = await sandbox.run(command, self._write)
+            self._exit_code = result.exit_code
+            self._ended = describe_end(result, command.timeout_seconds)
+        except ToolError as error:
+            self._ended = f"[{error}]"
+        except asyncio.CancelledError:
+            self._ended = "[stopped]"
+        finally:
+            self._ended = self._ended or "[it broke: the log of Larkspur has the reason]"
+            self._ended_at = rfc3339(self._clock.now())
+            self._changed.set()
+
+    def _write(self, chunk: bytes) -> None:
+        self._output += chunk
+        if (more := len(self._output) - _MAX_OUTPUT_BYTES) > 0:
+            del self._output[:more]
+            self._dropped += more
+        self._changed.set()

@@ -1,0 +1,102 @@
+"""The shell tool: run a command line in the sandbox."""
+
+import shutil
+from typing import Annotated
+
+import msgspec
+
+from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarget
+from internal.agent.ports.sandbox import SandboxCommand
+from internal.agent.ports.tools import ToolOutcome
+from internal.tools.commands.background import MAX_SECONDS
+from internal.tools.commands.command_end import describe_end
+from internal.tools.commands.execution import (
+    KILL_GRACE_SECONDS,
+    MAX_TIMEOUT_SECONDS,
+    session_command,
+)
+from internal.tools.tool import OutputBuffer, ToolContext, tool
+
+_MAX_HOSTS = 32
+_MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
+_FIRST_OUTPUT_SECONDS = 0.5  # how long a background call waits for an early failure
+
+
+@tool(
+    risk="exec",
+    targets=(CommandTarget("command"), NetworkTarget("network")),
+    title={"en": "Run a command", "zh": "执行命令"},
+    timeout_seconds=MAX_TIMEOUT_SECONDS + KILL_GRACE_SECONDS,
+    sandboxed=True,
+)
+async def shell(  # noqa: PLR0917  # the arguments of the model
+    context: ToolContext,
+    command: Annotated[str, msgspec.Meta(min_length=1), "A command line for bash."],
+    timeout_seconds: Annotated[
+        int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
+    ] = 120,
+    network: Annotated[  # noqa: ARG001  # judged before the call; see CallContext.network
+        list[str],
+        msgspec.Meta(max_length=_MAX_HOSTS),
+        "Hosts that an isolated command must reach besides those it may: example.com,"
+        " example.com:8443, or * for all. A person is asked.",
+    ] = [],  # noqa: B006  # never changed
+    background: Annotated[
+        bool, "Return at once with an id; read the output with shell_output."
+    ] = False,
+    keep: Annotated[
+        bool, "Let a background command run on when this task has ended, for a day at most."
+    ] = False,
+) -> ToolOutcome:
+    """Run a shell command in the workspace and return its output and exit code.
+
+    Every call is a fresh shell: no variable or folder is kept. Nothing can be typed into it. Long
+    output keeps its head and its tail. A background command ends with the task.
+    """
+    argv = (*_shell(), command)
+    if background:
+        started = session_command(context, argv, MAX_SECONDS)
+        return await _start(context, started, command, keep=keep)
+    output = OutputBuffer()
+    live = 0
+
+    def write(chunk: bytes) -> None:
+        nonlocal live
+        text = output.write(chunk)
+        if live < _MAX_LIVE_CHARS and text:
+            context.call.progress(text[: _MAX_LIVE_CHARS - live])
+            live += len(text)
+
+    running = session_command(context, argv, float(timeout_seconds))
+    finished = await context.sandbox.run(running, write)
+    end = describe_end(finished, timeout_seconds)
+    text = output.text().rstrip("\n")
+    return ToolOutcome(
+        f"{text}\n{end}" if text else end,
+        metadata={
+            "exit_code": finished.exit_code,
+            "timed_out": finished.timed_out,
+            "isolated": context.sandbox.isolated,
+        },
+    )
+
+
+async def _start(
+    context: ToolContext, command: SandboxCommand, line: str, *, keep: bool
+) -> ToolOutcome:
+    """Start a background command; what it writes at once is part of the result."""
+    pool, call = context.background, context.call
+    new_id = pool.start(context.sandbox, command, call, shown=line, kept=keep)
+    first = await pool.read(call.session_id, new_id, 0, _FIRST_OUTPUT_SECONDS)
+    end = first.end or f"[{new_id} runs in the background; read on with since={first.next}]"
+    return ToolOutcome(
+        "\n".join(filter(None, (first.text.rstrip("\n"), end))),
+        metadata={"background": new_id, "isolated": context.sandbox.isolated},
+    )
+
+
+def _shell() -> tuple[str, ...]:
+    """Return bash, whose syntax the permission rules parse, or sh if bash is missing."""
+    bash = shutil.which("bash", path="/bin:/usr/bin:/usr/local/bin")
+    # --norc: bash reads ~/.bashrc when standard input is a socket
+    return (bash, "--noprofile", "--norc", "-c") if bash else ("/bin/sh", "-c")
