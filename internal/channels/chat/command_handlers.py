@@ -31,6 +31,8 @@ from internal.i18n.chat import ChatPhrases, find_switch
 
 MAX_LISTED_TASKS = 10
 MAX_STATUS_LENGTH, MAX_TASK_LENGTH = 200, 100
+_COMMAND_ID = "bg-"
+"""How the ids of background commands begin."""
 _RESUMABLE = frozenset({"failed", "cancelled"})
 
 
@@ -85,10 +87,9 @@ class CommandHandlers:
                 return await self._new(message)
             case ChatCommand("stop", argument):
                 return await self._stop(argument, message)
-            case ChatCommand("status"):
-                return await self._status(message)
-            case ChatCommand("tasks"):
-                return await self._tasks(message)
+            case ChatCommand("status" | "tasks" | "ps" as name):
+                lists = {"status": self._status, "tasks": self._tasks, "ps": self._list_commands}
+                return await lists[name](message)
             case ChatCommand("questions"):
                 return await self._answers.list_open(message)
             case _:
@@ -102,6 +103,8 @@ class CommandHandlers:
 
     async def _stop(self, argument: str, message: MessageContext) -> str:
         """Stop the active run of the chat, the named task, or all runs."""
+        if argument.startswith(_COMMAND_ID):
+            return await self._stop_command(argument, message)
         stop_all = find_switch(argument) == "all"
         if argument and not stop_all:
             open_ = await self._find_runs(argument, message)
@@ -168,6 +171,38 @@ class CommandHandlers:
             for task in tasks
         )
         return phrases("tasks", tasks="\n".join(lines))
+
+    async def _list_commands(self, message: MessageContext) -> str:
+        phrases, newest = message.phrases, await self._list_newest(message)
+        if not newest:
+            return phrases("no_commands")
+        principal = _principal_for(newest[0], message.actor.principal)
+        try:
+            found = await self._gateway.list_commands(newest[0].session_id, principal)
+        except NotFound:  # the conversation of others
+            found = []
+        if not found:
+            return phrases("no_commands")
+        lines = (
+            phrases(
+                "command_line",
+                id=one.id,
+                status=phrases("command_runs" if one.ended is None else "command_ended"),
+                command=escape_markdown(truncate_line(one.command, MAX_TASK_LENGTH)),
+            )
+            for one in found
+        )
+        return phrases("commands", commands="\n".join(lines))
+
+    async def _stop_command(self, command_id: str, message: MessageContext) -> str:
+        newest = await self._list_newest(message)
+        try:
+            task = newest[0]
+            principal = _principal_for(task, message.actor.principal)
+            await self._gateway.stop_command(task.session_id, command_id, principal)
+        except (IndexError, NotFound):
+            return message.phrases("nothing_to_stop")
+        return message.phrases("command_stopped", id=command_id)
 
     async def _list_newest(self, message: MessageContext) -> list[Task]:
         """Return the last tasks of the chat's current session, newest first."""

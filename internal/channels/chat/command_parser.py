@@ -21,10 +21,11 @@ CommandName = Literal[
     "plan",
     "model",
     "usage",
+    "ps",
     "pair",
 ]
 _SUGGESTED: frozenset[CommandName] = frozenset(
-    {"help", "status", "tasks", "questions", "plan", "model", "usage", "pair"}
+    {"help", "status", "tasks", "questions", "plan", "model", "usage", "ps", "pair"}
 )
 """Commands that change nothing when they are sent without an argument."""
 _MIN_SIMILARITY = 0.75

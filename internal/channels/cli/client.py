@@ -18,6 +18,7 @@ from internal.channels.cli.records import (
     AgentDefaults,
     ArtifactItem,
     AuditItem,
+    BackgroundCommandItem,
     DeadLetterItem,
     GrantedRole,
     IssuedCode,
@@ -183,6 +184,22 @@ class GatewayClient:
     async def sessions(self, limit: int = 50) -> list[SessionItem]:
         """Return sessions, most recently active first."""
         return await self._get("/api/sessions", {"limit": limit}, _items("sessions", SessionItem))
+
+    async def commands(self, session_id: str) -> list[BackgroundCommandItem]:
+        """Return the background commands of a session, oldest first."""
+        found = await self._get(f"/api/sessions/{_quoted(session_id)}/commands", {}, dict)
+        return self._parse(
+            lambda _: [
+                BackgroundCommandItem(one["id"], one["command"], one["ended"], one["exit_code"])
+                for one in found["commands"]
+            ],
+            None,
+        )
+
+    async def stop_command(self, session_id: str, command_id: str) -> None:
+        """Stop a background command. One that has ended is not an error."""
+        path = f"/api/sessions/{_quoted(session_id)}/commands/{_quoted(command_id)}/stop"
+        await self._send("POST", path, {}, _ignore, retry=True)
 
     async def rename(self, session_id: str, title: str) -> None:
         """Change the title of a session."""

@@ -40,6 +40,15 @@ class AgentDefaults(NamedTuple):
     network: str
 
 
+class BackgroundCommandItem(NamedTuple):
+    """A background command of a session. `ended` is RFC 3339, None while it runs."""
+
+    command_id: str
+    command: str
+    ended: str | None
+    exit_code: int | None
+
+
 class SessionItem(NamedTuple):
     """A session in a list. `updated` is RFC 3339."""
 

@@ -26,7 +26,7 @@ _MAX_OUTPUT_BYTES = 524_288
 _MAX_COMMAND_CHARS = 2_000
 
 
-class Output(NamedTuple):
+class OutputPart(NamedTuple):
     """A part of the output of a command, and where the next part begins.
 
     `missing` is how many bytes before it are no longer kept. `end` describes the end of the
@@ -83,7 +83,7 @@ class BackgroundCommandPool:
 
     async def read(
         self, session_id: SessionId, command_id: str, since: int, wait_seconds: float
-    ) -> Output:
+    ) -> OutputPart:
         """Return the output after so many bytes; wait until there is some, or the command ends.
 
         Raises:
@@ -187,7 +187,7 @@ class _RunningCommand:
         self.request_end()
         await asyncio.wait({self._task})
 
-    async def read(self, since: int, wait_seconds: float) -> Output:
+    async def read(self, since: int, wait_seconds: float) -> OutputPart:
         """Return the output after so many bytes; see `BackgroundCommandPool.read`."""
         found = self._read(since)
         with suppress(TimeoutError):
@@ -198,13 +198,13 @@ class _RunningCommand:
                     found = self._read(since)
         return found
 
-    def _read(self, since: int) -> Output:
+    def _read(self, since: int) -> OutputPart:
         start = max(since - self._dropped, 0)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(bytes(self._output[start:]), final=bool(self._ended))
         pending = len(decoder.getstate()[0])  # the beginning of a character
         end = self._dropped + max(len(self._output), start) - pending
-        return Output(text, end, max(self._dropped - since, 0), self._ended)
+        return OutputPart(text, end, max(self._dropped - since, 0), self._ended)
 
     async def _run(self, sandbox: Sandbox, command: SandboxCommand) -> None:
         try:

@@ -5,7 +5,13 @@ from internal.tools.registry import TOOLS
 
 def test_permission_rules_find_what_they_look_at() -> None:
     """Rules read what the targets name; a tool with other arguments would slip through."""
-    looked_at = {"shell": ["command", "network"], "web_fetch": ["url"], "share_file": ["paths"]}
+    looked_at = {
+        "shell": ["command", "network"],
+        "shell_output": [],  # commands of the same session
+        "shell_stop": [],
+        "web_fetch": ["url"],
+        "share_file": ["paths"],
+    }
     for tool in TOOLS:
         wanted = looked_at.get(tool.spec.name, ["path"])
         assert {*wanted} <= tool.spec.parameters["properties"].keys(), tool.spec.name

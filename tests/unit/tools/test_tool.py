@@ -206,6 +206,8 @@ def test_the_built_in_tools_are_listed_in_order() -> None:
         ("search_files", "read", True),
         ("share_file", "read", True),
         ("shell", "exec", False),
+        ("shell_output", "read", False),
+        ("shell_stop", "read", False),
         ("web_fetch", "net", True),
     ]
     for spec in specs:

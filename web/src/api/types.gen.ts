@@ -82,6 +82,19 @@ export interface AuditView {
   entries: Array<AuditEntry>;
 }
 
+/** A background command. Times are RFC 3339. A `kept` command ends with its session, others with their run. `ended` is None while it runs; `exit_code` is negative after a signal, and None if it has none. `output_bytes` is what it has written so far. */
+export interface BackgroundCommand {
+  id: string;
+  session_id: string;
+  run_id: string;
+  command: string;
+  started: string;
+  kept: boolean;
+  ended?: string | null;
+  exit_code?: number | null;
+  output_bytes?: number;
+}
+
 /** A completion. `larkspur` names the task and its session, for the other routes. */
 export interface ChatCompletion {
   id: string;
@@ -91,6 +104,11 @@ export interface ChatCompletion {
   usage: CompletionUsage;
   larkspur: Submitted;
   object?: "chat.completion";
+}
+
+/** The background commands of a session in the process that answers, oldest first. */
+export interface CommandsView {
+  commands: Array<BackgroundCommand>;
 }
 
 /** The only choice. `length`: a limit ended the run before it was done. */

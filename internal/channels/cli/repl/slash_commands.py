@@ -19,6 +19,8 @@ from internal.channels.cli.render.event_rows import align_columns
 from internal.channels.cli.render.text import StyledLine, truncate_line
 from internal.channels.cli.render.theme import THEMES
 from internal.channels.cli.render.transcript import transcript_markdown
+from internal.channels.cli.repl.commands.background import USAGE as PS_USAGE
+from internal.channels.cli.repl.commands.background import ps
 from internal.channels.cli.repl.commands.context import (
     MAX_CELL_WIDTH,
     SlashCommand,
@@ -425,6 +427,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("model", "[NAME]", _model, _model_values, picks=True),
     SlashCommand("profile", "[NAME]", _profile),
     SlashCommand("tools", "", _tools),
+    SlashCommand("ps", PS_USAGE, ps),
     SlashCommand("tasks", "", _tasks),
     SlashCommand("questions", "", _questions),
     SlashCommand(
