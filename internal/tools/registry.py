@@ -19,6 +19,7 @@ from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.commands.background_tools import shell_output, shell_stop
+from internal.tools.commands.run_code import run_code
 from internal.tools.commands.shell import shell
 from internal.tools.diffs import truncate_diff
 from internal.tools.filesystem import edit_file, list_dir, read_file, write_file
@@ -42,6 +43,7 @@ TOOLS: tuple[Tool, ...] = (
     shell,
     shell_output,
     shell_stop,
+    run_code,
     web_fetch,
 )
 

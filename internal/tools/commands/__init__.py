@@ -1,6 +1,7 @@
 """Tools that run commands in the sandbox.
 
 - `shell`: one command line, in the foreground or in the background
+- `run_code`: a program in Python, JavaScript or bash
 - `background`: the background commands of this process
 - `background_tools`: read the output of background commands, and stop them
 - `execution`, `command_end`: what they share

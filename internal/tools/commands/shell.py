@@ -9,16 +9,16 @@ from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarg
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.background import MAX_SECONDS
-from internal.tools.commands.command_end import describe_end
 from internal.tools.commands.execution import (
     KILL_GRACE_SECONDS,
+    MAX_HOSTS,
     MAX_TIMEOUT_SECONDS,
+    NETWORK_DESCRIPTION,
+    run_session_command,
     session_command,
 )
-from internal.tools.tool import OutputBuffer, ToolContext, tool
+from internal.tools.tool import ToolContext, tool
 
-_MAX_HOSTS = 32
-_MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
 _FIRST_OUTPUT_SECONDS = 0.5  # how long a background call waits for an early failure
 
 
@@ -36,10 +36,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
     ] = 120,
     network: Annotated[  # noqa: ARG001  # judged before the call; see CallContext.network
-        list[str],
-        msgspec.Meta(max_length=_MAX_HOSTS),
-        "Hosts that an isolated command must reach besides those it may: example.com,"
-        " example.com:8443, or * for all. A person is asked.",
+        list[str], msgspec.Meta(max_length=MAX_HOSTS), NETWORK_DESCRIPTION
     ] = [],  # noqa: B006  # never changed
     background: Annotated[
         bool, "Return at once with an id; read the output with shell_output."
@@ -57,28 +54,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
     if background:
         started = session_command(context, argv, MAX_SECONDS)
         return await _start(context, started, command, keep=keep)
-    output = OutputBuffer()
-    live = 0
-
-    def write(chunk: bytes) -> None:
-        nonlocal live
-        text = output.write(chunk)
-        if live < _MAX_LIVE_CHARS and text:
-            context.call.progress(text[: _MAX_LIVE_CHARS - live])
-            live += len(text)
-
-    running = session_command(context, argv, float(timeout_seconds))
-    finished = await context.sandbox.run(running, write)
-    end = describe_end(finished, timeout_seconds)
-    text = output.text().rstrip("\n")
-    return ToolOutcome(
-        f"{text}\n{end}" if text else end,
-        metadata={
-            "exit_code": finished.exit_code,
-            "timed_out": finished.timed_out,
-            "isolated": context.sandbox.isolated,
-        },
-    )
+    return await run_session_command(context, argv, timeout_seconds)
 
 
 async def _start(

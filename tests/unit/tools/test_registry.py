@@ -9,6 +9,7 @@ def test_permission_rules_find_what_they_look_at() -> None:
         "shell": ["command", "network"],
         "shell_output": [],  # commands of the same session
         "shell_stop": [],
+        "run_code": ["code", "network"],
         "web_fetch": ["url"],
         "share_file": ["paths"],
     }

@@ -208,6 +208,7 @@ def test_the_built_in_tools_are_listed_in_order() -> None:
         ("shell", "exec", False),
         ("shell_output", "read", False),
         ("shell_stop", "read", False),
+        ("run_code", "exec", False),
         ("web_fetch", "net", True),
     ]
     for spec in specs:

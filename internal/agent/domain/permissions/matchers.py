@@ -24,6 +24,7 @@ from internal.agent.domain.permissions.shell.denials import Reach, any_denied, d
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, parse_script
 from internal.agent.domain.permissions.targets import (
     NETWORK,
+    CodeTarget,
     CommandTarget,
     NetworkTarget,
     PathTarget,
@@ -161,7 +162,7 @@ class CallMatcher:
 
 
 def _values(
-    target: PathTarget | UrlTarget | CommandTarget, arguments: Mapping[str, Any]
+    target: PathTarget | UrlTarget | CommandTarget | CodeTarget, arguments: Mapping[str, Any]
 ) -> list[str | None]:
     """Return the values of a target; None for a value that is not a string."""
     if not isinstance(target, PathTarget):
@@ -174,7 +175,7 @@ def _values(
 
 
 def _matcher(
-    tool: str, target: PathTarget | UrlTarget | CommandTarget, value: str | None
+    tool: str, target: PathTarget | UrlTarget | CommandTarget | CodeTarget, value: str | None
 ) -> TargetMatcher:
     match target:
         case PathTarget(recursive=recursive):
@@ -183,6 +184,8 @@ def _matcher(
             return _UrlMatcher(tool, value)
         case CommandTarget():
             return _CommandMatcher(tool, value)
+        case CodeTarget():
+            return _CodeMatcher(value)
 
 
 class _PathMatcher:
@@ -307,6 +310,20 @@ class _CommandMatcher:
         if label == f"{self._tool} {needs}":
             return MissingPermission(reason, offered, "")
         return MissingPermission(reason, offered, f"no rule allows {needs}", "no_rule", needs)
+
+
+class _CodeMatcher:
+    """Code is allowed by a rule for the whole tool only; no such rule is offered to people."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
+        return [False for _ in rules]
+
+    def find_missing(self, label: str, allow: Sequence[Rule]) -> MissingPermission | list[str]:
+        rule = next((rule for rule in allow if rule.patterns is None), None)
+        return [rule.text] if rule is not None else _missing(label, "")
 
 
 def _patterns(rule: Rule) -> tuple[Pattern, ...]:

@@ -18,6 +18,7 @@ from internal.agent.domain.permissions.shell.programs import program_name
 from internal.agent.domain.permissions.shell.words import Word
 from internal.agent.domain.permissions.targets import (
     NETWORK,
+    CodeTarget,
     CommandTarget,
     NetworkTarget,
     PathTarget,
@@ -156,6 +157,8 @@ def _parse_pattern(target: Target, text: str, tool: str, pattern: str, *, allow:
             if allow and isinstance(parsed, CommandPattern):
                 _check_runner(text, tool, parsed)
             return parsed
+        case CodeTarget():
+            raise RuleError(f"{text}: {tool} takes no pattern")
 
 
 def _shell_pattern(text: str, tool: str, pattern: str) -> CommandPattern | RedirectPattern:

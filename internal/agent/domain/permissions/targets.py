@@ -35,13 +35,19 @@ class CommandTarget(msgspec.Struct, frozen=True, tag="command"):
     argument: str
 
 
+class CodeTarget(msgspec.Struct, frozen=True, tag="code"):
+    """An argument that holds a program of another language than bash. No rule looks into it."""
+
+    argument: str
+
+
 class NetworkTarget(msgspec.Struct, frozen=True, tag="network"):
     """An argument that lists hosts which an isolated command reaches."""
 
     argument: str
 
 
-Target = PathTarget | UrlTarget | CommandTarget | NetworkTarget
+Target = PathTarget | UrlTarget | CommandTarget | CodeTarget | NetworkTarget
 
 NETWORK = "network"
 """What stands for a tool in rules about the hosts that commands reach: `network(example.com)`."""

@@ -4,6 +4,7 @@ from urllib.parse import urlsplit
 
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.permissions.targets import (
+    CodeTarget,
     CommandTarget,
     NetworkTarget,
     PathTarget,
@@ -43,7 +44,7 @@ def _subject(target: Target, words: list[str]) -> str:
 
 def _action(target: Target, spec: ToolSpec) -> Action:
     match target:
-        case CommandTarget() | NetworkTarget():
+        case CommandTarget() | CodeTarget() | NetworkTarget():
             return "run"
         case UrlTarget():
             return "fetch"

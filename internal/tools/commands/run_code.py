@@ -1,0 +1,53 @@
+"""The tool run_code: run a program of a few languages in the sandbox."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from internal.agent.domain.permissions.targets import CodeTarget, NetworkTarget
+from internal.agent.ports.tools import ToolOutcome
+from internal.tools.commands.execution import (
+    KILL_GRACE_SECONDS,
+    MAX_HOSTS,
+    MAX_TIMEOUT_SECONDS,
+    NETWORK_DESCRIPTION,
+    run_session_command,
+)
+from internal.tools.tool import ToolContext, tool
+
+CodeLanguage = Literal["python", "node", "bash"]
+
+# All read the code from standard input, which has no limit on its size; bash would read commands
+# from it piece by piece, and the commands would read the rest of the code.
+_PROGRAMS: dict[CodeLanguage, tuple[str, ...]] = {
+    "python": ("python3", "-"),
+    "node": ("node", "-"),
+    "bash": ("bash", "--noprofile", "--norc", "-c", 'code=$(cat); exec </dev/null; eval "$code"'),
+}
+
+
+@tool(
+    risk="exec",
+    targets=(CodeTarget("code"), NetworkTarget("network")),
+    title={"en": "Run code", "zh": "运行代码"},
+    timeout_seconds=MAX_TIMEOUT_SECONDS + KILL_GRACE_SECONDS,
+    sandboxed=True,
+)
+async def run_code(  # noqa: PLR0917  # the arguments of the model
+    context: ToolContext,
+    language: CodeLanguage,
+    code: Annotated[str, msgspec.Meta(min_length=1), "The program."],
+    timeout_seconds: Annotated[
+        int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the program after so many seconds."
+    ] = 120,
+    network: Annotated[  # noqa: ARG001  # judged before the call; see CallContext.network
+        list[str], msgspec.Meta(max_length=MAX_HOSTS), NETWORK_DESCRIPTION
+    ] = [],  # noqa: B006  # never changed
+) -> ToolOutcome:
+    """Run a program in the workspace and return its output and exit code.
+
+    Every call is a new process: no variable is kept. Files that it writes to the output folder are
+    given to the person.
+    """
+    stdin = code.encode("utf-8", "replace")
+    return await run_session_command(context, _PROGRAMS[language], timeout_seconds, stdin)
