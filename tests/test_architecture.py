@@ -55,7 +55,7 @@ def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
 PROCESS_STARTS = {
     "internal/sandbox/bubblewrap.py": "every isolated process for an agent",
     "internal/sandbox/native.py": "every process for an agent where nothing is isolated",
-    "internal/sandbox/network/entry.py": "Larkspur's own program, which enters a network namespace",
+    "internal/sandbox/network/namespace.py": "Larkspur's own program, for sockets of a command",
     "internal/sandbox/launcher.py": "the program of such a process",
     "internal/channels/cli/repl/commands/shell.py": "!command of the person at the keyboard",
     "internal/channels/cli/repl/commands/folder.py": "git, which names the branch of the folder",

@@ -18,11 +18,13 @@ import msgspec
 
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.sandbox.command_io import OutputPipe, create_home, open_stdin, start_error
 from internal.sandbox.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.environment import CommandEnvironment
-from internal.sandbox.network.entry import listen_in_namespace
+from internal.sandbox.network.namespace import open_namespace
+from internal.sandbox.network.neighbours import listening_ports, reach_neighbours
 from internal.sandbox.network.proxy import PORT, VARIABLES, EgressProxy
 from internal.sandbox.resource_limits import ResourceLimits
 from internal.sandbox.system_calls import denied_system_calls
@@ -98,6 +100,7 @@ class BubblewrapSandbox:
         self._groups = groups
         self._environment = environment or CommandEnvironment()
         self._base = _base_arguments(self._limits.temporary_bytes)
+        self._running: list[_Execution] = []
 
     async def run(
         self, command: SandboxCommand, on_output: Callable[[bytes], None], /
@@ -118,17 +121,26 @@ class BubblewrapSandbox:
             command,
             on_output,
             proxy=proxy,
+            neighbours=await asyncio.to_thread(self._servers, command.session_id),
             join=group.arguments(),
             arguments=[*self.arguments(command, home), *program],
             environment=self._environment.variables(home, further),
             output_bytes=self._limits.output_bytes,
         )
+        self._running.append(execution)
         try:
             result = await wait_for_completion(execution.run(), execution.request_end)
             return msgspec.structs.replace(result, exceeded=result.exceeded or group.exceeded())
         finally:
+            self._running.remove(execution)
             if self._groups:
                 self._groups.remove(group)
+
+    def _servers(self, session_id: SessionId) -> list[int]:
+        """Return a process of each running command of a session that serves on some port."""
+        own = [one for one in self._running if one.serves and one.session_id == session_id]
+        found = [pid for one in own if (pid := one.first_process) is not None]
+        return [pid for pid in found if listening_ports(pid)]
 
     def arguments(self, command: SandboxCommand, home: str) -> list[str]:
         """Return the arguments of bubblewrap in front of the program.
@@ -172,6 +184,7 @@ class _Execution:
         command: what was asked for.
         on_output: gets the output.
         proxy: connects the command to the hosts that it may reach; None without network.
+        neighbours: a process of each running command whose servers it reaches.
         join: a program and arguments to start bubblewrap with, or nothing.
         arguments: those of bubblewrap.
         environment: the variables of the command, which bubblewrap gets as well: it would show its
@@ -185,6 +198,7 @@ class _Execution:
         on_output: Callable[[bytes], None],
         *,
         proxy: EgressProxy | None,
+        neighbours: Sequence[int],
         join: Sequence[str],
         arguments: Sequence[str | bytes],
         environment: Mapping[str, str],
@@ -193,6 +207,7 @@ class _Execution:
         self._command = command
         self._on_output = on_output
         self._proxy = proxy
+        self._neighbours = neighbours
         self._join = join
         self._arguments = arguments
         self._environment = environment
@@ -201,6 +216,24 @@ class _Execution:
         self._first_output = b""
         self._status: dict[str, Any] = {}
         self._unread_status = b""
+        self._status_file: IO[bytes] | None = None
+
+    @property
+    def serves(self) -> bool:
+        """True if other commands of the session reach its servers."""
+        return self._command.serves
+
+    @property
+    def session_id(self) -> SessionId:
+        """The session of the command."""
+        return self._command.session_id
+
+    @property
+    def first_process(self) -> int | None:
+        """A process in the namespaces of the command, None if none is known."""
+        if self._status_file is not None:
+            self._read_status(self._status_file)
+        return self._status.get("child-pid")
 
     def request_end(self) -> None:
         """End all processes. May be called at any time and repeatedly."""
@@ -210,6 +243,7 @@ class _Execution:
         """Start the command, wait for it, end its processes."""
         with _open_pipe() as (status, status_writer), _open_pipe() as (gate, gate_writer):
             os.set_blocking(status.fileno(), False)
+            self._status_file = status
             async with OutputPipe(self._write, self.request_end) as output:
                 process = await self._start(output.writer, status_writer, gate)
                 status_writer.close()
@@ -222,6 +256,7 @@ class _Execution:
                         await self._terminate(process, status)
                 await output.drain()
             self._read_status(status)
+            self._status_file = None
         return self._result(timed_out=timed_out)
 
     @contextlib.asynccontextmanager
@@ -231,14 +266,23 @@ class _Execution:
         Raises:
             ToolError: its network namespace cannot be entered.
         """
-        first = None if self._proxy is None else await self._first_process(status)
-        if self._proxy is None or first is None:
+        first = await self._wait_for_first_process(status) if self._waits else None
+        if first is None:
             yield
             return
-        async with self._proxy.serve(await listen_in_namespace(first, PORT)):
+        async with open_namespace(first) as own, contextlib.AsyncExitStack() as stack:
+            if self._proxy is not None:
+                listener = await own.listen(PORT)
+                await stack.enter_async_context(self._proxy.serve(listener))
+            await stack.enter_async_context(reach_neighbours(own, self._neighbours, {PORT}))
             yield
 
-    async def _first_process(self, status: IO[bytes]) -> int | None:
+    @property
+    def _waits(self) -> bool:
+        """True if the command starts when its network is ready."""
+        return self._proxy is not None or bool(self._neighbours)
+
+    async def _wait_for_first_process(self, status: IO[bytes]) -> int | None:
         """Wait for the process in whose namespaces the command runs; None if there is none."""
         loop = asyncio.get_running_loop()
         while "child-pid" not in self._status:
@@ -258,7 +302,7 @@ class _Execution:
         denied = denied_system_calls()
         descriptors = [status.fileno()]
         options = ["--json-status-fd", str(status.fileno())]
-        if self._proxy is not None:
+        if self._waits:
             descriptors.append(gate.fileno())
             options += ["--block-fd", str(gate.fileno())]
         try:

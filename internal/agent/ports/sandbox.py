@@ -26,7 +26,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     `stdin` is the content, or the descriptor of an open file, which is read on from its position.
     The commands of a session have one private home folder, which is empty at first. `environment`
     are variables besides those that every command gets. Only a sandbox that isolates enforces
-    `access` and `network`.
+    `access` and `network`. Later commands of the session reach the servers of one that `serves`.
     """
 
     argv: tuple[str, ...]
@@ -37,6 +37,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     environment: dict[str, str] = {}
     access: FileAccess = FileAccess()
     network: NetworkAccess = NO_NETWORK
+    serves: bool = False
 
 
 Resource = Literal["memory", "processes", "output"]

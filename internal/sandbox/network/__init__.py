@@ -1,6 +1,8 @@
 """The network of isolated commands.
 
 - `proxy`: `EgressProxy`, which connects to permitted hosts only
-- `entry`: opens a socket of this process in the network namespace of a command
-- `namespace_listener`: the program that enters the namespace for that
+- `neighbours`: reach the servers of other commands of the same session
+- `namespace`: opens sockets of this process in the network namespace of a command
+- `namespace_sockets`: the program that enters the namespace for that
+- `streams`: copies the bytes of a connection
 """

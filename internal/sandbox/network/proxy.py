@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from internal.agent.domain.permissions.addresses import address_refusal, parse_host
 from internal.agent.domain.permissions.network import NetworkAccess
+from internal.sandbox.network.streams import join
 
 PORT = 3128
 """Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
@@ -35,7 +36,6 @@ _MAX_REFUSED = 20
 _MAX_PORT = 65_535
 _HEAD_TIMEOUT_SECONDS = 30.0
 _CONNECT_TIMEOUT_SECONDS = 20.0
-_CHUNK_BYTES = 65_536
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]{1,8000}) HTTP/1\.[01]")
 _AUTHORITY = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:@/?#]+)):(?P<port>[0-9]{1,5})"
@@ -144,11 +144,7 @@ class EgressProxy:
                 target.write(request.forward)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_copy(reader, target))
-                tasks.create_task(_copy(target_reader, writer))
-        except* OSError:
-            pass
+            await join((reader, writer), (target_reader, target))
         finally:
             target.transport.abort()
 
@@ -278,12 +274,3 @@ async def _answer(writer: asyncio.StreamWriter, status: str, sentence: str) -> N
         writer.write_eof()
         writer.close()
         await writer.wait_closed()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy one direction of a connection until it ends."""
-    while chunk := await reader.read(_CHUNK_BYTES):
-        writer.write(chunk)
-        await writer.drain()
-    with contextlib.suppress(OSError):
-        writer.write_eof()

@@ -4,6 +4,7 @@ import shutil
 from typing import Annotated
 
 import msgspec
+from msgspec import structs
 
 from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarget
 from internal.agent.ports.sandbox import SandboxCommand
@@ -52,7 +53,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
     """
     argv = (*_shell(), command)
     if background:
-        started = session_command(context, argv, MAX_SECONDS)
+        started = structs.replace(session_command(context, argv, MAX_SECONDS), serves=True)
         return await _start(context, started, command, keep=keep)
     return await run_session_command(context, argv, timeout_seconds)
 

@@ -527,6 +527,39 @@ async def test_a_command_reaches_the_permitted_host_and_no_other(place: Place, i
     assert said.splitlines()[-1] == "1"  # lo, and no other interface
 
 
+async def test_a_later_command_reaches_the_server_of_a_session(place: Place) -> None:
+    served = structs.replace(
+        place.command(
+            "echo hello >page; python3 -u -c '\n"
+            "import http.server as h\n"
+            'server = h.ThreadingHTTPServer(("127.0.0.1", 8000), h.SimpleHTTPRequestHandler)\n'
+            'print("ready", flush=True)\n'
+            "server.serve_forever()'"
+        ),
+        serves=True,
+    )
+    sandbox = place.sandbox()
+    running = asyncio.create_task(sandbox.run(served, place.take))
+    await place.ready.wait()
+    place.output = b""
+    asks = place.command(
+        "for _ in 1 2; do curl -sS http://localhost:8000/page; done; curl -sS localhost:8001"
+    )
+    result = await sandbox.run(asks, place.take)
+    said = place.output.decode()
+    foreign = structs.replace(
+        place.command("curl -sS http://127.0.0.1:8000/page"), session_id=SessionId("session-2")
+    )
+    other = await sandbox.run(foreign, place.take)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert said.splitlines().count("hello") == 2, said
+    assert (result.exit_code, other.exit_code) == (7, 7)  # could not connect
+    after = await sandbox.run(place.command("curl -sS http://localhost:8000/page"), place.take)
+    assert after.exit_code == 7
+
+
 async def test_private_networks_are_closed_unless_the_settings_open_them(
     place: Place, index: int
 ) -> None:

@@ -1,0 +1,89 @@
+"""Sockets of this process in the network namespace of a command."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from internal.agent.domain.errors import ToolError
+
+_PROGRAM = str(Path(__file__).with_name("namespace_sockets.py"))
+_TIMEOUT_SECONDS = 10.0
+_MAX_REASON_BYTES = 512
+
+
+class NetworkNamespace:
+    """The network namespace of a process."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._asking = asyncio.Lock()
+
+    async def listen(self, port: int) -> socket.socket:
+        """Return a socket that listens on 127.0.0.1.
+
+        Raises:
+            ToolError: the port is taken, or the namespace cannot be entered.
+        """
+        return await self._open(f"listen {port}")
+
+    async def connect(self, port: int) -> socket.socket:
+        """Return a socket that is connected to a port of 127.0.0.1 or ::1.
+
+        Raises:
+            ToolError: nobody listens there, or the namespace cannot be entered.
+        """
+        return await self._open(f"connect {port}")
+
+    async def _open(self, request: str) -> socket.socket:
+        async with self._asking:
+            try:
+                async with asyncio.timeout(_TIMEOUT_SECONDS):
+                    self._link.send(request.encode("ascii"))
+                    await _readable(self._link)
+                    said, descriptors, _, _ = socket.recv_fds(self._link, _MAX_REASON_BYTES, 1)
+            except (OSError, TimeoutError) as error:  # the program has ended
+                raise ToolError("the network of the command cannot be entered") from error
+        if not descriptors:
+            reason = said.decode(errors="replace") or "it cannot be entered"
+            raise ToolError(f"the network of the command: {reason}")
+        opened = socket.socket(fileno=descriptors[0])
+        opened.setblocking(False)
+        return opened
+
+
+@asynccontextmanager
+async def open_namespace(pid: int) -> AsyncGenerator[NetworkNamespace]:
+    """Open the network namespace of a process that this user has started."""
+    link, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with link, other:
+        link.setblocking(False)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", _PROGRAM, str(pid), str(other.fileno())),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"PATH": os.defpath},
+            pass_fds=(other.fileno(),),
+        )
+        other.close()
+        try:
+            yield NetworkNamespace(link)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _readable(link: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(link, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(link)
