@@ -19,17 +19,13 @@ from typing import Any, NamedTuple
 import uvloop
 
 from internal.agent.app.background_task import background_task
+from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.permissions.network import (
-    NetworkKind,
-    network_kind,
-    rules_of_network,
-)
+from internal.agent.domain.permissions.network import NetworkKind, network_kind
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
-from internal.agent.ports.sandbox import Sandbox
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
@@ -40,7 +36,6 @@ from internal.channels.web.services import ModelsView, ModelView, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
-from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.lock import GatewayLock, database_lock
 from internal.i18n.chat import ChatTexts
@@ -307,7 +302,7 @@ class _ServedGateway:
             if port:
                 _announce_settings(loaded)
             else:
-                _announce(loaded, services.sandbox, server, self._simulator_notice)
+                _announce(loaded, services.defaults, server, self._simulator_notice)
             if opens_page:
                 await asyncio.to_thread(open_browser, server.link())
             await self._ending.wait()
@@ -463,10 +458,9 @@ _NETWORK: dict[NetworkKind, str] = {
 }
 
 
-def _isolation(sandbox: Sandbox, settings: Settings) -> str:
-    if sandbox.isolated:
-        allow = (*settings.tools.allow, *rules_of_network(settings.sandbox.network))
-        return f"commands run isolated, {_NETWORK[network_kind(allow)]}"
+def _isolation(defaults: TaskDefaults) -> str:
+    if defaults.isolated:
+        return f"commands run isolated, {_NETWORK[network_kind(defaults.policy.allow)]}"
     return "commands run on this machine, not isolated"
 
 
@@ -489,7 +483,9 @@ def _announce_settings(loaded: Loaded) -> None:
     print(f"The settings were changed. The model is {_model(loaded)}.", file=sys.stderr, flush=True)
 
 
-def _announce(loaded: Loaded, sandbox: Sandbox, server: WebServer, simulator_notice: str) -> None:
+def _announce(
+    loaded: Loaded, defaults: TaskDefaults, server: WebServer, simulator_notice: str
+) -> None:
     """Print the addresses and the first commands to try."""
     token, url = loaded.home / "token", server.address.url
     lark = [f"  lark   {simulator_notice}"] if simulator_notice else []
@@ -499,7 +495,7 @@ def _announce(loaded: Loaded, sandbox: Sandbox, server: WebServer, simulator_not
         *lark,
         f"  model  {_model(loaded)}",
         f"  limits {_limits(loaded)}",
-        f"  data   {loaded.home} · {_isolation(sandbox, loaded.settings)} · Ctrl+C stops",
+        f"  data   {loaded.home} · {_isolation(defaults)} · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",
         "Try, in another terminal:",

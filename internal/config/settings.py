@@ -217,8 +217,8 @@ class SandboxSettings(Section):
 
     provider: Literal["auto", "bubblewrap", "native"] = key(
         "auto",
-        "bubblewrap: commands see their workspace only and have no network; native: no isolation;"
-        " auto: bubblewrap if it works here, else native.",
+        "bubblewrap: commands see their workspace and reach permitted hosts only; native: no"
+        " isolation; auto: bubblewrap if it works here, else native.",
     )
     network: Literal["off", "registries", "open"] | tuple[Text, ...] = key(
         "off",

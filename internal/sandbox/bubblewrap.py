@@ -20,7 +20,13 @@ from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
-from internal.sandbox.command_io import OutputPipe, create_home, open_stdin, start_error
+from internal.sandbox.command_io import (
+    OutputPipe,
+    create_home,
+    open_stdin,
+    start_error,
+    wait_until_readable,
+)
 from internal.sandbox.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.network.namespace import open_namespace
@@ -121,7 +127,7 @@ class BubblewrapSandbox:
             command,
             on_output,
             proxy=proxy,
-            neighbours=await asyncio.to_thread(self._servers, command.session_id),
+            neighbours=await self._servers(command.session_id),
             join=group.arguments(),
             arguments=[*self.arguments(command, home), *program],
             environment=self._environment.variables(home, further),
@@ -136,11 +142,14 @@ class BubblewrapSandbox:
             if self._groups:
                 self._groups.remove(group)
 
-    def _servers(self, session_id: SessionId) -> list[int]:
-        """Return a process of each running command of a session that serves on some port."""
+    async def _servers(self, session_id: SessionId) -> dict[int, set[int]]:
+        """Return the ports of the commands of a session that serve, by a process of each."""
         own = [one for one in self._running if one.serves and one.session_id == session_id]
-        found = [pid for one in own if (pid := one.first_process) is not None]
-        return [pid for pid in found if listening_ports(pid)]
+        found: dict[int, set[int]] = {}
+        for pid in filter(None, [one.first_process for one in own]):
+            if ports := await asyncio.to_thread(listening_ports, pid):
+                found[pid] = ports
+        return found
 
     def arguments(self, command: SandboxCommand, home: str) -> list[str]:
         """Return the arguments of bubblewrap in front of the program.
@@ -184,7 +193,7 @@ class _Execution:
         command: what was asked for.
         on_output: gets the output.
         proxy: connects the command to the hosts that it may reach; None without network.
-        neighbours: a process of each running command whose servers it reaches.
+        neighbours: the ports of each running command whose servers it reaches, by a process of it.
         join: a program and arguments to start bubblewrap with, or nothing.
         arguments: those of bubblewrap.
         environment: the variables of the command, which bubblewrap gets as well: it would show its
@@ -198,7 +207,7 @@ class _Execution:
         on_output: Callable[[bytes], None],
         *,
         proxy: EgressProxy | None,
-        neighbours: Sequence[int],
+        neighbours: Mapping[int, set[int]],
         join: Sequence[str],
         arguments: Sequence[str | bytes],
         environment: Mapping[str, str],
@@ -284,14 +293,8 @@ class _Execution:
 
     async def _wait_for_first_process(self, status: IO[bytes]) -> int | None:
         """Wait for the process in whose namespaces the command runs; None if there is none."""
-        loop = asyncio.get_running_loop()
         while "child-pid" not in self._status:
-            readable = asyncio.Event()
-            loop.add_reader(status, readable.set)
-            try:
-                await readable.wait()
-            finally:
-                loop.remove_reader(status)
+            await wait_until_readable(status)
             if self._read_status(status):
                 break
         return self._status.get("child-pid")

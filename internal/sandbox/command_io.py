@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,17 @@ def open_stdin(content: bytes | int) -> IO[bytes]:
     file.write(content)  # a file, not a pipe: nothing has to write to it meanwhile
     file.seek(0)
     return file
+
+
+async def wait_until_readable(file: IO[bytes] | socket.socket) -> None:
+    """Wait until a pipe or socket that does not block has something to read, or has ended."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(file, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(file)
 
 
 async def create_home(homes: SessionFolders, session_id: SessionId) -> str:

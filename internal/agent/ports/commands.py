@@ -6,6 +6,9 @@ import msgspec
 
 from internal.agent.domain.ids import RunId, SessionId
 
+COMMAND_ID_PREFIX = "bg-"
+"""How the ids of background commands begin."""
+
 
 class BackgroundCommand(msgspec.Struct, frozen=True):
     """A background command. Times are RFC 3339.

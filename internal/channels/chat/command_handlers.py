@@ -10,6 +10,7 @@ from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
+from internal.agent.ports.commands import COMMAND_ID_PREFIX
 from internal.channels.chat.answers import (
     CommandResult,
     MessageContext,
@@ -31,8 +32,6 @@ from internal.i18n.chat import ChatPhrases, find_switch
 
 MAX_LISTED_TASKS = 10
 MAX_STATUS_LENGTH, MAX_TASK_LENGTH = 200, 100
-_COMMAND_ID = "bg-"
-"""How the ids of background commands begin."""
 _RESUMABLE = frozenset({"failed", "cancelled"})
 
 
@@ -103,7 +102,7 @@ class CommandHandlers:
 
     async def _stop(self, argument: str, message: MessageContext) -> str:
         """Stop the active run of the chat, the named task, or all runs."""
-        if argument.startswith(_COMMAND_ID):
+        if argument.startswith(COMMAND_ID_PREFIX):
             return await self._stop_command(argument, message)
         stop_all = find_switch(argument) == "all"
         if argument and not stop_all:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from internal.agent.domain.errors import ToolError
+from internal.sandbox.command_io import wait_until_readable
 
 _PROGRAM = str(Path(__file__).with_name("namespace_sockets.py"))
 _TIMEOUT_SECONDS = 10.0
@@ -44,7 +45,7 @@ class NetworkNamespace:
             try:
                 async with asyncio.timeout(_TIMEOUT_SECONDS):
                     self._link.send(request.encode("ascii"))
-                    await _readable(self._link)
+                    await wait_until_readable(self._link)
                     said, descriptors, _, _ = socket.recv_fds(self._link, _MAX_REASON_BYTES, 1)
             except (OSError, TimeoutError) as error:  # the program has ended
                 raise ToolError("the network of the command cannot be entered") from error
@@ -77,13 +78,3 @@ async def open_namespace(pid: int) -> AsyncGenerator[NetworkNamespace]:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-
-
-async def _readable(link: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    loop.add_reader(link, readable.set)
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(link)

@@ -6,13 +6,14 @@ namespace of the new one as well, and its connections are copied to the server.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from internal.agent.domain.errors import ToolError
 from internal.sandbox.network.namespace import NetworkNamespace, open_namespace
-from internal.sandbox.network.streams import join
+from internal.sandbox.network.streams import join, serve
 
 MAX_PORTS = 16
 """Forwarded ports of one other command."""
@@ -34,58 +35,36 @@ def listening_ports(pid: int) -> set[int]:
 
 @asynccontextmanager
 async def reach_neighbours(
-    own: NetworkNamespace, neighbours: Sequence[int], taken: set[int]
+    own: NetworkNamespace, neighbours: Mapping[int, set[int]], taken: set[int]
 ) -> AsyncGenerator[None]:
     """Forward the ports of other commands into the namespace of a command.
 
     Args:
         own: the namespace of the command.
-        neighbours: a process of each other command; of those with the same port, the first is used.
+        neighbours: the ports of each other command, by the id of one of its processes; of those
+            with the same port, the first is used.
         taken: ports that are not forwarded.
     """
     async with AsyncExitStack() as stack:
-        for pid in neighbours:
-            ports = sorted(await asyncio.to_thread(listening_ports, pid) - taken)[:MAX_PORTS]
+        for pid, listening in neighbours.items():
+            ports = sorted(listening - taken)[:MAX_PORTS]
             if ports:
                 other = await stack.enter_async_context(open_namespace(pid))
                 for port in ports:
-                    await stack.enter_async_context(_forward(own, other, port))
+                    listener = await own.listen(port)
+                    await stack.enter_async_context(serve(listener, partial(_join, other, port)))
                 taken = {*taken, *ports}
         yield
 
 
-@asynccontextmanager
-async def _forward(
-    own: NetworkNamespace, other: NetworkNamespace, port: int
-) -> AsyncGenerator[None]:
-    connections: set[asyncio.Task[None]] = set()
-
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(_connect(other, port, reader, writer))
-        connections.add(task)
-        task.add_done_callback(connections.discard)
-
-    server = await asyncio.start_server(accept, sock=await own.listen(port))
-    try:
-        yield
-    finally:
-        server.close()
-        for task in connections:
-            task.cancel()
-        if connections:
-            await asyncio.wait(connections)
-
-
-async def _connect(
+async def _join(
     other: NetworkNamespace, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     try:
         target = await asyncio.open_connection(sock=await other.connect(port))
     except (ToolError, OSError):  # the server has ended
-        writer.transport.abort()
         return
     try:
         await join((reader, writer), target)
     finally:
-        writer.transport.abort()
         target[1].transport.abort()

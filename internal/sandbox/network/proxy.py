@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from internal.agent.domain.permissions.addresses import address_refusal, parse_host
 from internal.agent.domain.permissions.network import NetworkAccess
-from internal.sandbox.network.streams import join
+from internal.sandbox.network.streams import join, serve
 
 PORT = 3128
 """Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
@@ -104,22 +104,8 @@ class EgressProxy:
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncGenerator[None]:
         """Answer the connections to a listening socket, which is closed at the end."""
-        connections: set[asyncio.Task[None]] = set()
-
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.create_task(self._handle(reader, writer))
-            connections.add(task)
-            task.add_done_callback(connections.discard)
-
-        server = await asyncio.start_server(accept, sock=listener, limit=_MAX_HEAD_BYTES)
-        try:
+        async with serve(listener, self._handle, _MAX_HEAD_BYTES):
             yield
-        finally:
-            server.close()
-            for task in connections:
-                task.cancel()
-            if connections:
-                await asyncio.wait(connections)
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
@@ -128,7 +114,6 @@ class EgressProxy:
                 await self._connect(reader, writer)
         finally:
             self._open -= 1
-            writer.transport.abort()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -1,11 +1,45 @@
-"""Copies the bytes of a connection in both directions."""
+"""Connections: accept them, copy their bytes in both directions."""
 
 import asyncio
 import contextlib
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 _CHUNK_BYTES = 65_536
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def serve(
+    listener: socket.socket, handle: Handler, max_line_bytes: int = _CHUNK_BYTES
+) -> AsyncGenerator[None]:
+    """Handle the connections to a listening socket; at the end it is closed, and they end."""
+    connections: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handle(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(connected(reader, writer))
+        connections.add(task)
+        task.add_done_callback(connections.discard)
+
+    server = await asyncio.start_server(accept, sock=listener, limit=max_line_bytes)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in connections:
+            task.cancel()
+        if connections:
+            await asyncio.wait(connections)
 
 
 async def join(one: Connection, other: Connection) -> None:

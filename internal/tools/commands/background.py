@@ -6,11 +6,13 @@ import secrets
 from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec import structs
+
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.text import truncate
-from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.ports.commands import COMMAND_ID_PREFIX, BackgroundCommand
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.agent.ports.tools import CallContext
@@ -70,7 +72,7 @@ class BackgroundCommandPool:
         for each in ended[: max(len(own) + 1 - _MAX_LISTED, 0)]:
             del self._commands[each.record.id]
         record = BackgroundCommand(
-            f"bg-{secrets.token_hex(3)}",
+            f"{COMMAND_ID_PREFIX}{secrets.token_hex(3)}",
             call.session_id,
             call.run_id,
             truncate(shown, _MAX_COMMAND_CHARS),
@@ -161,17 +163,11 @@ class _RunningCommand:
     @property
     def record(self) -> BackgroundCommand:
         """The command as people see it."""
-        before = self._record
-        return BackgroundCommand(
-            before.id,
-            before.session_id,
-            before.run_id,
-            before.command,
-            before.started,
-            before.kept,
-            self._ended_at,
-            self._exit_code,
-            self._dropped + len(self._output),
+        return structs.replace(
+            self._record,
+            ended=self._ended_at,
+            exit_code=self._exit_code,
+            output_bytes=self._dropped + len(self._output),
         )
 
     def start(self, sandbox: Sandbox, command: SandboxCommand) -> None:

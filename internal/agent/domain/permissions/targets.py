@@ -36,7 +36,7 @@ class CommandTarget(msgspec.Struct, frozen=True, tag="command"):
 
 
 class CodeTarget(msgspec.Struct, frozen=True, tag="code"):
-    """An argument that holds a program of another language than bash. No rule looks into it."""
+    """An argument that holds a program in some language. No rule looks into it."""
 
     argument: str
 
