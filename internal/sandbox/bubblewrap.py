@@ -19,7 +19,7 @@ import msgspec
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
 from internal.sandbox.command_io import (
     OutputPipe,
     create_home,
@@ -27,13 +27,14 @@ from internal.sandbox.command_io import (
     start_error,
     wait_until_readable,
 )
-from internal.sandbox.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.environment import CommandEnvironment
+from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
+from internal.sandbox.limits.resource_limits import ResourceLimits
+from internal.sandbox.limits.system_calls import denied_system_calls
+from internal.sandbox.mounts import Mounts
 from internal.sandbox.network.namespace import open_namespace
 from internal.sandbox.network.neighbours import listening_ports, reach_neighbours
 from internal.sandbox.network.proxy import PORT, VARIABLES, EgressProxy
-from internal.sandbox.resource_limits import ResourceLimits
-from internal.sandbox.system_calls import denied_system_calls
 from internal.sandbox.workspaces import SessionFolders
 
 PROGRAM = "/usr/bin/bwrap"
@@ -66,7 +67,6 @@ _ETC_FILES = (
     "/etc/timezone",
 )
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 
 
 class BubblewrapSandbox:
@@ -157,33 +157,14 @@ class BubblewrapSandbox:
         Raises:
             ToolError: a folder may not be used.
         """
+        mounts = Mounts(command.access, home, read_only=self._read_only, hidden=self._hidden)
         return [
             *self._base,
-            *self._mounts(command.access, home),
+            *mounts.arguments(),
             *("--remount-ro", "/", "--chdir", command.cwd, "--"),
+            *mounts.comparison(),
             *self._limits.arguments(command.timeout_seconds),
         ]
-
-    def _mounts(self, access: FileAccess, home: str) -> list[str]:
-        """Return the arguments for the folders of a command, parents first.
-
-        Raises:
-            ToolError: a folder would replace the system's own.
-        """
-        mounts: dict[str, tuple[str, ...]] = {}
-        for path in (*self._read_only, *access.read_only):
-            if Path(path).is_relative_to("/usr"):
-                continue
-            mounts[_checked(path)] = ("--ro-bind-try", path, path)
-        for path in (*access.writable, home):
-            mounts[_checked(path)] = ("--bind-try", path, path)
-        for hidden in self._hidden:
-            for path in _places(hidden, tuple(mounts)):
-                mounts.setdefault(
-                    path,
-                    ("--tmpfs", path) if hidden.is_dir() else ("--ro-bind", os.devnull, path),
-                )
-        return [part for path in sorted(mounts, key=_depth) for part in mounts[path]]
 
 
 class _Execution:
@@ -429,35 +410,6 @@ def _base_arguments(temporary_bytes: int) -> list[str]:
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
         *("--dev", "/dev", *size, "/dev/shm", "--remount-ro", "/dev", *size, "/tmp"),  # noqa: S108 - private
     ]
-
-
-def _checked(path: str) -> str:
-    """Return the path of a folder that a command may see.
-
-    Raises:
-        ToolError: it would replace a folder of the system.
-    """
-    normal = os.path.normpath(path)
-    if normal in _RESERVED or normal.startswith(("/proc/", "/sys/", "/dev/")):
-        raise ToolError(f"{path} cannot be used in the sandbox; choose a folder of your own files")
-    return normal
-
-
-def _places(hidden: Path, visible: Sequence[str]) -> list[str]:
-    """Return where a hidden file or folder would be seen in the sandbox."""
-    if not hidden.exists():
-        return []
-    real = hidden.resolve()
-    places = []
-    for path in visible:
-        root = Path(path).resolve()
-        if real != root and real.is_relative_to(root):
-            places.append(os.path.normpath(Path(path, real.relative_to(root))))
-    return places
-
-
-def _depth(path: str) -> tuple[int, str]:
-    return path.count("/"), path
 
 
 @contextlib.contextmanager

@@ -10,10 +10,10 @@ from typing import Literal
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
-from internal.sandbox.control_groups import ControlGroups
+from internal.sandbox.limits.control_groups import ControlGroups
+from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.probe import PROBE_SESSION, Wall, probe_sandbox
-from internal.sandbox.resource_limits import ResourceLimits
 from internal.sandbox.workspaces import SessionFolders
 
 logger = logging.getLogger(__name__)

@@ -26,9 +26,9 @@ from internal.agent.domain.permissions.network import EVERY_HOST, NetworkAccess
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
-from internal.sandbox.control_groups import ControlGroups
+from internal.sandbox.limits.control_groups import ControlGroups
+from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.probe import probe_sandbox
-from internal.sandbox.resource_limits import ResourceLimits
 from internal.sandbox.selection import open_sandbox, require_isolation
 from internal.sandbox.workspaces import SessionFolders
 from tests.support.tools import native_sandbox
@@ -205,6 +205,87 @@ async def test_read_only_parts_of_the_workspace(place: Place) -> None:
     assert config.read_text() == "[core]\n"
     assert (place.workspace / ".git" / "other").exists()
     assert not (place.workspace / "absent").exists()
+
+
+LINKED: dict[str, str] = {
+    "an absent file by a link to /etc": "ln -s {up}/etc .larkspur",
+    "an absent file by a link to a file of the sandbox": "ln -s {up}/etc/passwd AGENTS.md",
+    "a folder of output by a link to /usr": "rm -rf output && ln -s {up}/usr/local/bin output",
+}
+
+
+@pytest.mark.parametrize("script", LINKED.values(), ids=LINKED)
+async def test_a_link_in_the_place_of_a_mounted_file_shows_nothing(
+    place: Place, script: str
+) -> None:
+    workspace = place.workspace
+    read_only = tuple(f"{workspace}/{name}" for name in (".larkspur", "AGENTS.md"))
+    access = FileAccess((str(workspace), f"{workspace}/output"), read_only)
+    up = "/".join(".." for _ in workspace.parts[1:])
+    prepare = place.command(f"mkdir -p output; {script.format(up=up)}")
+    assert await place.sandbox().run(prepare, place.take) == SandboxResult(0)
+    place.output = b""
+    look = "ls /etc/shadow; wc -l </etc/passwd; touch /usr/local/bin/probe && echo written"
+    await place.sandbox().run(structs.replace(place.command(look), access=access), place.take)
+    lines = place.output.decode().splitlines()
+    assert "/etc/shadow" not in lines
+    assert "written" not in lines
+    assert lines.count("3") == 1  # the users of the sandbox, not of the machine
+
+
+async def test_what_configures_git_cannot_be_replaced_with_its_folder(place: Place) -> None:
+    (place.workspace / ".git" / "hooks").mkdir(parents=True)
+    config, hooks = place.workspace / ".git" / "config", place.workspace / ".git" / "hooks"
+    config.write_text("[core]\n")
+    await place.run(
+        "mv .git moved; mkdir -p .git/hooks; echo evil >.git/config; echo evil >.git/hooks/pre",
+        read_only=(str(config), str(hooks)),
+    )
+    assert config.read_text() == "[core]\n"
+    assert list(hooks.iterdir()) == []
+
+
+async def test_a_protected_link_protects_its_target(place: Place) -> None:
+    (place.workspace / "docs").mkdir()
+    target = place.workspace / "docs" / "rules.md"
+    target.write_text("rules")
+    link = place.workspace / "AGENTS.md"
+    link.symlink_to("docs/rules.md")
+    await place.run("echo evil >AGENTS.md; echo evil >docs/rules.md", read_only=(str(link),))
+    assert target.read_text() == "rules"
+
+
+SWAP = """
+import os
+os.symlink(os.path.relpath("/etc", os.getcwd()), "link")
+os.mkdir("folder")
+print("ready", flush=True)
+while True:
+    for one in ("link", "folder"):
+        try: os.rename(one, ".larkspur"); os.rename(".larkspur", one)
+        except OSError: pass
+"""
+
+
+async def test_a_running_command_cannot_swap_what_is_mounted(place: Place) -> None:
+    protected = f"{place.workspace}/.larkspur"
+    (place.workspace / "swap.py").write_text(SWAP)
+    ready = asyncio.Event()
+    command = place.command("exec /usr/bin/python3 swap.py")
+    swapping = asyncio.create_task(place.sandbox().run(command, lambda _: ready.set()))
+    seen = set()
+    try:
+        await ready.wait()
+        for _ in range(60):
+            try:
+                await place.run("ls /etc/shadow", read_only=(protected,))
+            except ToolError as error:
+                place.output = str(error).encode()
+            seen.add(place.output.partition(b":")[0])
+    finally:
+        swapping.cancel()
+    assert b"/etc/shadow\n" not in seen
+    assert len(seen) > 0
 
 
 NETWORK = """

@@ -1,0 +1,162 @@
+"""What a command in bubblewrap sees of the file system besides the programs of the machine.
+
+Earlier commands of a session may have replaced a file that is to be mounted by a symbolic link, and
+a running one may do so at any moment. So links are resolved here, and a program that is the first
+inside compares what was mounted with what is meant.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.ports.sandbox import FileAccess
+
+_RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
+
+CHANGED = "the files of the workspace changed while the command started; try again"
+
+# $1: mount points as /proc writes them, $2: their device:inode numbers, $3: their paths.
+_COMPARE = f"""
+set -f
+points=" "
+while read -r _ _ _ _ point _; do points="$points$point "; done </proc/self/mountinfo
+for point in $1; do
+  case "$points" in *" $point "*) ;; *) echo "{CHANGED}"; exit 125 ;; esac
+done
+IFS='
+'
+[ "$(stat -c %d:%i -- $3)" = "$2" ] || {{ echo "{CHANGED}"; exit 125; }}
+shift 3
+exec "$@"
+"""
+
+
+class Mounts:
+    """The mounts of one command.
+
+    Args:
+        access: the files of the command.
+        home: its private home folder.
+        read_only: further paths that it may read.
+        hidden: files and folders that it does not see.
+
+    Raises:
+        ToolError: a folder would replace the system's own.
+    """
+
+    def __init__(
+        self,
+        access: FileAccess,
+        home: str,
+        *,
+        read_only: Iterable[str] = (),
+        hidden: Iterable[Path] = (),
+    ) -> None:
+        self._mounts: dict[str, tuple[str, ...]] = {}
+        self._compared: dict[str, str] = {}
+        self._roots: dict[str, str] = {}
+        writable = [_checked(path) for path in (*access.writable, home)]
+        for path in read_only:
+            self._add_root(_checked(path), "--ro-bind-try")
+        for path in writable:
+            if not any(_is_inside(path, other) for other in writable):
+                self._add_root(path, "--bind-try")
+        for path in filter(_is_shown, map(_checked, access.read_only)):
+            if any(_is_inside(path, root) for root in writable):
+                self._protect(path)
+            else:
+                self._add_root(path, "--ro-bind-try")
+        for file in hidden:
+            self._hide(str(file))
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of bubblewrap, parents first."""
+        paths = sorted(self._mounts, key=lambda path: (path.count("/"), path))
+        return [part for path in paths for part in self._mounts[path]]
+
+    def comparison(self) -> list[str]:
+        """Return the program and arguments in front of a command that compare the mounts.
+
+        The program ends with the sentence `CHANGED` if one of them is not what it should be.
+        """
+        if not self._compared:
+            return []
+        points = " ".join(map(_encode, self._compared))
+        return [
+            *("/bin/sh", "-c", _COMPARE, "sh", points),
+            *("\n".join(self._compared.values()), "\n".join(self._compared)),
+        ]
+
+    def _add_root(self, path: str, option: str) -> None:
+        if _is_shown(path):
+            self._mounts[path] = (option, path, path)
+            self._roots[path] = os.path.realpath(path)
+
+    def _protect(self, path: str) -> None:
+        """Make a path in a writable folder read-only, or what it leads to in one."""
+        for place in self._places(path):
+            self._add_inside(place, "--ro-bind")
+
+    def _hide(self, path: str) -> None:
+        for place in self._places(path):
+            self._keep_parents(place)
+            if os.path.isdir(path):  # noqa: PTH112  # text like the others
+                self._mounts[place] = ("--tmpfs", place)
+            else:
+                self._mounts[place] = ("--ro-bind", os.devnull, place)
+
+    def _places(self, path: str) -> Iterator[str]:
+        """Yield where an existing file is seen below the folders that a command gets."""
+        try:
+            real = os.path.realpath(path, strict=True)
+        except OSError:
+            return
+        for root, real_root in self._roots.items():
+            if _is_inside(real, real_root):
+                yield os.path.normpath(f"{root}/{os.path.relpath(real, real_root)}")
+
+    def _add_inside(self, path: str, option: str) -> None:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return
+        if stat.S_ISLNK(status.st_mode):
+            return  # it became one just now
+        self._keep_parents(path)
+        self._mounts[path] = (option, path, path)
+        self._compared[path] = f"{status.st_dev}:{status.st_ino}"
+
+    def _keep_parents(self, path: str) -> None:
+        """Mount the folders between a root and a path, so that they cannot be renamed."""
+        parent = os.path.dirname(path)  # noqa: PTH120  # text, not a file
+        if parent not in self._mounts and any(_is_inside(parent, root) for root in self._roots):
+            self._add_inside(parent, "--bind")
+
+
+def _checked(path: str) -> str:
+    """Return the path of a folder that a command may see.
+
+    Raises:
+        ToolError: it would replace a folder of the system.
+    """
+    normal = os.path.normpath(path)
+    if normal in _RESERVED or normal.startswith(("/proc/", "/sys/", "/dev/")) or "\n" in normal:
+        raise ToolError(f"{path} cannot be used in the sandbox; choose a folder of your own files")
+    return normal
+
+
+def _is_shown(path: str) -> bool:
+    """Return True if a path is not part of the system that every command sees."""
+    return not _is_inside(path, "/usr")
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _encode(path: str) -> str:
+    """Return a path as proc(5) writes it in mountinfo."""
+    return re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", path)
