@@ -7,7 +7,8 @@ In reading order:
 - `native`: `NativeSandbox`, commands on this machine without isolation
 - `launcher`: the program between Larkspur and a native command, which ends all processes it started
 - `bubblewrap`: `BubblewrapSandbox`, commands in namespaces of their own
-- `resource_limits`, `control_groups`, `system_calls`: bounds of such a command
+- `mounts`: the files that such a command sees
+- `limits`: bounds of such a command
 - `probe`: tries to get out of a sandbox when Larkspur starts
 - `environment`, `command_io`: what all sandboxes share
 - `process_privacy`: keeps child processes from reading this process's memory and environment

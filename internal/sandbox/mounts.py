@@ -58,19 +58,21 @@ class Mounts:
         self._mounts: dict[str, tuple[str, ...]] = {}
         self._compared: dict[str, str] = {}
         self._roots: dict[str, str] = {}
-        writable = [_checked(path) for path in (*access.writable, home)]
-        for path in read_only:
-            self._add_root(_checked(path), "--ro-bind-try")
-        for path in writable:
-            if not any(_is_inside(path, other) for other in writable):
-                self._add_root(path, "--bind-try")
-        for path in filter(_is_shown, map(_checked, access.read_only)):
-            if any(_is_inside(path, root) for root in writable):
-                self._protect(path)
-            else:
-                self._add_root(path, "--ro-bind-try")
-        for file in hidden:
-            self._hide(str(file))
+        self._hidden = [str(path) for path in hidden]
+        self._writable = [_checked(path) for path in (*access.writable, home)]
+        readable = [_checked(path) for path in access.read_only]
+        for path in map(_checked, read_only):
+            self._add_root(path, "--ro-bind-try")
+        for paths, option in ((self._writable, "--bind-try"), (readable, "--ro-bind-try")):
+            for path in paths:
+                if not self._can_be_replaced(path):
+                    self._add_root(path, option)
+        for path in self._hidden.copy():
+            self._hidden += self._places(path)
+        for path in filter(self._can_be_replaced, readable):
+            self._protect(path)
+        for path in self._hidden:
+            self._hide(path)
 
     def arguments(self) -> list[str]:
         """Return the arguments of bubblewrap, parents first."""
@@ -90,8 +92,19 @@ class Mounts:
             *("\n".join(self._compared.values()), "\n".join(self._compared)),
         ]
 
+    def _can_be_replaced(self, path: str) -> bool:
+        """Return True if commands can put something else in the place of a file.
+
+        This is decided by the text of the path: a link cannot pretend to be somewhere else.
+        """
+        return any(
+            _is_inside(path, folder)
+            and not any(_is_inside(path, one) and _is_inside(one, folder) for one in self._hidden)
+            for folder in self._writable
+        )
+
     def _add_root(self, path: str, option: str) -> None:
-        if _is_shown(path):
+        if not _is_inside(path, "/usr"):  # every command sees it
             self._mounts[path] = (option, path, path)
             self._roots[path] = os.path.realpath(path)
 
@@ -102,6 +115,8 @@ class Mounts:
 
     def _hide(self, path: str) -> None:
         for place in self._places(path):
+            if any(_is_inside(place, other) for other in self._hidden):
+                continue
             self._keep_parents(place)
             if os.path.isdir(path):  # noqa: PTH112  # text like the others
                 self._mounts[place] = ("--tmpfs", place)
@@ -132,7 +147,7 @@ class Mounts:
     def _keep_parents(self, path: str) -> None:
         """Mount the folders between a root and a path, so that they cannot be renamed."""
         parent = os.path.dirname(path)  # noqa: PTH120  # text, not a file
-        if parent not in self._mounts and any(_is_inside(parent, root) for root in self._roots):
+        if parent not in self._mounts and self._can_be_replaced(parent):
             self._add_inside(parent, "--bind")
 
 
@@ -146,11 +161,6 @@ def _checked(path: str) -> str:
     if normal in _RESERVED or normal.startswith(("/proc/", "/sys/", "/dev/")) or "\n" in normal:
         raise ToolError(f"{path} cannot be used in the sandbox; choose a folder of your own files")
     return normal
-
-
-def _is_shown(path: str) -> bool:
-    """Return True if a path is not part of the system that every command sees."""
-    return not _is_inside(path, "/usr")
 
 
 def _is_inside(path: str, folder: str) -> bool:

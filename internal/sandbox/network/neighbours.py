@@ -13,7 +13,7 @@ from pathlib import Path
 
 from internal.agent.domain.errors import ToolError
 from internal.sandbox.network.namespace import NetworkNamespace, open_namespace
-from internal.sandbox.network.streams import join, serve
+from internal.sandbox.network.streams import close, join, serve
 
 MAX_PORTS = 16
 """Forwarded ports of one other command."""
@@ -67,4 +67,4 @@ async def _join(
     try:
         await join((reader, writer), target)
     finally:
-        target[1].transport.abort()
+        await close(target[1])

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from internal.agent.domain.permissions.addresses import address_refusal, parse_host
 from internal.agent.domain.permissions.network import NetworkAccess
-from internal.sandbox.network.streams import join, serve
+from internal.sandbox.network.streams import close, join, serve
 
 PORT = 3128
 """Where commands find the proxy, on 127.0.0.1 in their own network namespace."""
@@ -131,7 +131,7 @@ class EgressProxy:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await join((reader, writer), (target_reader, target))
         finally:
-            target.transport.abort()
+            await close(target)
 
     async def _open_target(
         self, request: _Request

@@ -24,7 +24,7 @@ async def serve(
         try:
             await handle(reader, writer)
         finally:
-            writer.transport.abort()
+            await close(writer)
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(connected(reader, writer))
@@ -50,6 +50,13 @@ async def join(one: Connection, other: Connection) -> None:
             tasks.create_task(_copy(other[0], one[1]))
     except* OSError:
         pass
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection at once; what it has not sent yet is lost. Return when it is closed."""
+    writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -207,6 +207,23 @@ async def test_read_only_parts_of_the_workspace(place: Place) -> None:
     assert not (place.workspace / "absent").exists()
 
 
+async def test_folders_of_a_session_in_a_hidden_folder_are_seen_without_their_neighbours(
+    place: Place,
+) -> None:
+    folders = {name: place.home / "files" / name for name in ("own", "other")}
+    for name, folder in folders.items():
+        folder.mkdir(parents=True)
+        (folder / "name").write_text(name)
+    access = FileAccess(
+        (str(place.workspace), str(folders["own"])), (str(folders["own"] / "name"),)
+    )
+    script = f"cat {place.home}/files/*/name; ls {place.home}; mv {place.home} moved; rm -rf sub"
+    command = structs.replace(place.command(script), access=access)
+    await place.sandbox().run(command, place.take)
+    assert place.output.splitlines()[0] == b"ownfiles"
+    assert (place.home / "secret").exists()
+
+
 LINKED: dict[str, str] = {
     "an absent file by a link to /etc": "ln -s {up}/etc .larkspur",
     "an absent file by a link to a file of the sandbox": "ln -s {up}/etc/passwd AGENTS.md",
