@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,7 +17,6 @@ from internal.agent.domain.errors import (
     LarkspurError,
     ModelKeyRejected,
     RequestError,
-    SandboxUnavailable,
     StoreCorrupt,
     StoreUnavailable,
 )
@@ -54,7 +53,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.sandbox.selection import inspect_sandbox
+from internal.sandbox.selection import Inspection, inspect_sandbox
 from internal.sandbox.workspaces import SessionFolders
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
@@ -254,23 +253,19 @@ class Application:
         provider = loaded.settings.sandbox.provider
         with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
             probing = inspect_sandbox(provider, SessionFolders(Path(homes)), hidden)
-            try:
-                with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
-                    walls = thread.submit(asyncio.run, probing).result()
-            except SandboxUnavailable as error:
-                if provider == "auto":
-                    return [Check("sandbox", "warn", _NOT_ISOLATED, str(error))]
-                return [Check("sandbox", "fail", str(error))]
-        if not walls:
-            advice = "Allow only what you would run yourself, or set sandbox.provider to auto."
-            return [Check("sandbox", "warn", _NOT_ISOLATED, advice)]
-        broken: CheckState = "warn" if provider == "auto" else "fail"
-        return [
-            Check("sandbox", "ok", wall.sentence)
-            if wall.holds
-            else Check("sandbox", broken, f"This does not hold: {wall.sentence}", wall.reason)
-            for wall in walls
+            with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
+                inspections = thread.submit(asyncio.run, probing).result()
+        checks = [
+            check
+            for inspection in inspections
+            for check in _sandbox_checks(inspection, "warn" if provider == "auto" else "fail")
         ]
+        if provider == "native":
+            advice = "Allow only what you would run yourself, or set sandbox.provider to auto."
+            checks.append(Check("sandbox", "warn", _NOT_ISOLATED, advice))
+        elif provider == "auto" and not inspections[-1].holds:
+            checks.append(Check("sandbox", "warn", _NOT_ISOLATED))
+        return checks
 
     def check_attachments(self, config: str | None) -> Check:
         """Check the store of files.
@@ -403,3 +398,15 @@ def _log_to_file(loaded: Loaded) -> None:
 def _log_errors_only() -> None:
     for name in ("internal", "larkspur"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _sandbox_checks(found: Inspection, broken: CheckState) -> Iterator[Check]:
+    """Yield what the probe has found out about a sandbox."""
+    name = f"sandbox {found.provider}"
+    if found.missing:
+        yield Check(name, broken, found.missing)
+    for wall in found.walls:
+        if wall.holds:
+            yield Check(name, "ok", wall.sentence)
+        else:
+            yield Check(name, broken, f"This does not hold: {wall.sentence}", wall.reason)

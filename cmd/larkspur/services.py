@@ -37,7 +37,8 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import rules_of_network
 from internal.agent.domain.permissions.policy import Mode, Policy
-from internal.agent.domain.permissions.targets import ToolTargets
+from internal.agent.domain.permissions.rules import split_rule
+from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
@@ -331,9 +332,13 @@ def _fields(services: Services, sandbox: Sandbox) -> dict[str, Any]:
 
 def _with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     defaults, wanted = services.defaults, services.settings.tools.permission_mode
-    mode = Mode.SANDBOXED if sandbox.isolated and wanted == "auto" else Mode.ASK
-    policy = msgspec.structs.replace(defaults.policy, mode=mode)
-    return replace(defaults, policy=policy, isolated=sandbox.isolated)
+    able = sandbox.capabilities
+    mode = Mode.SANDBOXED if able.isolated and wanted == "auto" else Mode.ASK
+    allow = defaults.policy.allow
+    if able.isolated and not able.hosts:
+        allow = tuple(rule for rule in allow if split_rule(rule)[0] != NETWORK)
+    policy = msgspec.structs.replace(defaults.policy, mode=mode, allow=allow)
+    return replace(defaults, policy=policy, isolated=able.isolated)
 
 
 def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
@@ -421,7 +426,7 @@ def _coordinator(
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(
-            run_services, tools, input_files, book=book, isolated=sandbox.isolated
+            run_services, tools, input_files, book=book, sandbox=sandbox.capabilities
         ),
         engine=ReactEngine(
             run_services,
@@ -431,7 +436,7 @@ def _coordinator(
             input_files=input_files,
             images=RequestImages(attachments),
         ),
-        resumer=RunResumer(run_services, book, isolated=sandbox.isolated),
+        resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
         completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,
         commands=services.commands,

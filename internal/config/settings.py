@@ -215,10 +215,11 @@ class ToolsSettings(Section):
 class SandboxSettings(Section):
     """How tool processes are isolated."""
 
-    provider: Literal["auto", "bubblewrap", "native"] = key(
+    provider: Literal["auto", "bubblewrap", "landlock", "native"] = key(
         "auto",
-        "bubblewrap: commands see their workspace and reach permitted hosts only; native: no"
-        " isolation; auto: bubblewrap if it works here, else native.",
+        "bubblewrap: commands see their workspace and reach permitted hosts only; landlock: the"
+        " same without user namespaces, and without network; native: no isolation; auto: the first"
+        " of them that works here.",
     )
     network: Literal["off", "registries", "open"] | tuple[Text, ...] = key(
         "off",

@@ -8,6 +8,7 @@ In reading order:
 - `launcher`: the program between Larkspur and a native command, which ends all processes it started
 - `bubblewrap`: `BubblewrapSandbox`, commands in namespaces of their own
 - `mounts`: the files that such a command sees
+- `landlock`, `landlock_rules`: `LandlockSandbox`, commands that restrict themselves
 - `limits`: bounds of such a command
 - `probe`: tries to get out of a sandbox when Larkspur starts
 - `environment`, `command_io`: what all sandboxes share

@@ -19,7 +19,7 @@ import msgspec
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
 from internal.sandbox.command_io import (
     OutputPipe,
     create_home,
@@ -31,7 +31,7 @@ from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import denied_system_calls
-from internal.sandbox.mounts import Mounts
+from internal.sandbox.mounts import SYSTEM_FILES, Mounts
 from internal.sandbox.network.namespace import open_namespace
 from internal.sandbox.network.neighbours import listening_ports, reach_neighbours
 from internal.sandbox.network.proxy import PORT, VARIABLES, EgressProxy
@@ -46,26 +46,6 @@ _POLL_SECONDS = 0.02
 _MAX_ERROR_BYTES = 1_000
 
 _ETC = Path(__file__).with_name("etc")
-_ETC_FILES = (
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/debian_version",
-    "/etc/fonts",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/magic",
-    "/etc/mime.types",
-    "/etc/os-release",
-    "/etc/pki/ca-trust/extracted",
-    "/etc/pki/tls/certs",
-    "/etc/protocols",
-    "/etc/services",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/timezone",
-)
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -85,7 +65,6 @@ class BubblewrapSandbox:
     """
 
     provider: str = "bubblewrap"
-    isolated: bool = True
 
     def __init__(
         self,
@@ -105,6 +84,14 @@ class BubblewrapSandbox:
         self._private_networks = private_networks
         self._groups = groups
         self._environment = environment or CommandEnvironment()
+        bounded = groups is not None and len(groups.resources) > 1
+        self.capabilities = SandboxCapabilities(
+            isolated=True,
+            hosts=True,
+            protects=True,
+            hides=True,
+            bounds="command" if bounded else "process",
+        )
         self._base = _base_arguments(self._limits.temporary_bytes)
         self._running: list[_Execution] = []
 
@@ -400,7 +387,7 @@ def _base_arguments(temporary_bytes: int) -> list[str]:
             arguments += ["--symlink", str(folder.readlink()), f"/{name}"]
         elif folder.is_dir():
             arguments += ["--ro-bind", f"/{name}", f"/{name}"]
-    for path in _ETC_FILES:
+    for path in SYSTEM_FILES:
         arguments += ["--ro-bind-try", path, path]
     for file in sorted(_ETC.iterdir()):
         arguments += ["--ro-bind", str(file), f"/etc/{file.name}"]

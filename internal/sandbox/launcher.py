@@ -5,6 +5,9 @@ the standard library. On the socket FD it writes `started PID`, then at the end 
 (negative after a signal), or only `failed ERRNO` when the program cannot be executed. It ends the
 command when the other end of FD is shut down: on a stop, a timeout or the death of Larkspur.
 
+A command is confined if the first argument is `FD,RULESET,FILTER[,GROUP…]`: a ruleset of Landlock,
+a file with a filter of system calls, and the files of control groups that take processes.
+
 On Linux it is the *subreaper* of its descendants (prctl(2)): a process that left the group (setsid,
 double fork) becomes its child when its parent ends, so none is missed. A command escapes only by
 asking a foreign daemon to run something, and when this program itself is killed with SIGKILL.
@@ -26,6 +29,13 @@ TERMINATION_TIMEOUT_SECONDS = 1.7
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_SECCOMP = 22
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_SECCOMP_MODE_FILTER = 2
+_CAPABILITIES = 64
+_LANDLOCK_RESTRICT_SELF = 446
+_INSTRUCTION_BYTES = 8
 _RESET_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
 
 
@@ -41,8 +51,40 @@ def report(link: int, line: str) -> None:
         os.write(link, f"{line}\n".encode())
 
 
-def start(argv: list[str]) -> int:
+class Filter(ctypes.Structure):
+    """A program of the kernel: struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def confine(ruleset: int, filter_file: int, groups: list[int]) -> None:
+    """Join control groups, give up all rights of root, and restrict files and system calls.
+
+    Raises:
+        OSError: a part of it is not possible.
+    """
+    for group in groups:
+        os.write(group, b"0")
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in range(_CAPABILITIES):  # without the right to do so there is none to give up
+        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    program = os.pread(filter_file, 65_536, 0)
+    calls = Filter(len(program) // _INSTRUCTION_BYTES, program)
+    if (
+        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        or libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0)
+        or libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(calls), 0, 0)
+    ):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def start(argv: list[str], confinement: list[int]) -> int:
     """Execute the program in a new session and return its process id.
+
+    Args:
+        argv: the program, and its arguments.
+        confinement: the descriptors for `confine`, or none.
 
     Raises:
         OSError: it cannot be executed.
@@ -55,6 +97,10 @@ def start(argv: list[str]) -> int:
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number in _RESET_SIGNALS:  # ignored signals are inherited; Python ignores SIGPIPE
                 signal.signal(number, signal.SIG_DFL)
+            if confinement:
+                confine(confinement[0], confinement[1], confinement[2:])
+                for descriptor in confinement:
+                    os.close(descriptor)
             os.unsetenv("LC_CTYPE")  # set by Python for itself when LANG is C (PEP 538)
             os.execv(argv[0], argv)  # noqa: S606  # without a shell on purpose
         except OSError as error:
@@ -138,7 +184,7 @@ def wait(link: int, child_signals: int, processes: ProcessTree) -> None:
             os.read(child_signals, 512)
 
 
-def main(link: int, argv: list[str]) -> None:
+def main(link: int, confinement: list[int], argv: list[str]) -> None:
     """Run one command from its start to the end of its last descendant."""
     os.set_inheritable(link, False)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -150,7 +196,7 @@ def main(link: int, argv: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
-        processes = ProcessTree(start(argv))
+        processes = ProcessTree(start(argv, confinement))
     except OSError as error:
         report(link, f"failed {error.errno}")
         return
@@ -165,4 +211,5 @@ def main(link: int, argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    own, *others = map(int, sys.argv[1].split(","))
+    main(own, others, sys.argv[2:])

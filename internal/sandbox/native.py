@@ -6,12 +6,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from internal.agent.app.background_task import wait_for_completion
-from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
 from internal.sandbox.command_io import OutputPipe, create_home, open_stdin, start_error
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.workspaces import SessionFolders
@@ -34,7 +34,7 @@ class NativeSandbox:
     """
 
     provider: str = "native"
-    isolated: bool = False
+    capabilities = SandboxCapabilities()
 
     def __init__(
         self, homes: SessionFolders, environment: CommandEnvironment | None = None
@@ -53,20 +53,31 @@ class NativeSandbox:
         argv = self._environment.encode(command.argv)
         home = await create_home(self._homes, command.session_id)
         variables = self._environment.variables(home, command.environment)
-        execution = _Execution(command, argv, variables, on_output)
+        execution = LaunchedCommand(command, argv, variables, on_output)
         return await wait_for_completion(execution.run(), execution.request_end)
 
 
-class _Execution:
-    """One command, from its start to the end of its last process."""
+class LaunchedCommand:
+    """One command of `launcher.py`, from its start to the end of its last process.
+
+    Args:
+        command: what was asked for.
+        argv: the full path of the program, and its arguments.
+        environment: the variables of the command.
+        on_output: gets the output.
+        confinement: the descriptors with which the command confines itself; see `launcher.py`.
+    """
 
     def __init__(
         self,
         command: SandboxCommand,
-        argv: list[bytes],
+        argv: Sequence[str | bytes],
         environment: Mapping[str, str],
         on_output: Callable[[bytes], None],
+        *,
+        confinement: Sequence[int] = (),
     ) -> None:
+        self._confinement = confinement
         self._command = command
         self._argv = argv
         self._environment = environment
@@ -91,17 +102,18 @@ class _Execution:
             return self._result(timed_out=timed_out)
 
     async def _start_launcher(self, output: IO[bytes]) -> asyncio.subprocess.Process:
+        descriptors = (self._launcher_link.fileno(), *self._confinement)
         try:
             with self._launcher_link, output, open_stdin(self._command.stdin) as stdin:
                 return await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", _LAUNCHER, str(self._launcher_link.fileno())),
+                    *(sys.executable, "-I", "-S", _LAUNCHER, ",".join(map(str, descriptors))),
                     *self._argv,
                     stdin=stdin,
                     stdout=output,
                     stderr=output,
                     cwd=self._command.cwd,
                     env=self._environment,
-                    pass_fds=(self._launcher_link.fileno(),),
+                    pass_fds=descriptors,
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:

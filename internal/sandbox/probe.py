@@ -5,13 +5,15 @@ file, a connection, a process), and these are checked, not what the script says 
 """
 
 import asyncio
+import contextlib
 import os
 import secrets
 import socket
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
@@ -31,7 +33,12 @@ try remount mount -o remount,rw,bind /usr
 try read-passwords cat /etc/shadow
 try kernel-settings bash -c 'read -r v </proc/sys/vm/swappiness; echo "$v" >/proc/sys/vm/swappiness'
 try namespaces unshare -Ur true
-try loopback bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT"
+reach() { "$@" >/dev/null 2>&1; }  # what arrives is seen outside
+reach bash -c "exec 3<>/dev/tcp/127.0.0.1/$TCP"
+reach bash -c "exec 3<>/dev/tcp/::1/$TCP_6"
+reach bash -c "echo x >/dev/udp/127.0.0.1/$UDP"
+reach python3 -c 'import os, socket
+socket.socket(socket.AF_UNIX).connect(chr(0) + os.environ["ABSTRACT"])'
 try host-processes grep -q " $STARTED " "/proc/$GATEWAY/stat"
 if ! unknown=$(tr '\0' '\n' </proc/1/environ | while IFS='=' read -r name _; do
   [ -v "$name" ] || exit 1
@@ -50,7 +57,10 @@ _SENTENCES = {
     "read-passwords": "The password file of the machine cannot be read.",
     "kernel-settings": "The settings of the kernel cannot be changed.",
     "namespaces": "No new namespace with more rights can be created.",
-    "loopback": "No service of the machine can be reached.",
+    "tcp": "No service of the machine can be reached.",
+    "tcp6": "No service of the machine can be reached by IPv6.",
+    "udp": "No datagram leaves the sandbox.",
+    "abstract": "No abstract socket of the machine can be reached.",
     "host-environment": "The environment of the process that starts commands cannot be read.",
     "host-processes": "The processes of the machine cannot be seen.",
     "survival": "No process outlives its command.",
@@ -73,7 +83,7 @@ async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
     token = f"larkspur-probe-{secrets.token_hex(8)}"
     with (
         tempfile.TemporaryDirectory(prefix="larkspur-probe-") as folder,
-        socket.create_server(("127.0.0.1", 0)) as listener,
+        _open_services(token) as services,
     ):
         workspace, outside = Path(folder, "workspace"), Path(folder, "outside")
         for each in (workspace, outside):
@@ -90,7 +100,10 @@ async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
                     environment={
                         "WORKSPACE": str(workspace),
                         "OUTSIDE": str(outside),
-                        "PORT": str(listener.getsockname()[1]),
+                        "TCP": _port(services, "tcp"),
+                        "TCP_6": _port(services, "tcp6"),
+                        "UDP": _port(services, "udp"),
+                        "ABSTRACT": token,
                         "GATEWAY": str(os.getpid()),
                         "STARTED": _start_time(),
                         "TOKEN": token,
@@ -102,23 +115,55 @@ async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
         except ToolError as error:
             return [Wall("start", _SENTENCES["start"], holds=False, reason=str(error))]
         possible = set(output.decode(errors="replace").split())
-        possible |= await asyncio.to_thread(_traces, workspace, outside, listener, token)
+        possible |= {name for name, service in services.items() if _was_reached(service)}
+        possible |= await asyncio.to_thread(_traces, workspace, outside, token)
     return list(_walls(possible))
 
 
-def _traces(workspace: Path, outside: Path, listener: socket.socket, token: str) -> set[str]:
+@contextlib.contextmanager
+def _open_services(token: str) -> Generator[dict[str, socket.socket]]:
+    """Yield services of this machine that no command should reach; where it has them."""
+    addresses: tuple[tuple[str, socket.AddressFamily, socket.SocketKind, Any], ...] = (
+        ("tcp", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+        ("tcp6", socket.AF_INET6, socket.SOCK_STREAM, ("::1", 0)),
+        ("udp", socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+        ("abstract", socket.AF_UNIX, socket.SOCK_STREAM, f"\0{token}"),
+    )
+    with contextlib.ExitStack() as stack:
+        services = {}
+        for name, family, kind, address in addresses:
+            with contextlib.suppress(OSError):
+                service = stack.enter_context(socket.socket(family, kind))
+                service.bind(address)
+                if kind is socket.SOCK_STREAM:
+                    service.listen()
+                service.setblocking(False)
+                services[name] = service
+        yield services
+
+
+def _port(services: dict[str, socket.socket], name: str) -> str:
+    return str(services[name].getsockname()[1]) if name in services else "9"
+
+
+def _was_reached(service: socket.socket) -> bool:
+    try:
+        if service.type is socket.SOCK_DGRAM:
+            service.recv(1)
+        else:
+            service.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _traces(workspace: Path, outside: Path, token: str) -> set[str]:
     """Return what the script has done, as seen from the outside."""
     found = set()
     if not (workspace / "written").exists():
         found.add("no-workspace")
     if (outside / "written").exists():
         found.add("write-outside")
-    listener.setblocking(False)
-    try:
-        listener.accept()[0].close()
-        found.add("loopback")
-    except BlockingIOError:
-        pass
     if _has_process_with(token):
         found.add("survival")
     return found

@@ -5,24 +5,36 @@ import logging
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
+from internal.sandbox.landlock import LandlockSandbox
+from internal.sandbox.landlock_rules import MIN_VERSION, supported_version
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
+from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.probe import PROBE_SESSION, Wall, probe_sandbox
 from internal.sandbox.workspaces import SessionFolders
 
 logger = logging.getLogger(__name__)
 
-Provider = Literal["auto", "bubblewrap", "native"]
+Provider = Literal["auto", "bubblewrap", "landlock", "native"]
 
+_NO_LANDLOCK = (
+    "This machine does not offer Landlock as it is needed here (version {found}; needed: {needed},"
+    " which is Linux 6.12 or newer, on x86-64 or ARM64). Use bubblewrap, or set sandbox.provider to"
+    " native."
+)
 _MISSING = (
     f"bubblewrap is not installed ({PROGRAM}). Install it, for example with"
     " apt-get install bubblewrap, or set sandbox.provider to native."
+)
+_NO_LANDLOCK = (
+    "This kernel does not offer Landlock as it is needed here (version {found} of {needed}, Linux"
+    " 6.12 or newer, x86-64 or ARM64). Use bubblewrap, or set sandbox.provider to native."
 )
 _REFUSED = (
     "Commands cannot be isolated on this machine: {reason} See docs/sandbox.md, or set"
@@ -31,6 +43,19 @@ _REFUSED = (
 _NO_NAMESPACES = (
     "the kernel, AppArmor or a container's seccomp profile refuses user namespaces ({said})."
 )
+
+
+class Inspection(NamedTuple):
+    """What the probe has found out about one sandbox; `missing` is why there is none to probe."""
+
+    provider: str
+    walls: list[Wall]
+    missing: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """True if the sandbox isolates."""
+        return not self.missing and all(wall.holds for wall in self.walls)
 
 
 @asynccontextmanager
@@ -43,7 +68,7 @@ async def open_sandbox(
 ) -> AsyncGenerator[Sandbox]:
     """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
 
-    `auto` takes bubblewrap if it isolates on this machine, else native.
+    `auto` takes the strongest that isolates on this machine: bubblewrap, landlock, else native.
 
     Args:
         provider: the value of `sandbox.provider`.
@@ -55,19 +80,23 @@ async def open_sandbox(
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
     """
     async with AsyncExitStack() as stack:
-        sandbox: Sandbox = NativeSandbox(homes)
-        if provider != "native":
+        sandbox: Sandbox | None = None
+        for candidate in _candidates(provider):
+            opening = _open(candidate, homes, tuple(hidden), private_networks=private_networks)
             try:
-                isolating = await stack.enter_async_context(
-                    _open_bubblewrap(homes, hidden, private_networks=private_networks)
-                )
-                await require_isolation(isolating, homes)
-                sandbox = isolating
+                found = await stack.enter_async_context(opening)
+                await require_isolation(found, homes)
             except SandboxUnavailable as error:
                 if provider != "auto":
                     raise
-                logger.info("commands are not isolated", extra={"reason": str(error)})
-        yield sandbox
+                logger.info(
+                    "this sandbox is not used",
+                    extra={"provider": candidate, "reason": str(error)},
+                )
+            else:
+                sandbox = found
+                break
+        yield sandbox or NativeSandbox(homes)
 
 
 async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
@@ -83,30 +112,61 @@ async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
 
 async def inspect_sandbox(
     provider: Provider, homes: SessionFolders, hidden: Iterable[Path]
-) -> list[Wall]:
-    """Return the walls of the chosen sandbox, for people; none where nothing is isolated.
+) -> list[Inspection]:
+    """Return what holds in the chosen sandbox; for `auto`, of all up to the one that is used."""
+    inspections = []
+    for candidate in _candidates(provider):
+        try:
+            async with _open(candidate, homes, tuple(hidden)) as sandbox:
+                walls = await _probe(sandbox, homes)
+        except SandboxUnavailable as error:
+            inspections.append(Inspection(candidate, [], str(error)))
+            continue
+        inspections.append(Inspection(candidate, walls))
+        if inspections[-1].holds:
+            break
+    return inspections
 
-    Raises:
-        SandboxUnavailable: the sandbox is missing.
-    """
-    if provider == "native":
-        return []
-    async with _open_bubblewrap(homes, hidden) as sandbox:
-        return await _probe(sandbox, homes)
+
+def _candidates(provider: Provider) -> tuple[Provider, ...]:
+    """Return the sandboxes to try, the strongest first."""
+    if provider == "auto":
+        return ("bubblewrap", "landlock")
+    return () if provider == "native" else (provider,)
 
 
 @asynccontextmanager
-async def _open_bubblewrap(
-    homes: SessionFolders, hidden: Iterable[Path], *, private_networks: bool = False
-) -> AsyncGenerator[BubblewrapSandbox]:
-    if not await asyncio.to_thread(Path(PROGRAM).exists):
+async def _open(
+    provider: Provider,
+    homes: SessionFolders,
+    hidden: tuple[Path, ...],
+    *,
+    private_networks: bool = False,
+) -> AsyncGenerator[Sandbox]:
+    """Open a sandbox that isolates, without a check.
+
+    Raises:
+        SandboxUnavailable: it is missing.
+    """
+    if provider == "landlock":
+        version = supported_version()
+        if version < MIN_VERSION or not calls_denied_without_namespaces():
+            raise SandboxUnavailable(_NO_LANDLOCK.format(found=version, needed=MIN_VERSION))
+    elif not await asyncio.to_thread(Path(PROGRAM).exists):
         raise SandboxUnavailable(_MISSING)
     limits = ResourceLimits()
     groups = ControlGroups(limits.memory_bytes, limits.processes)
     try:
-        yield BubblewrapSandbox(
-            homes, hidden=hidden, limits=limits, private_networks=private_networks, groups=groups
-        )
+        if provider == "landlock":
+            yield LandlockSandbox(homes, hidden=hidden, limits=limits, groups=groups)
+        else:
+            yield BubblewrapSandbox(
+                homes,
+                hidden=hidden,
+                limits=limits,
+                private_networks=private_networks,
+                groups=groups,
+            )
     finally:
         groups.close()
 

@@ -56,15 +56,30 @@ class SandboxResult(msgspec.Struct, frozen=True):
     refused: tuple[str, ...] = ()
 
 
-class Sandbox(Protocol):
-    """Runs commands in their own process group, in a new environment without API keys.
+class SandboxCapabilities(msgspec.Struct, frozen=True):
+    """What a sandbox does.
 
-    `isolated` is True if a command reaches no file besides those of its `FileAccess`, no network,
-    no process of the machine.
+    - `isolated`: a command changes and reads no file besides those of its `FileAccess` and of the
+      system, and reaches no network besides its `NetworkAccess` and no process of the machine
+    - `hosts`: it can let a command reach single hosts
+    - `protects`: files that are read-only in a writable folder cannot be changed
+    - `hides`: names and attributes of other files, and a folder of Larkspur in the workspace,
+      cannot be seen
+    - `bounds`: what the bounds of memory and processes hold for
     """
 
+    isolated: bool = False
+    hosts: bool = False
+    protects: bool = False
+    hides: bool = False
+    bounds: Literal["command", "process", "none"] = "none"
+
+
+class Sandbox(Protocol):
+    """Runs commands in their own process group, in a new environment without API keys."""
+
     provider: str
-    isolated: bool
+    capabilities: SandboxCapabilities
 
     async def run(
         self, command: SandboxCommand, on_output: Callable[[bytes], None], /

@@ -22,6 +22,7 @@ _EVENTS: tuple[tuple[str, str, Resource], ...] = (
     ("memory.events", "oom_kill", "memory"),
     ("memory.oom_control", "oom_kill", "memory"),
 )
+_numbers = itertools.count(1)  # of this process: all `ControlGroups` share a parent folder
 _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 
 
@@ -33,8 +34,12 @@ class ControlGroup:
 
     def arguments(self) -> list[str]:
         """Return the program and arguments that let what follows them join the group."""
-        files = [str(folder / "cgroup.procs") for folder in self.folders]
+        files = [str(file) for file in self.members()]
         return ["/bin/sh", "-c", _JOIN, "sh", *files, "--"] if files else []
+
+    def members(self) -> list[Path]:
+        """Return the files that take a process into the group: its id, or 0 for the writer's."""
+        return [folder / "cgroup.procs" for folder in self.folders]
 
     def exceeded(self) -> Resource | None:
         """Return which bound was reached, if any."""
@@ -57,7 +62,6 @@ class ControlGroups:
 
     def __init__(self, memory_bytes: int, processes: int) -> None:
         self._bounds = {"memory": memory_bytes, "pids": processes}
-        self._numbers = itertools.count(1)
         self._parents = self._create_parents()
         self._ended: list[ControlGroup] = []
 
@@ -68,7 +72,7 @@ class ControlGroups:
 
     def create(self) -> ControlGroup:
         """Return a new group; it is empty where none can be created."""
-        number = next(self._numbers)
+        number = next(_numbers)
         folders = []
         for parent, resources in self._parents.items():
             folder = parent / str(number)

@@ -1,23 +1,32 @@
-"""The filter of system calls for commands in a sandbox: a program in classic BPF (seccomp(2)).
+"""The filters of system calls for commands in a sandbox: programs in classic BPF (seccomp(2)).
 
-It denies calls that no program needs inside and that reach parts of the kernel which namespaces do
-not separate: keyrings, tracing, modules, mounts, io_uring. Other calls are left to the namespaces.
+All deny calls that no program needs inside and that reach parts of the kernel which namespaces do
+not separate: keyrings, tracing, modules, mounts, io_uring. Where there are no namespaces, a second
+filter also stands for those of network, processes and users.
 """
 
 import functools
 import os
 import struct
+from collections.abc import Iterable, Mapping
 
 _LOAD_WORD = 0x20
+_AND = 0x54
 _JUMP_IF_EQUAL = 0x15
 _JUMP_IF_GREATER_OR_EQUAL = 0x35
 _RETURN = 0x06
 _ALLOW = 0x7FFF0000
+_DO_NOTHING = 0x00050000
 _FAIL_WITH_EPERM = 0x00050001
 _FAIL_WITH_ENOSYS = 0x00050026
 _OFFSET_OF_NUMBER = 0
 _OFFSET_OF_ARCHITECTURE = 4
+_OFFSET_OF_ARGUMENTS = 16
 _X32_NUMBERS = 0x40000000
+
+_Rule = tuple[int, int, int, int]
+_Argument = tuple[int, int, int]
+"""Which argument, a mask, and what it must be."""
 
 _COMMON = {
     "io_uring_setup": 425,
@@ -88,6 +97,41 @@ _ARCHITECTURES = {
     "aarch64": (0xC00000B7, _DENIED_ARM64),
 }
 
+# Sockets, memory and queues shared with others, tracing, extended attributes of any file.
+_DENIED_WITHOUT_NAMESPACES = {
+    "x86_64": (
+        *(29, 30, 31, 41, 64, 65, 66, 68, 69, 70, 71, 101, 188, 189, 190, 197, 198, 199),
+        *(220, 240, 241, 310, 311, 463, 466, 468),
+    ),
+    "aarch64": (
+        *(5, 6, 7, 14, 15, 16, 117, 180, 181, 186, 187, 188, 189, 190, 191, 192, 193, 194),
+        *(195, 196, 198, 270, 271, 463, 466, 468),
+    ),
+}
+_CHANGES_OF_MODE = {  # of a file by its path, of an open file
+    "x86_64": ((90, 92, 94, 260, 268, 452), (91, 93)),
+    "aarch64": ((53, 54, 452), (52, 55)),
+}
+_STREAM: tuple[_Argument, ...] = ((1, 0xF, 1),)
+_OWN: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 0),)
+_SECOND_OWN: tuple[_Argument, ...] = ((1, 0xFFFFFFFF, 0),)
+# socketpair; prlimit64, sched_setaffinity, _setparam, _setscheduler, _setattr; ioprio_set;
+# setpriority: of this process only.
+_CHECKED_ARGUMENTS: Mapping[str, Mapping[int, tuple[_Argument, ...]]] = {
+    "x86_64": {
+        53: _STREAM,
+        **dict.fromkeys((302, 203, 142, 144, 314), _OWN),
+        251: _SECOND_OWN,
+        141: _OWN + _SECOND_OWN,
+    },
+    "aarch64": {
+        199: _STREAM,
+        **dict.fromkeys((261, 122, 118, 119, 274), _OWN),
+        30: _SECOND_OWN,
+        140: _OWN + _SECOND_OWN,
+    },
+}
+
 
 @functools.cache
 def denied_system_calls() -> bytes:
@@ -97,10 +141,40 @@ def denied_system_calls() -> bytes:
     would not be checked.
     """
     known = _ARCHITECTURES.get(os.uname().machine)
-    if known is None:
+    return b"" if known is None else _assemble(known[0], (), known[1].values(), ())
+
+
+@functools.cache
+def calls_denied_without_namespaces() -> bytes:
+    """Return the filter for a command that shares the namespaces of this process.
+
+    It has no sockets but pairs of connected ones, and reaches no other process. Changes of the mode
+    and of the owner of a file do nothing, because they could be for any file of the user.
+    """
+    machine = os.uname().machine
+    if machine not in _ARCHITECTURES:
         return b""
-    architecture, denied = known
-    numbers = sorted(denied.values())
+    architecture, denied = _ARCHITECTURES[machine]
+    paths, descriptors = _CHANGES_OF_MODE[machine]
+    return _assemble(
+        architecture,
+        [_check(number, wanted) for number, wanted in _CHECKED_ARGUMENTS[machine].items()],
+        [*denied.values(), *_DENIED_WITHOUT_NAMESPACES[machine]],
+        # root owns files that it can open but may not change
+        paths if os.geteuid() else paths + descriptors,
+    )
+
+
+def _assemble(
+    architecture: int, checks: Iterable[list[_Rule]], denied: Iterable[int], ignored: Iterable[int]
+) -> bytes:
+    """Return a filter that allows what it does not name."""
+    denied, ignored = sorted(denied), sorted(ignored)
+    numbers = denied + ignored
+    jumps = [
+        (_JUMP_IF_EQUAL, len(numbers) - place + (number in ignored), 0, number)
+        for place, number in enumerate(numbers)
+    ]
     rules = [
         (_LOAD_WORD, 0, 0, _OFFSET_OF_ARCHITECTURE),
         (_JUMP_IF_EQUAL, 1, 0, architecture),
@@ -108,11 +182,24 @@ def denied_system_calls() -> bytes:
         (_LOAD_WORD, 0, 0, _OFFSET_OF_NUMBER),
         (_JUMP_IF_GREATER_OR_EQUAL, 0, 1, _X32_NUMBERS),
         (_RETURN, 0, 0, _FAIL_WITH_ENOSYS),
-        *(
-            (_JUMP_IF_EQUAL, len(numbers) - place, 0, number)
-            for place, number in enumerate(numbers)
-        ),
+        *(rule for check in checks for rule in check),
+        *jumps,
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _FAIL_WITH_EPERM),
+        (_RETURN, 0, 0, _DO_NOTHING),
     ]
     return b"".join(struct.pack("=HBBI", *rule) for rule in rules)
+
+
+def _check(number: int, wanted: tuple[_Argument, ...]) -> list[_Rule]:
+    """Return the rules for a call that is allowed with some arguments only."""
+    rules: list[_Rule] = []
+    for argument, mask, value in wanted:
+        rules += [
+            (_LOAD_WORD, 0, 0, _OFFSET_OF_ARGUMENTS + 8 * argument),
+            (_AND, 0, 0, mask),
+            (_JUMP_IF_EQUAL, 1, 0, value),
+            (_RETURN, 0, 0, _FAIL_WITH_EPERM),
+        ]
+    rules.append((_RETURN, 0, 0, _ALLOW))
+    return [(_JUMP_IF_EQUAL, 0, len(rules), number), *rules]

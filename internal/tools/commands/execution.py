@@ -1,5 +1,7 @@
 """What the tools that run commands share: what a command sees, and how long it may take."""
 
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.network import NO_NETWORK
 from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
 from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand
@@ -35,8 +37,22 @@ def session_command(
         stdin=stdin,
         environment=variables,
         access=_access(context.workspace),
-        network=context.call.network,
+        network=context.call.network if context.sandbox.capabilities.hosts else NO_NETWORK,
     )
+
+
+def check_hosts(context: ToolContext, network: list[str]) -> None:
+    """Check that the sandbox can let a command reach the hosts that it asks for.
+
+    Raises:
+        ToolError: it cannot.
+    """
+    able = context.sandbox.capabilities
+    if network and able.isolated and not able.hosts:
+        raise ToolError(
+            "commands have no network in the sandbox of this machine"
+            f" ({context.sandbox.provider}); call the tool without `network`"
+        )
 
 
 async def run_session_command(
@@ -66,7 +82,7 @@ async def run_session_command(
         metadata={
             "exit_code": finished.exit_code,
             "timed_out": finished.timed_out,
-            "isolated": context.sandbox.isolated,
+            "isolated": context.sandbox.capabilities.isolated,
         },
     )
 

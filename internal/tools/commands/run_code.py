@@ -11,6 +11,7 @@ from internal.tools.commands.execution import (
     MAX_HOSTS,
     MAX_TIMEOUT_SECONDS,
     NETWORK_DESCRIPTION,
+    check_hosts,
     run_session_command,
 )
 from internal.tools.tool import ToolContext, tool
@@ -40,7 +41,7 @@ async def run_code(  # noqa: PLR0917  # the arguments of the model
     timeout_seconds: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the program after so many seconds."
     ] = 120,
-    network: Annotated[  # noqa: ARG001  # judged before the call; see CallContext.network
+    network: Annotated[  # judged before the call; see CallContext.network
         list[str], msgspec.Meta(max_length=MAX_HOSTS), NETWORK_DESCRIPTION
     ] = [],  # noqa: B006  # never changed
 ) -> ToolOutcome:
@@ -49,5 +50,6 @@ async def run_code(  # noqa: PLR0917  # the arguments of the model
     Every call is a new process: no variable is kept. Files that it writes to the output folder are
     given to the person.
     """
+    check_hosts(context, network)
     stdin = code.encode("utf-8", "replace")
     return await run_session_command(context, _PROGRAMS[language], timeout_seconds, stdin)

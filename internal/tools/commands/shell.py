@@ -15,6 +15,7 @@ from internal.tools.commands.execution import (
     MAX_HOSTS,
     MAX_TIMEOUT_SECONDS,
     NETWORK_DESCRIPTION,
+    check_hosts,
     run_session_command,
     session_command,
 )
@@ -36,7 +37,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
     timeout_seconds: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
     ] = 120,
-    network: Annotated[  # noqa: ARG001  # judged before the call; see CallContext.network
+    network: Annotated[  # judged before the call; see CallContext.network
         list[str], msgspec.Meta(max_length=MAX_HOSTS), NETWORK_DESCRIPTION
     ] = [],  # noqa: B006  # never changed
     background: Annotated[
@@ -51,6 +52,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
     Every call is a fresh shell: no variable or folder is kept. Nothing can be typed into it. Long
     output keeps its head and its tail. A background command ends with the task.
     """
+    check_hosts(context, network)
     argv = (*_shell(), command)
     if background:
         started = structs.replace(session_command(context, argv, MAX_SECONDS), serves=True)
@@ -68,7 +70,7 @@ async def _start(
     end = first.end or f"[{new_id} runs in the background; read on with since={first.next}]"
     return ToolOutcome(
         "\n".join(filter(None, (first.text.rstrip("\n"), end))),
-        metadata={"background": new_id, "isolated": context.sandbox.isolated},
+        metadata={"background": new_id, "isolated": context.sandbox.capabilities.isolated},
     )
 
 

@@ -22,10 +22,12 @@ async def running(here: Core, session_id: SessionId) -> list[str]:
     return [each.command for each in found if each.ended is None]
 
 
-@pytest.mark.parametrize("provider", ["native", "bubblewrap"])
+@pytest.mark.parametrize("provider", ["native", "bubblewrap", "landlock"])
 async def test_a_background_command_ends_with_its_run_unless_it_is_kept(
     home: Path, tmp_path: Path, provider: str
 ) -> None:
+    workspace = tmp_path / "project"
+    workspace.mkdir()
     reading = "until [ -s made ]; do read -rt 0.05 <> <(:); done; cat made"
     waits = Call("shell", {"command": reading})
     script = [
@@ -37,13 +39,13 @@ async def test_a_background_command_ends_with_its_run_unless_it_is_kept(
     ]
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
     async with core(home, script, environ) as here:
-        made = await here.submit("serve", workspace=str(tmp_path))
+        made = await here.submit("serve", workspace=str(workspace))
         events = await here.end_of(made)
         results = [e["payload"] for e in events if e["event"] == "workflow.tool.completed"]
         assert results[0]["metadata"]["background"].startswith("bg-")
         assert "served" in results[2]["result"]
         assert await running(here, made.session_id) == ["exec sleep 601"]
-        again = await here.submit("more", made.session_id, workspace=str(tmp_path))
+        again = await here.submit("more", made.session_id, workspace=str(workspace))
         await here.end_of(again)
         assert await running(here, made.session_id) == ["exec sleep 601"]
         await here.services.gateway.delete_session(made.session_id, LOCAL_OWNER)

@@ -92,14 +92,15 @@ async def test_the_model_receives_the_text_of_a_document(
         assert not result.get("is_error")
 
 
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
 async def test_documents_and_web_pages_are_read_where_commands_are_isolated(
-    home: Path, tmp_path: Path
+    home: Path, tmp_path: Path, provider: str
 ) -> None:
     """Their parsers run in the sandbox, and the interpreter may be installed anywhere."""
     (tmp_path / "report.pdf").write_bytes(documents.pdf("Revenue 120"))
     environ = {
         **NO_GATES,
-        "LARKSPUR_SANDBOX__PROVIDER": "bubblewrap",
+        "LARKSPUR_SANDBOX__PROVIDER": provider,
         "LARKSPUR_TOOLS__WEB_FETCH__ALLOW_PRIVATE_NETWORKS": "true",
     }
     site = HttpSite()

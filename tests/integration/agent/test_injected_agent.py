@@ -269,10 +269,10 @@ async def test_a_plan_and_a_question_of_the_agent_approve_no_call(
         assert not (workspace / "ran").exists()
 
 
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
 async def test_an_isolated_command_runs_unasked_and_reaches_nothing(
-    home: Path, workspace: Path, tmp_path: Path
+    home: Path, workspace: Path, tmp_path: Path, provider: str
 ) -> None:
-    (workspace / "AGENTS.md").write_text("rules of the project")
     (home / "token").write_text(SECRET)
     with socket.create_server(("127.0.0.1", 0)) as service:
         service.setblocking(False)
@@ -280,21 +280,33 @@ async def test_an_isolated_command_runs_unasked_and_reaches_nothing(
             f"cat {tmp_path}/outside.txt link {home}/token /etc/shadow",
             "cat /proc/*/environ | tr '\\0' '\\n' | grep ANTHROPIC",
             f"touch {tmp_path}/made /usr/made /etc/made",
-            "echo x >> AGENTS.md; echo x > .git/hooks/pre-commit",
             f"exec 3<>/dev/tcp/127.0.0.1/{service.getsockname()[1]}",
             "exec 3<>/dev/tcp/1.1.1.1/53",
         )
         command = "; ".join(f"({each}) && echo escaped" for each in tries)
         call = Call("shell", {"command": f"{command}; touch ran"})
-        async with core(home, obey, ISOLATED) as here:
+        environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
+        async with core(home, obey, environ) as here:
             outcome, results = await perform(here, workspace, call, permission_mode=None)
         assert (outcome, (workspace / "ran").exists()) == ("runs", True), results
         with pytest.raises(BlockingIOError):
             service.accept()
     assert not any(word in results[-1] for word in (SECRET, "key-for-tests", "escaped"))
     assert not (tmp_path / "made").exists()
-    assert (workspace / "AGENTS.md").read_text() == "rules of the project"
-    assert not list((workspace / ".git" / "hooks").iterdir())
+
+
+@pytest.mark.parametrize(("provider", "protects"), [("bubblewrap", True), ("landlock", False)])
+async def test_an_isolated_command_changes_configuration_only_with_landlock(
+    home: Path, workspace: Path, provider: str, protects: bool
+) -> None:
+    (workspace / "AGENTS.md").write_text("rules of the project")
+    command = "echo x > AGENTS.md; mv .git moved; mkdir -p .git/hooks; touch .git/hooks/pre-commit"
+    call = Call("shell", {"command": command})
+    environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
+    async with core(home, obey, environ) as here:
+        await perform(here, workspace, call, permission_mode=None)
+    assert ((workspace / "AGENTS.md").read_text() == "rules of the project") == protects
+    assert (list((workspace / ".git" / "hooks").iterdir()) == []) == protects
 
 
 async def test_an_isolated_command_reaches_a_host_after_a_yes(home: Path, workspace: Path) -> None:

@@ -74,7 +74,7 @@ async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
 
 async def test_provider_is_not_isolated(tmp_path: Path) -> None:
     sandbox: Sandbox = native_sandbox(tmp_path)
-    assert (sandbox.provider, sandbox.isolated) == ("native", False)
+    assert (sandbox.provider, sandbox.capabilities.isolated) == ("native", False)
 
 
 async def test_environment_of_a_command(tmp_path: Path) -> None:

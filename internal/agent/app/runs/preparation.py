@@ -37,6 +37,7 @@ from internal.agent.domain.tasks import GateMode, Profile, Task
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelBook
+from internal.agent.ports.sandbox import SandboxCapabilities
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.history import MessageCache, read_history
 
@@ -77,9 +78,11 @@ _NETWORK_RULES: dict[NetworkKind, str] = {
 _MAX_HOSTS_CHARS = 500
 
 
-def _isolation_rule(policy: Policy) -> str:
-    hosts = (text for text in policy.allow if split_rule(text)[0] == NETWORK)
-    names = ", ".join(filter(None, (split_rule(text)[1] for text in hosts)))
+def _isolation_rule(policy: Policy, *, hosts: bool) -> str:
+    if not hosts:
+        return ISOLATION_RULE.format(network="They have no network.")
+    rules = (text for text in policy.allow if split_rule(text)[0] == NETWORK)
+    names = ", ".join(filter(None, (split_rule(text)[1] for text in rules)))
     words = _NETWORK_RULES[network_kind(policy.allow)]
     return ISOLATION_RULE.format(network=words.format(hosts=truncate(names, _MAX_HOSTS_CHARS)))
 
@@ -91,13 +94,15 @@ def system_prompt(
     now: datetime,
     *,
     isolated: Policy | None = None,
+    hosts: bool = True,
 ) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day.
-    `isolated` is the policy of the run if its commands are isolated.
+    `isolated` is the policy of the run if its commands are isolated; `hosts` is False where they
+    cannot reach single hosts.
     """
-    isolation = "" if isolated is None else _isolation_rule(isolated)
+    isolation = "" if isolated is None else _isolation_rule(isolated, hosts=hosts)
     rules = f"{RULES}{isolation}{GATE_RULES[gates]}"
     about = [f"You are {profile.role}. You work through Larkspur."]
     if profile.goal:
@@ -128,9 +133,9 @@ class RunPreparer:
         input_files: InputFiles,
         *,
         book: ModelBook,
-        isolated: bool,
+        sandbox: SandboxCapabilities,
     ) -> None:
-        self._isolated = isolated
+        self._sandbox = sandbox
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -157,7 +162,8 @@ class RunPreparer:
                 spec.gates,
                 workspace,
                 self._clock.now(),
-                isolated=spec.policy if self._isolated else None,
+                isolated=spec.policy if self._sandbox.isolated else None,
+                hosts=self._sandbox.hosts,
             ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,
@@ -168,7 +174,7 @@ class RunPreparer:
             people=spec.people,
             approvals=spec.approvals,
             plan_review=spec.plan_review,
-            isolated=self._isolated,
+            isolated=self._sandbox.isolated,
         )
         history = await self._history(context.task, config)
         task = context.task

@@ -8,7 +8,7 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.commands.shell import shell
 from tests.support.tools import tool_box
@@ -92,7 +92,7 @@ class Scripted:
     """A sandbox that prints the chunks it is given."""
 
     provider = "scripted"
-    isolated = True
+    capabilities = SandboxCapabilities(isolated=True)
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = chunks

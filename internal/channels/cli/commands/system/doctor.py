@@ -98,11 +98,16 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
 
 
 def _sandbox(walls: list[Check]) -> Check:
-    """Return the checks of the sandbox as one."""
-    broken = [wall for wall in walls if wall.state != "ok"]
-    if broken:
-        return broken[0]
-    return Check("sandbox", "ok", "Commands run isolated: larkspur doctor sandbox shows how.")
+    """Return the checks of the sandboxes as one; the last is of the one that is used."""
+    last = walls[-1]
+    if all(wall.state == "ok" for wall in walls if wall.name == last.name):
+        provider = last.name.removeprefix("sandbox ")
+        message = f"Commands run isolated ({provider}): larkspur doctor sandbox shows how."
+        return Check("sandbox", "ok", message)
+    reason = next(wall for wall in walls if wall.state != "ok")
+    if reason.name == last.name:
+        return reason._replace(name="sandbox")
+    return Check("sandbox", last.state, last.sentence, reason.sentence)
 
 
 def _home(home: Path) -> Check:

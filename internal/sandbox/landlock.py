@@ -1,0 +1,211 @@
+"""The sandbox of Landlock: commands that restrict themselves, where there are no user namespaces.
+
+A command shares the namespaces of Larkspur, for example those of a container. Landlock keeps it in
+its folders; a filter of system calls denies sockets, other processes and the modes of files. It has
+no network, and sees the names and attributes of other files.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from internal.agent.app.background_task import wait_for_completion
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.ports.sandbox import (
+    FileAccess,
+    SandboxCapabilities,
+    SandboxCommand,
+    SandboxResult,
+)
+from internal.sandbox.command_io import create_home
+from internal.sandbox.environment import CommandEnvironment
+from internal.sandbox.landlock_rules import READ, WRITE, create_ruleset
+from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
+from internal.sandbox.limits.resource_limits import ResourceLimits
+from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
+from internal.sandbox.mounts import SYSTEM_FILES
+from internal.sandbox.native import LaunchedCommand
+from internal.sandbox.workspaces import SessionFolders
+
+_SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_FILES = (
+    *SYSTEM_FILES,
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/dev/random",
+    "/dev/urandom",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/vm/overcommit_memory",
+)
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+
+_VARIABLES = {"GIT_CONFIG_NOSYSTEM": "1"}  # git fails on a file that exists and cannot be read
+
+
+class LandlockSandbox:
+    """Runs commands in Landlock 6 or newer (Linux 6.12). Implements `Sandbox`.
+
+    Args:
+        homes: the private folders of the sessions, outside of every workspace.
+        hidden: files and folders of Larkspur: a folder that contains one is no workspace.
+        read_only: further paths that every command may read.
+        limits: bounds of each command.
+        groups: makes the bounds hold for all processes of a command together.
+        environment: finds programs and makes the environment of commands.
+    """
+
+    provider: str = "landlock"
+
+    def __init__(
+        self,
+        homes: SessionFolders,
+        *,
+        hidden: Iterable[Path] = (),
+        read_only: Iterable[str] = (),
+        limits: ResourceLimits | None = None,
+        groups: ControlGroups | None = None,
+        environment: CommandEnvironment | None = None,
+    ) -> None:
+        self._homes = homes
+        self._hidden = tuple(hidden)
+        self._read_only = tuple(read_only)
+        self._limits = limits or ResourceLimits()
+        self._groups = groups
+        self._environment = environment or CommandEnvironment()
+        bounded = groups is not None and len(groups.resources) > 1
+        self.capabilities = SandboxCapabilities(
+            isolated=True, bounds="command" if bounded else "process"
+        )
+
+    async def run(
+        self, command: SandboxCommand, on_output: Callable[[bytes], None], /
+    ) -> SandboxResult:
+        """Run a command; see the port. An exception of `on_output` ends the command and is raised.
+
+        Raises:
+            ToolError: the sandbox cannot be started, a folder may not be a workspace, or the
+                command is to reach hosts.
+        """
+        if command.network.allow:
+            raise ToolError("commands cannot reach hosts in the sandbox landlock")
+        program = self._environment.encode(command.argv)
+        home = await create_home(self._homes, command.session_id)
+        group = self._groups.create() if self._groups else ControlGroup(())
+        output = _BoundedOutput(on_output, self._limits.output_bytes)
+        try:
+            async with self._confine(command.access, home, group) as (temporary, descriptors):
+                further = {**command.environment, **_VARIABLES, "TMPDIR": temporary}
+                launched = LaunchedCommand(
+                    command,
+                    [*self._limits.arguments(command.timeout_seconds), *program],
+                    self._environment.variables(home, further),
+                    output.write,
+                    confinement=descriptors,
+                )
+                output.on_excess = launched.request_end
+                result = await wait_for_completion(launched.run(), launched.request_end)
+            exceeded = "output" if output.exceeded else group.exceeded()
+            return msgspec.structs.replace(result, exceeded=exceeded)
+        finally:
+            if self._groups:
+                self._groups.remove(group)
+
+    @contextlib.asynccontextmanager
+    async def _confine(
+        self, access: FileAccess, home: str, group: ControlGroup
+    ) -> AsyncGenerator[tuple[str, list[int]]]:
+        """Yield a private folder for temporary files, and the descriptors for `launcher.py`.
+
+        Raises:
+            ToolError: the kernel refuses it, or a folder contains one of Larkspur.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                temporary = stack.enter_context(
+                    tempfile.TemporaryDirectory(
+                        prefix=".tmp-", dir=home, ignore_cleanup_errors=True
+                    )
+                )
+                rules = self._rules(access, home)
+                ruleset = await asyncio.to_thread(create_ruleset, rules)
+                stack.callback(os.close, ruleset)
+                calls: IO[bytes] = stack.enter_context(tempfile.TemporaryFile(buffering=0))
+                calls.write(calls_denied_without_namespaces())
+                groups = [stack.enter_context(each.open("wb")) for each in group.members()]
+            except OSError as error:
+                reason = describe_system_error(error)
+                raise ToolError(f"the sandbox cannot be started: {reason}") from error
+            yield temporary, [ruleset, calls.fileno(), *(each.fileno() for each in groups)]
+
+    def _rules(self, access: FileAccess, home: str) -> list[tuple[str, int]]:
+        """Return what a command may do with which files.
+
+        A path in a writable folder adds nothing: it may be a link that an earlier command made.
+
+        Raises:
+            ToolError: a writable folder contains one of Larkspur, which could not be hidden.
+        """
+        writable = [os.path.normpath(path) for path in (*access.writable, home)]
+        hidden = list(map(os.path.realpath, self._hidden))
+        for folder in map(os.path.realpath, writable):
+            if found := next((one for one in hidden if _is_in(one, folder)), None):
+                raise ToolError(
+                    f"{folder} contains {found} of Larkspur, which the sandbox of this machine"
+                    " (landlock) cannot hide; choose another workspace"
+                )
+        return [
+            *((path, READ) for path in (*_SYSTEM_FOLDERS, *_FILES, *self._read_only)),
+            *((path, READ | WRITE) for path in (*_DEVICES, *_outermost(writable))),
+            *(
+                (path, READ)
+                for path in map(os.path.normpath, access.read_only)
+                if not any(_is_in(path, folder) for folder in writable)
+            ),
+        ]
+
+
+class _BoundedOutput:
+    """Passes the output of a command on until it is too long."""
+
+    def __init__(self, on_output: Callable[[bytes], None], limit: int) -> None:
+        self._on_output = on_output
+        self._remaining = limit
+        self.on_excess: Callable[[], None] = lambda: None
+
+    @property
+    def exceeded(self) -> bool:
+        return self._remaining < 0
+
+    def write(self, chunk: bytes) -> None:
+        self._on_output(chunk[: max(self._remaining, 0)])
+        self._remaining -= len(chunk)
+        if self.exceeded:
+            self.on_excess()
+
+
+def _outermost(folders: Iterable[str]) -> Iterator[str]:
+    """Yield the folders that are in no other one."""
+    known = list(folders)
+    for folder in known:
+        if not any(_is_in(folder, other) for other in known):
+            yield folder
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
