@@ -5,9 +5,11 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +37,13 @@ from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.ids import TaskId
-from internal.agent.domain.permissions.network import rules_of_network
+from internal.agent.domain.permissions.network import (
+    REGISTRIES,
+    network_access,
+    rules_of_network,
+)
 from internal.agent.domain.permissions.policy import Mode, Policy
-from internal.agent.domain.permissions.rules import split_rule
+from internal.agent.domain.permissions.rules import parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
@@ -62,6 +68,13 @@ from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
+from internal.sandbox.native import NativeSandbox
+from internal.sandbox.packages import (
+    PACKAGES_SESSION,
+    PackageEnvironment,
+    SandboxOpener,
+    install_packages,
+)
 from internal.sandbox.selection import open_sandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
@@ -71,6 +84,8 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
 from larkspur.file_storage import make_session_files, open_attachments
 from larkspur.version import VERSION
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,18 +383,49 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
 
 @asynccontextmanager
 async def _open_sandbox(loaded: Loaded, services: Services) -> AsyncGenerator[Sandbox]:
-    hidden = (loaded.home, *own_files(loaded))
     settings = loaded.settings.sandbox
-    async with open_sandbox(
-        settings.provider,
-        services.workspaces.homes,
-        hidden,
+    opener = partial(
+        open_sandbox,
+        homes=services.workspaces.homes,
+        hidden=(loaded.home, *own_files(loaded)),
         private_networks=settings.allow_private_networks,
-    ) as sandbox:
+    )
+    packages = await _packages(loaded, services, partial(opener, settings.provider))
+    async with opener(settings.provider, packages=packages) as sandbox:
         try:
             yield sandbox
         finally:
             await services.commands.close()
+
+
+async def _packages(
+    loaded: Loaded, services: Services, open_provider: SandboxOpener
+) -> PackageEnvironment | None:
+    """Install the packages of commands, if there are any.
+
+    Raises:
+        SandboxUnavailable: they cannot be installed.
+    """
+    settings = loaded.settings.sandbox
+    if not settings.packages:
+        return None
+
+    @asynccontextmanager
+    async def open_installer() -> AsyncGenerator[Sandbox]:
+        logger.info("packages of commands are installed", extra={"file": settings.packages})
+        async with open_provider() as sandbox:
+            network = sandbox.capabilities.hosts or not sandbox.capabilities.isolated
+            yield sandbox if network else NativeSandbox(services.workspaces.homes)
+
+    rules = [parse_rule(text, {}) for text in rules_of_network(settings.network)]
+    denied = (text for text in loaded.settings.tools.deny if split_rule(text)[0] == NETWORK)
+    deny = [parse_rule(text, {}) for text in denied]
+    access = network_access(rules, deny, REGISTRIES)
+    folder = loaded.home / "packages"
+    try:
+        return await install_packages(Path(settings.packages), folder, open_installer, access)
+    finally:
+        await services.workspaces.homes.remove(PACKAGES_SESSION)
 
 
 def _coordinator(

@@ -22,6 +22,7 @@ from internal.config.setting_keys import (
     KEYS,
     NAMES,
     VARIABLES,
+    accepts_many,
     holds_many,
     holds_secret,
     section_of,
@@ -210,7 +211,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]
             hint = nearest(name, [*VARIABLES, *_NOT_KEYS])
             raise ConfigError(f"Unknown environment variable {plain(name)}{hint}")
         key = VARIABLES[name]
-        value = _parse_many(name, text) if holds_many(KEYS[key]) else text
+        many = holds_many(KEYS[key]) or (accepts_many(KEYS[key]) and text.startswith("["))
+        value = _parse_many(name, text) if many else text
         yield key, _Given(value, f"environment {name}")
 
 
@@ -336,7 +338,7 @@ def _validate(given: _Layer) -> Settings:
 
 
 def _sentence(error: ErrorDetails, given: _Layer) -> str:
-    path = error["loc"]
+    path = tuple(one for one in error["loc"] if "[" not in str(one))  # the parts of a union
     dotted = plain(".".join(map(str, path)))
     depth = next((n for n in range(len(path), 0, -1) if ".".join(map(str, path[:n])) in given), 0)
     if depth == 0:  # two keys that contradict each other

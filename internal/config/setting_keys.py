@@ -20,6 +20,11 @@ def holds_many(field: FieldInfo) -> bool:
     return get_origin(field.annotation) in {tuple, Mapping}
 
 
+def accepts_many(field: FieldInfo) -> bool:
+    """Return True if a key holds a word or a list."""
+    return any(get_origin(kind) is tuple for kind in get_args(field.annotation))
+
+
 def holds_secret(field: FieldInfo) -> bool:
     """Return True if the value of a key must never be shown."""
     return _mentions(field.annotation, SecretStr)

@@ -229,6 +229,11 @@ class SandboxSettings(Section):
     allow_private_networks: bool = key(
         False, "true lets such hosts have addresses of this machine and of private networks."
     )
+    packages: str = key(
+        "",
+        "A requirements file for pip: these Python packages are installed once, and commands find"
+        " them.",
+    )
 
 
 StatusPart = Literal["mode", "model", "folder", "context", "cost"]

@@ -10,6 +10,7 @@ In reading order:
 - `mounts`: the files that such a command sees
 - `landlock`, `landlock_rules`: `LandlockSandbox`, commands that restrict themselves
 - `limits`: bounds of such a command
+- `packages`: installs the Python packages of commands
 - `probe`: tries to get out of a sandbox when Larkspur starts
 - `environment`, `command_io`: what all sandboxes share
 - `process_privacy`: keeps child processes from reading this process's memory and environment

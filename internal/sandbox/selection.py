@@ -2,20 +2,25 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from msgspec import structs
 
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
+from internal.sandbox.environment import DEFAULT_PATH, CommandEnvironment
 from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.landlock_rules import MIN_VERSION, supported_version
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
 from internal.sandbox.native import NativeSandbox
+from internal.sandbox.packages import PackageEnvironment
 from internal.sandbox.probe import PROBE_SESSION, Wall, probe_sandbox
 from internal.sandbox.workspaces import SessionFolders
 
@@ -65,6 +70,7 @@ async def open_sandbox(
     hidden: Iterable[Path],
     *,
     private_networks: bool = False,
+    packages: PackageEnvironment | None = None,
 ) -> AsyncGenerator[Sandbox]:
     """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
 
@@ -75,16 +81,17 @@ async def open_sandbox(
         homes: the private folders of the sessions.
         hidden: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
+        packages: the Python packages of commands.
 
     Raises:
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
     """
+    options = _Options(homes, tuple(hidden), private_networks, packages)
     async with AsyncExitStack() as stack:
         sandbox: Sandbox | None = None
         for candidate in _candidates(provider):
-            opening = _open(candidate, homes, tuple(hidden), private_networks=private_networks)
             try:
-                found = await stack.enter_async_context(opening)
+                found = await stack.enter_async_context(_open(candidate, options))
                 await require_isolation(found, homes)
             except SandboxUnavailable as error:
                 if provider != "auto":
@@ -96,7 +103,13 @@ async def open_sandbox(
             else:
                 sandbox = found
                 break
-        yield sandbox or NativeSandbox(homes)
+        if sandbox is None:
+            sandbox = NativeSandbox(homes, options.environment())
+        if packages is not None:
+            sandbox.capabilities = structs.replace(
+                sandbox.capabilities, packages=packages.installed
+            )
+        yield sandbox
 
 
 async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
@@ -114,10 +127,11 @@ async def inspect_sandbox(
     provider: Provider, homes: SessionFolders, hidden: Iterable[Path]
 ) -> list[Inspection]:
     """Return what holds in the chosen sandbox; for `auto`, of all up to the one that is used."""
-    inspections = []
+    inspections: list[Inspection] = []
+    options = _Options(homes, tuple(hidden))
     for candidate in _candidates(provider):
         try:
-            async with _open(candidate, homes, tuple(hidden)) as sandbox:
+            async with _open(candidate, options) as sandbox:
                 walls = await _probe(sandbox, homes)
         except SandboxUnavailable as error:
             inspections.append(Inspection(candidate, [], str(error)))
@@ -135,14 +149,22 @@ def _candidates(provider: Provider) -> tuple[Provider, ...]:
     return () if provider == "native" else (provider,)
 
 
+class _Options(NamedTuple):
+    """What all sandboxes have in common; see `open_sandbox`."""
+
+    homes: SessionFolders
+    hidden: tuple[Path, ...]
+    private_networks: bool = False
+    packages: PackageEnvironment | None = None
+
+    def environment(self) -> CommandEnvironment:
+        """Return the environment of commands: the programs of the packages come first."""
+        first = f"{self.packages.programs}{os.pathsep}" if self.packages else ""
+        return CommandEnvironment(f"{first}{DEFAULT_PATH}")
+
+
 @asynccontextmanager
-async def _open(
-    provider: Provider,
-    homes: SessionFolders,
-    hidden: tuple[Path, ...],
-    *,
-    private_networks: bool = False,
-) -> AsyncGenerator[Sandbox]:
+async def _open(provider: Provider, options: _Options) -> AsyncGenerator[Sandbox]:
     """Open a sandbox that isolates, without a check.
 
     Raises:
@@ -156,17 +178,19 @@ async def _open(
         raise SandboxUnavailable(_MISSING)
     limits = ResourceLimits()
     groups = ControlGroups(limits.memory_bytes, limits.processes)
+    common: dict[str, Any] = {
+        "hidden": options.hidden,
+        "read_only": options.packages.read_only if options.packages else (),
+        "limits": limits,
+        "groups": groups,
+        "environment": options.environment(),
+    }
     try:
         if provider == "landlock":
-            yield LandlockSandbox(homes, hidden=hidden, limits=limits, groups=groups)
+            yield LandlockSandbox(options.homes, **common)
         else:
-            yield BubblewrapSandbox(
-                homes,
-                hidden=hidden,
-                limits=limits,
-                private_networks=private_networks,
-                groups=groups,
-            )
+            private = options.private_networks
+            yield BubblewrapSandbox(options.homes, private_networks=private, **common)
     finally:
         groups.close()
 

@@ -66,6 +66,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     - `hides`: names and attributes of other files, and a folder of Larkspur in the workspace,
       cannot be seen
     - `bounds`: what the bounds of memory and processes hold for
+    - `packages`: the Python packages that commands find, such as numpy==2.4.0
     """
 
     isolated: bool = False
@@ -73,6 +74,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     protects: bool = False
     hides: bool = False
     bounds: Literal["command", "process", "none"] = "none"
+    packages: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):

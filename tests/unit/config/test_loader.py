@@ -783,3 +783,15 @@ def test_every_key_is_shown_with_its_origin(home: Path) -> None:
 def test_the_models_stand_alone() -> None:
     assert Settings().llm.provider == "offline"
     assert LlmSettings(provider="anthropic").model == "claude-sonnet-5-5"
+
+
+def test_a_key_that_takes_a_word_or_a_list_takes_both_from_a_variable(home: Path) -> None:
+    def network(text: str) -> object:
+        return read(home, LARKSPUR_SANDBOX__NETWORK=text).settings.sandbox.network
+
+    assert network("registries") == "registries"
+    assert network('["github.com", "*.corp.cn"]') == ("github.com", "*.corp.cn")
+    said = complaint(home, LARKSPUR_SANDBOX__NETWORK="wide")
+    name = "environment LARKSPUR_SANDBOX__NETWORK: sandbox.network"
+    assert said == f"{name} must be off, registries or open, not 'wide'."
+    assert "must be written as JSON" in complaint(home, LARKSPUR_SANDBOX__NETWORK="[a]")

@@ -1,6 +1,7 @@
 """The sandbox of bubblewrap with real processes: nothing gets out, and none of them is left."""
 
 import asyncio
+import contextlib
 import functools
 import http.server
 import os
@@ -581,19 +582,26 @@ class Index(http.server.SimpleHTTPRequestHandler):
         """Write nothing."""
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Generator[int]:
+@contextlib.contextmanager
+def package_index(tmp_path: Path, address: str = "127.0.0.1") -> Generator[int]:
+    """Serve one package, canary, and yield the port."""
     folder = tmp_path / "index"
     (folder / "canary").mkdir(parents=True)
     name = wheel(folder / "canary").name
     (folder / "canary" / "index.html").write_text(f'<a href="{name}">{name}</a>')
     handler = functools.partial(Index, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with http.server.ThreadingHTTPServer((address, 0), handler) as server:
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
         yield server.server_address[1]
         server.shutdown()
         serving.join()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Generator[int]:
+    with package_index(tmp_path) as port:
+        yield port
 
 
 async def test_a_command_reaches_the_permitted_host_and_no_other(place: Place, index: int) -> None:

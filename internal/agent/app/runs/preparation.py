@@ -78,13 +78,28 @@ _NETWORK_RULES: dict[NetworkKind, str] = {
 _MAX_HOSTS_CHARS = 500
 
 
-def _isolation_rule(policy: Policy, *, hosts: bool) -> str:
-    if not hosts:
-        return ISOLATION_RULE.format(network="They have no network.")
+_PACKAGES_RULE = """
+- `python3` in commands has these packages: {packages}."""
+_MAX_PACKAGES_CHARS = 1_000
+
+
+def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
+    """Return the rules of a system prompt about commands, in this sandbox and with this policy."""
+    rules = ""
+    if sandbox.isolated:
+        network = _network_rule(policy) if sandbox.hosts else "They have no network."
+        rules = ISOLATION_RULE.format(network=network)
+    if sandbox.packages:
+        names = truncate(", ".join(sandbox.packages), _MAX_PACKAGES_CHARS)
+        rules += _PACKAGES_RULE.format(packages=names)
+    return rules
+
+
+def _network_rule(policy: Policy) -> str:
     rules = (text for text in policy.allow if split_rule(text)[0] == NETWORK)
     names = ", ".join(filter(None, (split_rule(text)[1] for text in rules)))
     words = _NETWORK_RULES[network_kind(policy.allow)]
-    return ISOLATION_RULE.format(network=words.format(hosts=truncate(names, _MAX_HOSTS_CHARS)))
+    return words.format(hosts=truncate(names, _MAX_HOSTS_CHARS))
 
 
 def system_prompt(
@@ -93,17 +108,14 @@ def system_prompt(
     workspace: str,
     now: datetime,
     *,
-    isolated: Policy | None = None,
-    hosts: bool = True,
+    commands: str = "",
 ) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day.
-    `isolated` is the policy of the run if its commands are isolated; `hosts` is False where they
-    cannot reach single hosts.
+    `commands` are further rules, about commands.
     """
-    isolation = "" if isolated is None else _isolation_rule(isolated, hosts=hosts)
-    rules = f"{RULES}{isolation}{GATE_RULES[gates]}"
+    rules = f"{RULES}{commands}{GATE_RULES[gates]}"
     about = [f"You are {profile.role}. You work through Larkspur."]
     if profile.goal:
         about.append(f"Your goal: {profile.goal}")
@@ -162,8 +174,7 @@ class RunPreparer:
                 spec.gates,
                 workspace,
                 self._clock.now(),
-                isolated=spec.policy if self._sandbox.isolated else None,
-                hosts=self._sandbox.hosts,
+                commands=command_rules(spec.policy, self._sandbox),
             ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,

@@ -1,0 +1,87 @@
+"""Packages for commands, installed by the real pip from a local index."""
+
+from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from internal.agent.domain.errors import SandboxUnavailable
+from internal.agent.domain.permissions.network import NetworkAccess
+from internal.agent.domain.permissions.rules import HostPattern
+from internal.agent.ports.sandbox import Sandbox
+from internal.sandbox.packages import PackageEnvironment, install_packages
+from internal.sandbox.selection import open_sandbox
+from tests.unit.sandbox.test_bubblewrap import Place, package_index
+
+ADDRESS = "127.0.0.2"  # programs use no proxy for 127.0.0.1
+
+
+class Installation:
+    """A requirements file, and what opens the sandbox; `opened` counts how often."""
+
+    def __init__(self, root: Path, port: int) -> None:
+        self.place = Place(root)
+        self.folder = root / "packages"
+        self.file = root / "requirements.txt"
+        self.url = f"--index-url http://{ADDRESS}:{port}/ --trusted-host {ADDRESS}\n"
+        self.network = NetworkAccess((HostPattern(ADDRESS, subdomains=False, port=port),))
+        self.opened = 0
+
+    async def install(self, provider: str, requirements: str) -> PackageEnvironment:
+        self.file.write_text(f"{self.url}{requirements}\n")
+
+        def open_once() -> AbstractAsyncContextManager[Sandbox]:
+            self.opened += 1
+            chosen: dict[str, AbstractAsyncContextManager[Sandbox]] = {
+                "bubblewrap": open_sandbox(
+                    "bubblewrap", self.place.homes, (), private_networks=True
+                ),
+                "native": open_sandbox("native", self.place.homes, ()),
+            }
+            return chosen[provider]
+
+        return await install_packages(self.file, self.folder, open_once, self.network)
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Generator[Installation]:
+    with package_index(tmp_path, ADDRESS) as port:
+        yield Installation(tmp_path, port)
+
+
+async def test_packages_are_installed_once_and_found_by_commands(
+    installation: Installation,
+) -> None:
+    made = await installation.install("bubblewrap", "canary==1.0")
+    assert "canary==1.0" in made.installed
+    assert (await installation.install("bubblewrap", "canary==1.0")).programs == made.programs
+    assert installation.opened == 1
+    place = installation.place
+    script = "python3 -c 'import canary'; touch $(dirname $(which python3))/x && echo changed"
+    command = structs.replace(place.command(script))
+    for provider in ("bubblewrap", "landlock", "native"):
+        place.output = b""
+        async with open_sandbox(provider, place.homes, (), packages=made) as sandbox:
+            assert sandbox.capabilities.packages == made.installed
+            await sandbox.run(command, place.take)
+        assert place.output.startswith(b"sings\n"), provider
+        assert (b"changed" in place.output) == (provider == "native")
+
+
+async def test_a_package_that_cannot_be_installed_is_named(installation: Installation) -> None:
+    with pytest.raises(SandboxUnavailable, match=r"cannot be installed: .*no-such-package"):
+        await installation.install("native", "no-such-package")
+    assert [each.name for each in installation.folder.iterdir()] == [".lock"]
+
+
+async def test_a_file_that_cannot_be_read_is_named(installation: Installation) -> None:
+    absent = installation.folder / "absent.txt"
+    with pytest.raises(SandboxUnavailable, match=r"absent\.txt: No such file"):
+        await install_packages(
+            absent, installation.folder, lambda: pytest.fail("opened"), installation.network
+        )
+    installation.url = "# " + "x" * 1_000_000
+    with pytest.raises(SandboxUnavailable, match="larger than 1 MB"):
+        await installation.install("native", "")
