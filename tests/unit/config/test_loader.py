@@ -399,7 +399,7 @@ MISTAKES = {
         " ollama or offline, not a list."
     ),
     "llm: {keys: {acme: k}}": (
-        "HOME/config.yaml:1: llm.keys.acme.[key] must be one of anthropic, openai, ark, deepseek,"
+        "HOME/config.yaml:1: llm.keys.acme must be one of anthropic, openai, ark, deepseek,"
         " openrouter, ollama."
     ),
     "llm: {keys: {openai: a b}}": (
