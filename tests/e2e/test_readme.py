@@ -67,7 +67,7 @@ def test_both_languages_show_the_same_commands(page: str) -> None:
 async def test_every_command_works(
     pages: tuple[str, ...], environ: dict[str, str], tmp_path: Path
 ) -> None:
-    del environ["LARKSPUR_HOME"]
+    del environ["LARKSPUR_HOME"], environ["LARKSPUR_SANDBOX__PROVIDER"]
     environ["PATH"] = f"{LARKSPUR.parent}:{environ['PATH']}"
     work, home = tmp_path / "work", tmp_path / ".larkspur"
     work.mkdir()
