@@ -42,7 +42,7 @@ const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
 
 const FILES =
-  /src[\\/](components[\\/](files|layout[\\/]side_panel)|api[\\/](files|upload)|i18n[\\/]files|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
+  /src[\\/](components[\\/](files|layout[\\/](side_panel|background_commands))|api[\\/](commands|files|upload)|i18n[\\/]files|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
 /** Icons that only these modules use; otherwise each set of them is a chunk. */
 const FILE_ICONS =
   /icons[\\/](archive|search|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;

@@ -23,7 +23,7 @@ MAX_CHUNKS = {
     "run_actions": 3_500,
     "run_texts": 3_000,
     "earlier_messages": 2_000,
-    "files": 14_000,
+    "files": 14_700,
     "highlight": 27_000,
     "math": 78_000,
     "settings": 7_200,

@@ -10,7 +10,7 @@ from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import accessible
 from tests.browser.test_questions import planned, shell, when
 from tests.browser.test_runs import send, session_of, status
-from tests.support.anthropic_server import Fault, Reply, When
+from tests.support.anthropic_server import Call, Fault, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -73,3 +73,27 @@ def test_isolated_commands_run_unasked(serve: Serve, script: Any, enter: Open, s
     status(page, "completed")
     expect(page.get_by_test_id("thread").get_by_text("Touched.")).to_be_visible()
     page.screenshot(path=shots / "isolated.png")
+
+
+def test_background_commands_are_shown_and_stopped(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    arguments = {"command": "echo up; exec sleep 600", "background": True, "keep": True}
+    ends = {"command": "exit 3", "background": True, "keep": True}
+    replies = [
+        planned(),
+        Reply(calls=[Call("shell", arguments), Call("shell", ends)], when=when(1)),
+        Reply(text="It serves.", when=when(3)),
+    ]
+    page = enter(serve(script(replies), SANDBOX__PROVIDER="auto"))
+    send(page, "serve it")
+    status(page, "completed")
+    commands = page.get_by_role("region", name="Background commands")
+    expect(commands.get_by_role("listitem")).to_have_count(2)
+    expect(commands).to_contain_text("running, also after its task")
+    expect(commands).to_contain_text("ended with exit code 3")
+    accessible(page)
+    page.screenshot(path=shots / "background-commands.png")
+    commands.get_by_role("button", name="Stop echo up; exec sleep 600").click()
+    expect(commands).to_contain_text("stopped")
+    expect(commands.get_by_role("button")).to_have_count(0)

@@ -105,6 +105,23 @@ async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict
         await repl.tty.wait_for("ask · claude")
 
 
+@GATEWAY
+async def test_background_commands_are_listed_and_stopped(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    del environ["LARKSPUR_SANDBOX__PROVIDER"]
+    serves = {"command": "exec sleep 600", "background": True, "keep": True}
+    script = [Reply(calls=[Call("shell", serves)]), Reply(text="it serves")]
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("serve")
+        await repl.tty.wait_for("● it serves", " out")
+        repl.tty.type("/ps\r")
+        await repl.tty.wait_for("bg-", "running")
+        (found,) = set(re.findall(r"bg-\w+", repl.tty.screen.text))
+        repl.tty.type(f"/ps stop {found[:6]}\r")
+        await repl.tty.wait_for(f"{found} has ended")
+
+
 @PROCESS
 async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[str, str]) -> None:
     script = Rules(

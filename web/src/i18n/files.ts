@@ -9,6 +9,13 @@ const en = {
   noPlan: 'No plan yet.',
   usage: 'Usage',
   tasks: 'Tasks',
+  commands: 'Background commands',
+  commandState: (running: boolean, code: number | null, kept: boolean) => {
+    if (running) return kept ? 'running, also after its task' : 'running';
+    return code === null || code < 0 ? 'stopped' : `ended with exit code ${code}`;
+  },
+  stop: 'Stop',
+  stopCommand: (command: string) => `Stop ${command}`,
   tokensIn: 'Input tokens',
   tokensOut: 'Output tokens',
   tokensCached: 'Cached tokens',
@@ -84,6 +91,13 @@ const zh: typeof en = {
   noPlan: '暂无计划',
   usage: '用量',
   tasks: '任务',
+  commands: '后台命令',
+  commandState: (running, code, kept) => {
+    if (running) return kept ? '运行中，任务结束后继续' : '运行中';
+    return code === null || code < 0 ? '已停止' : `已结束，退出码 ${code}`;
+  },
+  stop: '停止',
+  stopCommand: (command) => `停止 ${command}`,
   tokensIn: '输入 token',
   tokensOut: '输出 token',
   tokensCached: '缓存 token',

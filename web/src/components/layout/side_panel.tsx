@@ -7,6 +7,7 @@ import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { SessionFiles } from '../files/session_files';
 import { newestVersions } from '../../state/versions';
+import { BackgroundCommands } from './background_commands';
 import { StatusIcon } from '../thread/status_icon';
 import { stepProgress, Steps } from '../thread/plan_steps';
 
@@ -56,7 +57,10 @@ function planOf(state: State): PlanLine | undefined {
 function Overview({ state }: { state: State }) {
   const t = useMessages();
   const f = useFileMessages();
+  const session = useSessionStore((store) => store.session);
   const plan = planOf(state);
+  const ended = state.runs.filter((run) => isOver(run.status)).length;
+  const results = state.thread.lines.filter((line) => line.kind === 'tool' && line.status !== 'running').length;
   const usage = sumTokens(state.runs.map((run) => run.usage));
   const costs = state.runs.flatMap((run) => (run.cost === null ? [] : [run.cost]));
   const cost = costs.reduce((sum, one) => sum + one, 0);
@@ -81,6 +85,7 @@ function Overview({ state }: { state: State }) {
           <Fact name={f.cost} value={costs.length > 0 ? formatCost(cost) : unpriced} />
         </dl>
       </Section>
+      {session !== null && <BackgroundCommands session={session} changes={ended + results} />}
       <Section title={f.tasks}>
         <ul>
           {state.runs.slice(-20).toReversed().map((run) => (
