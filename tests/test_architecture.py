@@ -54,6 +54,7 @@ def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
 # The only modules that start processes, and why. What an agent asks for is started by the sandbox.
 PROCESS_STARTS = {
     "internal/sandbox/bubblewrap.py": "every isolated process for an agent",
+    "internal/sandbox/container.py": "the engine of containers, for every isolated process",
     "internal/sandbox/native.py": "every process for an agent where nothing is isolated",
     "internal/sandbox/network/namespace.py": "Larkspur's own program, for sockets of a command",
     "internal/sandbox/launcher.py": "the program of such a process",

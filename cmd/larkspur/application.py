@@ -53,7 +53,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.sandbox.selection import Inspection, inspect_sandbox
+from internal.sandbox.selection import ContainerSettings, Inspection, inspect_sandbox
 from internal.sandbox.workspaces import SessionFolders
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
@@ -250,9 +250,12 @@ class Application:
         """
         loaded = self._load(config=config)
         hidden = (loaded.home, *own_files(loaded))
-        provider = loaded.settings.sandbox.provider
+        settings = loaded.settings.sandbox
+        provider, container = settings.provider, ContainerSettings(settings.engine, settings.image)
         with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
-            probing = inspect_sandbox(provider, SessionFolders(Path(homes)), hidden)
+            probing = inspect_sandbox(
+                provider, SessionFolders(Path(homes)), hidden, container=container
+            )
             with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
                 inspections = thread.submit(asyncio.run, probing).result()
         checks = [

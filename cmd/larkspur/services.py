@@ -75,7 +75,7 @@ from internal.sandbox.packages import (
     SandboxOpener,
     install_packages,
 )
-from internal.sandbox.selection import open_sandbox
+from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
@@ -389,6 +389,7 @@ async def _open_sandbox(loaded: Loaded, services: Services) -> AsyncGenerator[Sa
         homes=services.workspaces.homes,
         hidden=(loaded.home, *own_files(loaded)),
         private_networks=settings.allow_private_networks,
+        container=ContainerSettings(settings.engine, settings.image),
     )
     packages = await _packages(loaded, services, partial(opener, settings.provider))
     async with opener(settings.provider, packages=packages) as sandbox:

@@ -215,11 +215,12 @@ class ToolsSettings(Section):
 class SandboxSettings(Section):
     """How tool processes are isolated."""
 
-    provider: Literal["auto", "bubblewrap", "landlock", "native"] = key(
+    provider: Literal["auto", "bubblewrap", "landlock", "container", "native"] = key(
         "auto",
         "bubblewrap: commands see their workspace and reach permitted hosts only; landlock: the"
-        " same without user namespaces, and without network; native: no isolation; auto: the first"
-        " of them that works here.",
+        " same without user namespaces, and without network; container: docker or podman, without"
+        " network; native: no isolation; auto: bubblewrap, landlock or native, the first that works"
+        " here.",
     )
     network: Literal["off", "registries", "open"] | tuple[Text, ...] = key(
         "off",
@@ -229,6 +230,10 @@ class SandboxSettings(Section):
     allow_private_networks: bool = key(
         False, "true lets such hosts have addresses of this machine and of private networks."
     )
+    engine: Text = key(
+        "docker", "For container: docker, podman, or the path of a program that is used like them."
+    )
+    image: str = key("", "For container: an image with bash that is on this machine.")
     packages: str = key(
         "",
         "A requirements file for pip: these Python packages are installed once, and commands find"

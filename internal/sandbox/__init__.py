@@ -9,6 +9,7 @@ In reading order:
 - `bubblewrap`: `BubblewrapSandbox`, commands in namespaces of their own
 - `mounts`: the files that such a command sees
 - `landlock`, `landlock_rules`: `LandlockSandbox`, commands that restrict themselves
+- `container`: `ContainerSandbox`, commands in containers of docker or podman
 - `limits`: bounds of such a command
 - `packages`: installs the Python packages of commands
 - `probe`: tries to get out of a sandbox when Larkspur starts

@@ -147,7 +147,7 @@ class BubblewrapSandbox:
         mounts = Mounts(command.access, home, read_only=self._read_only, hidden=self._hidden)
         return [
             *self._base,
-            *mounts.arguments(),
+            *_mount_arguments(mounts),
             *("--remount-ro", "/", "--chdir", command.cwd, "--"),
             *mounts.comparison(),
             *self._limits.arguments(command.timeout_seconds),
@@ -397,6 +397,22 @@ def _base_arguments(temporary_bytes: int) -> list[str]:
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
         *("--dev", "/dev", *size, "/dev/shm", "--remount-ro", "/dev", *size, "/tmp"),  # noqa: S108 - private
     ]
+
+
+def _mount_arguments(mounts: Mounts) -> list[str]:
+    """Return the arguments for the files of a command; one that has just gone is ignored."""
+    arguments: list[str] = []
+    for path, kind in mounts.sorted():
+        match kind:
+            case "writable":
+                arguments += ["--bind-try", path, path]
+            case "read-only":
+                arguments += ["--ro-bind-try", path, path]
+            case "hidden folder":
+                arguments += ["--tmpfs", path]
+            case "hidden file":
+                arguments += ["--ro-bind", os.devnull, path]
+    return arguments
 
 
 @contextlib.contextmanager

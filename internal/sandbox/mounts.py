@@ -1,4 +1,4 @@
-"""What a command in bubblewrap sees of the file system besides the programs of the machine.
+"""What a command in a mount namespace sees of the file system besides the programs.
 
 Earlier commands of a session may have replaced a file that is to be mounted by a symbolic link, and
 a running one may do so at any moment. So links are resolved here, and a program that is the first
@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.sandbox import FileAccess
@@ -56,6 +57,9 @@ exec "$@"
 """
 
 
+MountKind = Literal["writable", "read-only", "hidden folder", "hidden file"]
+
+
 class Mounts:
     """The mounts of one command.
 
@@ -77,18 +81,20 @@ class Mounts:
         read_only: Iterable[str] = (),
         hidden: Iterable[Path] = (),
     ) -> None:
-        self._mounts: dict[str, tuple[str, ...]] = {}
+        self._mounts: dict[str, MountKind] = {}
         self._compared: dict[str, str] = {}
         self._roots: dict[str, str] = {}
         self._hidden = [str(path) for path in hidden]
         self._writable = [_checked(path) for path in (*access.writable, home)]
-        readable = [_checked(path) for path in access.read_only]
-        for path in map(_checked, read_only):
-            self._add_root(path, "--ro-bind-try")
-        for paths, option in ((self._writable, "--bind-try"), (readable, "--ro-bind-try")):
+        readable = [_checked(path) for path in access.read_only if not _is_system(path)]
+        for path in (_checked(path) for path in read_only if not _is_system(path)):
+            self._add_root(path, "read-only")
+        kinds: tuple[tuple[list[str], MountKind], ...]
+        kinds = ((self._writable, "writable"), (readable, "read-only"))
+        for paths, kind in kinds:
             for path in paths:
                 if not self._can_be_replaced(path):
-                    self._add_root(path, option)
+                    self._add_root(path, kind)
         for path in self._hidden.copy():
             self._hidden += self._places(path)
         for path in filter(self._can_be_replaced, readable):
@@ -96,13 +102,13 @@ class Mounts:
         for path in self._hidden:
             self._hide(path)
 
-    def arguments(self) -> list[str]:
-        """Return the arguments of bubblewrap, parents first."""
+    def sorted(self) -> list[tuple[str, MountKind]]:
+        """Return the mounts, parents first."""
         paths = sorted(self._mounts, key=lambda path: (path.count("/"), path))
-        return [part for path in paths for part in self._mounts[path]]
+        return [(path, self._mounts[path]) for path in paths]
 
     def comparison(self) -> list[str]:
-        """Return the program and arguments in front of a command that compare the mounts.
+        """Return the program and arguments in front of a command that compare the mounts, or none.
 
         The program ends with the sentence `CHANGED` if one of them is not what it should be.
         """
@@ -125,25 +131,23 @@ class Mounts:
             for folder in self._writable
         )
 
-    def _add_root(self, path: str, option: str) -> None:
-        if not _is_inside(path, "/usr"):  # every command sees it
-            self._mounts[path] = (option, path, path)
+    def _add_root(self, path: str, kind: MountKind) -> None:
+        if os.path.exists(path):  # noqa: PTH110  # text like the others
+            self._mounts[path] = kind
             self._roots[path] = os.path.realpath(path)
 
     def _protect(self, path: str) -> None:
         """Make a path in a writable folder read-only, or what it leads to in one."""
         for place in self._places(path):
-            self._add_inside(place, "--ro-bind")
+            self._add_inside(place, "read-only")
 
     def _hide(self, path: str) -> None:
         for place in self._places(path):
             if any(_is_inside(place, other) for other in self._hidden):
                 continue
             self._keep_parents(place)
-            if os.path.isdir(path):  # noqa: PTH112  # text like the others
-                self._mounts[place] = ("--tmpfs", place)
-            else:
-                self._mounts[place] = ("--ro-bind", os.devnull, place)
+            is_folder = os.path.isdir(path)  # noqa: PTH112  # text like the others
+            self._mounts[place] = "hidden folder" if is_folder else "hidden file"
 
     def _places(self, path: str) -> Iterator[str]:
         """Yield where an existing file is seen below the folders that a command gets."""
@@ -155,7 +159,7 @@ class Mounts:
             if _is_inside(real, real_root):
                 yield os.path.normpath(f"{root}/{os.path.relpath(real, real_root)}")
 
-    def _add_inside(self, path: str, option: str) -> None:
+    def _add_inside(self, path: str, kind: MountKind) -> None:
         try:
             status = os.lstat(path)
         except OSError:
@@ -163,14 +167,14 @@ class Mounts:
         if stat.S_ISLNK(status.st_mode):
             return  # it became one just now
         self._keep_parents(path)
-        self._mounts[path] = (option, path, path)
+        self._mounts[path] = kind
         self._compared[path] = f"{status.st_dev}:{status.st_ino}"
 
     def _keep_parents(self, path: str) -> None:
         """Mount the folders between a root and a path, so that they cannot be renamed."""
         parent = os.path.dirname(path)  # noqa: PTH120  # text, not a file
         if parent not in self._mounts and self._can_be_replaced(parent):
-            self._add_inside(parent, "--bind")
+            self._add_inside(parent, "writable")
 
 
 def _checked(path: str) -> str:
@@ -183,6 +187,11 @@ def _checked(path: str) -> str:
     if normal in _RESERVED or normal.startswith(("/proc/", "/sys/", "/dev/")) or "\n" in normal:
         raise ToolError(f"{path} cannot be used in the sandbox; choose a folder of your own files")
     return normal
+
+
+def _is_system(path: str) -> bool:
+    """Return True for what every command sees."""
+    return _is_inside(f"{os.path.normpath(path)}/", "/usr")
 
 
 def _is_inside(path: str, folder: str) -> bool:

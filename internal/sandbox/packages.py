@@ -127,6 +127,8 @@ async def _run(
     text = output.decode(errors="replace").strip()
     if done.timed_out:
         raise ToolError(f"they took more than {_TIMEOUT_SECONDS / 60:g} minutes")
+    if done.exit_code and "ensurepip" in text:
+        raise ToolError("this Python cannot make environments; install python3-venv")
     if done.exit_code:
         errors = re.findall("(?m)^ERROR: (.*)$", text) or text.splitlines()[-1:]
         hosts = f"; it tried to reach {', '.join(done.refused)}" if done.refused else ""

@@ -6,6 +6,7 @@ file, a connection, a process), and these are checked, not what the script says 
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import secrets
 import socket
@@ -30,7 +31,7 @@ try read-outside cat "$OUTSIDE/secret"
 try write-outside touch "$OUTSIDE/written"
 try write-system bash -c 'touch /usr/larkspur-probe && rm /usr/larkspur-probe'
 try remount mount -o remount,rw,bind /usr
-try read-passwords cat /etc/shadow
+echo "passwords $(cat /etc/shadow 2>/dev/null | sha256sum)"
 try kernel-settings bash -c 'read -r v </proc/sys/vm/swappiness; echo "$v" >/proc/sys/vm/swappiness'
 try namespaces unshare -Ur true
 reach() { "$@" >/dev/null 2>&1; }  # what arrives is seen outside
@@ -117,6 +118,8 @@ async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
         possible = set(output.decode(errors="replace").split())
         possible |= {name for name, service in services.items() if _was_reached(service)}
         possible |= await asyncio.to_thread(_traces, workspace, outside, token)
+        if await asyncio.to_thread(_password_file) in possible:
+            possible.add("read-passwords")
     return list(_walls(possible))
 
 
@@ -167,6 +170,14 @@ def _traces(workspace: Path, outside: Path, token: str) -> set[str]:
     if _has_process_with(token):
         found.add("survival")
     return found
+
+
+def _password_file() -> str | None:
+    """Return the digest of the password file of the machine; None if only others may read it."""
+    try:
+        return hashlib.sha256(Path("/etc/shadow").read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def _start_time() -> str:

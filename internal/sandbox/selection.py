@@ -13,6 +13,7 @@ from msgspec import structs
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
+from internal.sandbox.container import ContainerSandbox
 from internal.sandbox.environment import DEFAULT_PATH, CommandEnvironment
 from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.landlock_rules import MIN_VERSION, supported_version
@@ -26,12 +27,16 @@ from internal.sandbox.workspaces import SessionFolders
 
 logger = logging.getLogger(__name__)
 
-Provider = Literal["auto", "bubblewrap", "landlock", "native"]
+Provider = Literal["auto", "bubblewrap", "landlock", "container", "native"]
 
 _NO_LANDLOCK = (
     "This machine does not offer Landlock as it is needed here (version {found}; needed: {needed},"
     " which is Linux 6.12 or newer, on x86-64 or ARM64). Use bubblewrap, or set sandbox.provider to"
     " native."
+)
+_NO_IMAGE = (
+    "The sandbox container needs an image with bash that is on this machine: name it in"
+    " sandbox.image."
 )
 _MISSING = (
     f"bubblewrap is not installed ({PROGRAM}). Install it, for example with"
@@ -48,6 +53,16 @@ _REFUSED = (
 _NO_NAMESPACES = (
     "the kernel, AppArmor or a container's seccomp profile refuses user namespaces ({said})."
 )
+
+
+class ContainerSettings(NamedTuple):
+    """The container engine: docker, podman or the path of a program like them; and the image."""
+
+    engine: str = "docker"
+    image: str = ""
+
+
+_NO_CONTAINER = ContainerSettings()
 
 
 class Inspection(NamedTuple):
@@ -71,6 +86,7 @@ async def open_sandbox(
     *,
     private_networks: bool = False,
     packages: PackageEnvironment | None = None,
+    container: ContainerSettings = _NO_CONTAINER,
 ) -> AsyncGenerator[Sandbox]:
     """Open the sandbox. One that was chosen by name is used or refused: there is no fallback.
 
@@ -82,11 +98,12 @@ async def open_sandbox(
         hidden: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
         packages: the Python packages of commands.
+        container: for the provider `container`.
 
     Raises:
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
     """
-    options = _Options(homes, tuple(hidden), private_networks, packages)
+    options = _Options(homes, tuple(hidden), private_networks, packages, container)
     async with AsyncExitStack() as stack:
         sandbox: Sandbox | None = None
         for candidate in _candidates(provider):
@@ -124,11 +141,15 @@ async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
 
 
 async def inspect_sandbox(
-    provider: Provider, homes: SessionFolders, hidden: Iterable[Path]
+    provider: Provider,
+    homes: SessionFolders,
+    hidden: Iterable[Path],
+    *,
+    container: ContainerSettings = _NO_CONTAINER,
 ) -> list[Inspection]:
     """Return what holds in the chosen sandbox; for `auto`, of all up to the one that is used."""
     inspections: list[Inspection] = []
-    options = _Options(homes, tuple(hidden))
+    options = _Options(homes, tuple(hidden), container=container)
     for candidate in _candidates(provider):
         try:
             async with _open(candidate, options) as sandbox:
@@ -156,6 +177,7 @@ class _Options(NamedTuple):
     hidden: tuple[Path, ...]
     private_networks: bool = False
     packages: PackageEnvironment | None = None
+    container: ContainerSettings = _NO_CONTAINER
 
     def environment(self) -> CommandEnvironment:
         """Return the environment of commands: the programs of the packages come first."""
@@ -170,29 +192,48 @@ async def _open(provider: Provider, options: _Options) -> AsyncGenerator[Sandbox
     Raises:
         SandboxUnavailable: it is missing.
     """
-    if provider == "landlock":
-        version = supported_version()
-        if version < MIN_VERSION or not calls_denied_without_namespaces():
-            raise SandboxUnavailable(_NO_LANDLOCK.format(found=version, needed=MIN_VERSION))
-    elif not await asyncio.to_thread(Path(PROGRAM).exists):
-        raise SandboxUnavailable(_MISSING)
+    await _require(provider, options.container)
     limits = ResourceLimits()
-    groups = ControlGroups(limits.memory_bytes, limits.processes)
     common: dict[str, Any] = {
         "hidden": options.hidden,
         "read_only": options.packages.read_only if options.packages else (),
         "limits": limits,
-        "groups": groups,
         "environment": options.environment(),
     }
+    if provider == "container":
+        engine, image = options.container
+        sandbox = ContainerSandbox(engine, image, options.homes, **common)
+        await sandbox.remove_stale()
+        yield sandbox
+        return
+    groups = ControlGroups(limits.memory_bytes, limits.processes)
     try:
         if provider == "landlock":
-            yield LandlockSandbox(options.homes, **common)
+            yield LandlockSandbox(options.homes, groups=groups, **common)
         else:
             private = options.private_networks
-            yield BubblewrapSandbox(options.homes, private_networks=private, **common)
+            yield BubblewrapSandbox(
+                options.homes, groups=groups, private_networks=private, **common
+            )
     finally:
         groups.close()
+
+
+async def _require(provider: Provider, container: ContainerSettings) -> None:
+    """Check what a sandbox needs of the machine and of the settings.
+
+    Raises:
+        SandboxUnavailable: it is missing.
+    """
+    if provider == "landlock":
+        version = supported_version()
+        if version < MIN_VERSION or not calls_denied_without_namespaces():
+            raise SandboxUnavailable(_NO_LANDLOCK.format(found=version, needed=MIN_VERSION))
+    elif provider == "container":
+        if not container.image:
+            raise SandboxUnavailable(_NO_IMAGE)
+    elif not await asyncio.to_thread(Path(PROGRAM).exists):
+        raise SandboxUnavailable(_MISSING)
 
 
 async def _probe(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:

@@ -225,6 +225,11 @@ async def test_folders_of_a_session_in_a_hidden_folder_are_seen_without_their_ne
     assert (place.home / "secret").exists()
 
 
+async def test_the_system_may_be_named_among_the_readable_folders(place: Place) -> None:
+    done = await place.run("ls /usr/bin/env", read_only=("/usr", "/usr/lib"))
+    assert done == SandboxResult(0)
+
+
 LINKED: dict[str, str] = {
     "an absent file by a link to /etc": "ln -s {up}/etc .larkspur",
     "an absent file by a link to a file of the sandbox": "ln -s {up}/etc/passwd AGENTS.md",
