@@ -36,6 +36,7 @@ _NAME = re.compile(r"larkspur-(?P<pid>[0-9]+)-[0-9]+")
 _ENGINE_FAILED = (125, 126, 127)
 _ENGINE_SAYS = re.compile(rb"^(?:Error|docker): ", re.MULTILINE)
 _GRACE_SECONDS = 1.0
+_REMOVAL_SECONDS = 5.0
 _ENGINE_TIMEOUT_SECONDS = 30.0
 _OPEN_FILES = 4_096
 _OWN_PROCESSES = 16_384  # of the user on this machine; --pids-limit bounds those of the container
@@ -221,18 +222,17 @@ class _Execution:
         return not done
 
     async def _terminate(self, process: asyncio.subprocess.Process) -> None:
-        """Ask the command to end, then remove its container with all of its processes."""
-        await _ask(self._argv[0], "kill", "--signal", "TERM", self._name)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE_SECONDS):
-                await process.wait()
-        if process.returncode is None:
-            await _ask(self._argv[0], "rm", "--force", self._name)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-            # a container that was being created when the first call looked for it
-            await _ask(self._argv[0], "rm", "--force", self._name)
+        """Ask the command to end, kill it after the grace period, and remove its container."""
+        for number, seconds in (("TERM", _GRACE_SECONDS), ("KILL", _REMOVAL_SECONDS)):
+            await _ask(self._argv[0], "kill", "--signal", number, self._name)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await process.wait()  # it removes the container
+                    return
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await _ask(self._argv[0], "rm", "--force", self._name)
 
 
 async def _ask(engine: str, *arguments: str) -> tuple[int, str]:

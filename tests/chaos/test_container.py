@@ -127,6 +127,7 @@ async def test_containers_of_killed_processes_are_removed(engine: str, place: Pl
         assert opened.provider == "container"
     listed = await asyncio.to_thread(say, engine, "ps", "-a", "--format", "{{.Names}}")
     assert listed == sorted(names[1:])
+    await asyncio.to_thread(say, engine, "rm", "--force", *names[1:])
 
 
 async def test_what_is_missing_is_named(engine: str, place: Place) -> None:
