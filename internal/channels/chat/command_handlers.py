@@ -7,6 +7,7 @@ import msgspec
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
+from internal.agent.domain.permissions.network import network_kind
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
@@ -48,6 +49,7 @@ class CommandHandlers:
         defaults: TaskDefaults,
     ) -> None:
         self._gateway, self._answers, self._settings = gateway, answers, settings
+        self._defaults = defaults
         self._settings_commands = SettingsCommands(gateway, people, defaults)
 
     async def handle(
@@ -147,6 +149,16 @@ class CommandHandlers:
         return CommandResult(run_id=resumed.run_id, settled=True)
 
     async def _status(self, message: MessageContext) -> str:
+        return f"{await self._work(message)}\n{self._isolation(message.phrases)}"
+
+    def _isolation(self, phrases: ChatPhrases) -> str:
+        if not self._defaults.isolated:
+            return phrases("not_isolated")
+        kind = network_kind(self._defaults.policy.allow)
+        return phrases("isolated", network=phrases(f"network_{kind}"))
+
+    async def _work(self, message: MessageContext) -> str:
+        """Return what runs in the conversation."""
         phrases, open_ = message.phrases, await self._list_unfinished(message)
         if not open_:
             return phrases("idle")

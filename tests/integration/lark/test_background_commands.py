@@ -15,10 +15,13 @@ async def test_background_commands_are_listed_and_stopped_in_their_chat(tmp_path
     async with open_lark_gateway(tmp_path, script, environ=ISOLATED) as lark:
         await lark.say("/ps")
         assert await lark.until_replies(1) == ["No background commands."]
+        await lark.say("/status")
+        status = (await lark.until_replies(2))[-1]
+        assert "Commands run isolated, without network." in status
         await lark.say("serve it")
-        await lark.until_replies(2)
+        await lark.until_replies(3)
         await lark.say("/ps")
-        listed = (await lark.until_replies(3))[-1]
+        listed = (await lark.until_replies(4))[-1]
         assert "running" in listed
         assert "exec sleep 600" in listed
         (found,) = re.findall(r"bg-\w+", listed)
@@ -29,6 +32,6 @@ async def test_background_commands_are_listed_and_stopped_in_their_chat(tmp_path
         assert found not in "".join(lark.replies(group))
 
         await lark.say(f"/stop {found}")
-        assert (await lark.until_replies(4))[-1] == f"`{found}` has ended."
+        assert (await lark.until_replies(5))[-1] == f"`{found}` has ended."
         await lark.say("/ps")
-        assert "running" not in (await lark.until_replies(5))[-1]
+        assert "running" not in (await lark.until_replies(6))[-1]

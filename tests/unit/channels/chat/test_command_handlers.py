@@ -25,7 +25,6 @@ async def reply(app: EchoApp, handlers: CommandHandlers, text: str, *who: str) -
 async def test_without_runs(app: EchoApp, handlers: CommandHandlers) -> None:
     phrases = (await app.message("x")).phrases
     expected = {
-        "/status": "idle",
         "/stop": "nothing_to_stop",
         "/tasks": "no_tasks",
         "/resume": "nothing_to_resume",
@@ -35,6 +34,8 @@ async def test_without_runs(app: EchoApp, handlers: CommandHandlers) -> None:
     }
     for text, key in expected.items():
         assert await reply(app, handlers, text) == phrases(key), text
+    status = await reply(app, handlers, "/status")
+    assert status == f"{phrases('idle')}\n{phrases('not_isolated')}"
 
 
 async def test_a_mistyped_command_gets_a_suggestion(
