@@ -353,7 +353,7 @@ def _with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     if able.isolated and not able.hosts:
         allow = tuple(rule for rule in allow if split_rule(rule)[0] != NETWORK)
     policy = msgspec.structs.replace(defaults.policy, mode=mode, allow=allow)
-    return replace(defaults, policy=policy, isolated=able.isolated)
+    return replace(defaults, policy=policy, isolated=able.isolated, hosts=able.hosts)
 
 
 def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:

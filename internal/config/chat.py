@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from internal.agent.domain.plans import PlanReview
-from internal.config.types import Count, Names, Seconds, Section, Text, key
+from internal.config.types import Count, Names, Network, Seconds, Section, Text, key
 
 BusyMode = Literal["steer", "queue", "interrupt"]
 SessionScope = Literal["chat", "thread", "sender", "thread_sender"]
@@ -33,6 +33,7 @@ class ChatGroup(Section):
     auto_chat_context: bool | None = None
     busy_mode: BusyMode | None = None
     session_scope: SessionScope | None = None
+    network: Network | None = None
 
 
 _NO_OVERRIDES = ChatGroup()
@@ -60,8 +61,8 @@ class ChatChannelSettings(Section):
     )
     groups: Mapping[Text, ChatGroup] = key(
         {},
-        "{chat_id: {policy, talk, operate, auto_chat_context, busy_mode, session_scope}} of single"
-        " groups; policy may also be off.",
+        "{chat_id: {policy, talk, operate, auto_chat_context, busy_mode, session_scope, network}}"
+        " of single groups; policy may also be off.",
     )
     run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
     react_emoji: Names = key(
@@ -88,6 +89,9 @@ class ChatChannelSettings(Section):
     )
     question_ttl_minutes: Annotated[Count, Field(le=525_600)] | None = key(
         None, "As agent.question_ttl_minutes, for questions from this channel; unset: inherited."
+    )
+    network: Network | None = key(
+        None, "As sandbox.network, for runs from this channel; unset: inherited."
     )
     access: ChatAccess = ChatAccess()
 

@@ -19,6 +19,7 @@ from internal.config.types import (
     DollarLimit,
     Folder,
     KeyPrefix,
+    Network,
     Origin,
     Seconds,
     Secret,
@@ -222,7 +223,7 @@ class SandboxSettings(Section):
         " network; native: no isolation; auto: bubblewrap, landlock or native, the first that works"
         " here.",
     )
-    network: Literal["off", "registries", "open"] | tuple[Text, ...] = key(
+    network: Network = key(
         "off",
         "Hosts that isolated commands reach without approval; off: none; registries: the package"
         " indexes of PyPI, npm and others; open: all; or a list such as [github.com, *.corp.cn].",

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
@@ -111,6 +111,8 @@ def _names(value: object) -> str | tuple[str, ...]:
 
 
 Text = Annotated[str, AfterValidator(_one_line)]
+Network = Literal["off", "registries", "open"] | tuple[Text, ...]
+"""What isolated commands reach without approval: a word, or hosts."""
 Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.domain.errors import Forbidden, InvalidRequest
-from internal.agent.domain.permissions.policy import Mode, Policy
-from internal.agent.domain.permissions.rules import RuleText
-from internal.agent.domain.permissions.targets import ToolTargets
+from internal.agent.domain.permissions.network import NetworkSetting, widens_network
+from internal.agent.domain.permissions.policy import Mode, Policy, with_network
+from internal.agent.domain.permissions.rules import RuleText, parse_rule, split_rule
+from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import GateMode, Profile, RunSpec
@@ -27,7 +28,8 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Choices of the submitter; None and () keep the value of the settings.
 
     `workspace` is an absolute path, `max_cost` in US dollars. Without `approvals`, calls that need
-    an approval are refused.
+    an approval are refused. `network` is what isolated commands reach without approval, instead of
+    what the settings say.
     """
 
     workspace: Annotated[str, Meta(pattern=r"^/[^\x00]*$", max_length=4096)] | None = None
@@ -40,13 +42,14 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout_seconds: Annotated[float, Meta(gt=0, le=7 * 24 * 3600)] | None = None
     approvals: bool = True
     plan_review: PlanReview | None = None
+    network: NetworkSetting | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDefaults:
     """The values of the settings, for a task without options. `profiles` is keyed by name.
 
-    `isolated`: commands run in a sandbox that isolates them.
+    `isolated`: commands run in a sandbox that isolates them. `hosts`: it can let them reach hosts.
     """
 
     profiles: dict[str, Profile]
@@ -62,6 +65,11 @@ class TaskDefaults:
     plan_review: PlanReview = "off"
     question_ttl_minutes: int = 1440
     isolated: bool = False
+    hosts: bool = True
+
+    def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
+        """Return what commands reach if this is chosen; None for the value of the settings."""
+        return "off" if setting is not None and self.isolated and not self.hosts else setting
 
 
 def build_run_spec(
@@ -75,7 +83,8 @@ def build_run_spec(
     Raises:
         InvalidRequest: a rule or a profile is unknown, or the model of a
             cost limit has no price.
-        Forbidden: only the owner may choose a workspace, allow tools or widen the mode.
+        Forbidden: only the owner may choose a workspace, allow tools or widen the mode or the
+            network.
     """
     profile = _profile(defaults, profile_name or defaults.profile)
     _check_rights(options, principal)
@@ -85,10 +94,11 @@ def build_run_spec(
             f"max_cost needs a price for {model}: set llm.prices.{model} (dollars per million"
             " tokens for input and output)."
         )
+    base = choose_network(defaults, defaults.policy, options.network, principal)
     policy = Policy(
-        mode=options.permission_mode or defaults.policy.mode,
-        allow=(*defaults.policy.allow, *options.allow),
-        deny=(*defaults.policy.deny, *options.deny),
+        mode=options.permission_mode or base.mode,
+        allow=(*base.allow, *options.allow),
+        deny=(*base.deny, *options.deny),
     )
     policy.check(defaults.targets)
     return RunSpec(
@@ -104,6 +114,26 @@ def build_run_spec(
         plan_review=_review(defaults.plan_review, options.plan_review, principal),
         question_ttl_minutes=defaults.question_ttl_minutes,
     )
+
+
+def choose_network(
+    defaults: TaskDefaults, policy: Policy, setting: NetworkSetting | None, principal: Principal
+) -> Policy:
+    """Return the policy with the network that somebody chose; None changes nothing.
+
+    Raises:
+        InvalidRequest: an entry is not a host, or the sandbox lets commands reach no host.
+        Forbidden: somebody else than the owner chose a host that the policy does not have.
+    """
+    chosen = with_network(policy, setting)
+    if defaults.possible_network(setting) != setting:
+        raise InvalidRequest("Commands have no network in the sandbox of this machine.")
+    if setting is None or principal.may("owner"):
+        return chosen
+    rules = [parse_rule(text, {}) for text in policy.allow if split_rule(text)[0] == NETWORK]
+    if widens_network(rules, setting):
+        raise Forbidden("Only the owner may let commands reach more hosts than the settings do.")
+    return chosen
 
 
 def _review(own: PlanReview, wanted: PlanReview | None, principal: Principal) -> PlanReview:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import (
     Attachment,
@@ -115,6 +116,7 @@ class ChatSettings(NamedTuple):
 
     plan_review: PlanReview | None = None
     model: str = ""
+    network: NetworkSetting | None = None
 
 
 class RunDisplay(NamedTuple):

@@ -17,9 +17,12 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+
+_network: msgspec.json.Decoder[NetworkSetting | None] = msgspec.json.Decoder(NetworkSetting | None)
 
 
 class ChatStore:
@@ -28,11 +31,15 @@ class ChatStore:
     def get_settings(self, chat: str, /) -> Read[ChatSettings]:
         """Return the settings of a chat, empty ones when none are stored."""
         rows = yield Statement("chat_settings", (chat,))
-        return ChatSettings(rows[0][0] or None, rows[0][1]) if rows else ChatSettings()
+        if not rows:
+            return ChatSettings()
+        review, model, network = rows[0]
+        return ChatSettings(review or None, model, _network.decode(network))
 
     def save_settings(self, chat: str, settings: ChatSettings, /) -> Write[None]:
         """Insert or replace the settings of a chat."""
-        values = (chat, settings.plan_review or "", storable(settings.model))
+        network = to_json(settings.network)
+        values = (chat, settings.plan_review or "", storable(settings.model), network)
         yield Statement("upsert_chat_settings", values)
 
 

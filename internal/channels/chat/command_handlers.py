@@ -7,7 +7,6 @@ import msgspec
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
-from internal.agent.domain.permissions.network import network_kind
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_line
@@ -49,8 +48,9 @@ class CommandHandlers:
         defaults: TaskDefaults,
     ) -> None:
         self._gateway, self._answers, self._settings = gateway, answers, settings
-        self._defaults = defaults
-        self._settings_commands = SettingsCommands(gateway, people, defaults)
+        self._settings_commands = SettingsCommands(
+            gateway, people, configured=settings, defaults=defaults
+        )
 
     async def handle(
         self, command: ChatCommand | UnknownCommand, message: MessageContext
@@ -65,7 +65,7 @@ class CommandHandlers:
                 return await self._answers.reject(argument, message)
             case ChatCommand("resume", argument):
                 return await self._resume(argument, message)
-            case ChatCommand("plan" | "model" | "pair" | "usage"):
+            case ChatCommand("plan" | "model" | "network" | "pair" | "usage"):
                 return CommandResult(await self._settings_commands.handle(command, message))
             case ChatCommand():
                 return CommandResult(await self._reply(command, message))
@@ -149,13 +149,8 @@ class CommandHandlers:
         return CommandResult(run_id=resumed.run_id, settled=True)
 
     async def _status(self, message: MessageContext) -> str:
-        return f"{await self._work(message)}\n{self._isolation(message.phrases)}"
-
-    def _isolation(self, phrases: ChatPhrases) -> str:
-        if not self._defaults.isolated:
-            return phrases("not_isolated")
-        kind = network_kind(self._defaults.policy.allow)
-        return phrases("isolated", network=phrases(f"network_{kind}"))
+        isolation = await self._settings_commands.describe_isolation(message)
+        return f"{await self._work(message)}\n{isolation}"
 
     async def _work(self, message: MessageContext) -> str:
         """Return what runs in the conversation."""

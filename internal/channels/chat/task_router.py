@@ -3,6 +3,8 @@
 The gateway decides with the rights of the sender: what may not steer or interrupt is queued.
 """
 
+from dataclasses import replace
+
 import msgspec
 
 from internal.agent.app.gateway import Gateway
@@ -13,6 +15,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
+from internal.channels.chat.chat_settings import chat_policy
 from internal.config.chat import ChatChannelSettings
 
 
@@ -79,7 +82,9 @@ class TaskRouter:
             timeout_seconds=self._settings.run_timeout_seconds,
             model=chosen.model or None,
         )
-        spec = build_run_spec(self._defaults, options, message.actor.principal)
+        policy = chat_policy(self._defaults, self._settings, message.chat.chat_id, chosen)
+        defaults = replace(self._defaults, policy=policy)
+        spec = build_run_spec(defaults, options, message.actor.principal)
         # the configured workspace is the owner's; the tasks of chats get directories of their own
         review = chosen.plan_review or self._defaults.plan_review
         return msgspec.structs.replace(spec, workspace="", plan_review=review)

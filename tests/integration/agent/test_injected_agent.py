@@ -339,6 +339,35 @@ async def test_an_isolated_command_reaches_a_host_after_a_yes(home: Path, worksp
     assert events[-1]["payload"]["stop_reason"] == "final_answer"
 
 
+@pytest.mark.parametrize("network", ["off", "host", "denied"])
+async def test_the_network_of_a_task_decides_what_its_commands_reach(
+    home: Path, workspace: Path, network: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.setblocking(False)
+        site = f"localhost:{service.getsockname()[1]}"
+        connect = f"printf 'CONNECT %s HTTP/1.1\\r\\n\\r\\n' {site} >&3; read -r line <&3"
+        call = Call("shell", {"command": f"exec 3<>/dev/tcp/127.0.0.1/3128 && {connect}"})
+        environ = {
+            **ISOLATED,
+            "LARKSPUR_SANDBOX__ALLOW_PRIVATE_NETWORKS": "true",
+            "LARKSPUR_SANDBOX__NETWORK": f'["{site}"]' if network == "off" else "off",
+        }
+        options: dict[str, Any] = {
+            "network": "off" if network == "off" else (site,),
+            "deny": (f"network({site})",) if network == "denied" else (),
+        }
+        async with core(home, [Reply(calls=[call]), Reply("done")], environ) as here:
+            made = await here.submit(
+                "go", workspace=str(workspace), permission_mode=None, **options
+            )
+            await here.end_of(made)
+        if network == "host":
+            service.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            service.accept()
+
+
 async def test_where_commands_are_isolated_files_change_and_configuration_asks(
     home: Path, workspace: Path
 ) -> None:

@@ -77,6 +77,31 @@ async def test_commands_are_answered_without_a_run(service: ChatService, tmp_pat
         assert app.model.requests == []
 
 
+async def test_an_operator_narrows_what_commands_of_a_chat_reach(
+    service: ChatService, tmp_path: Path
+) -> None:
+    environ = {"LARKSPUR_SANDBOX__PROVIDER": "auto", "LARKSPUR_SANDBOX__NETWORK": '["a.example"]'}
+    script = [Reply("hello"), Reply("hello again")]
+    async with core(tmp_path, script, environ) as app, open_channel(service, app, QUIET):
+        for text, part in (
+            ("/network", "some hosts only (a.example)"),
+            ("/network open", "Only the owner"),
+            ("/network a b http://c", "`/network` with off, registries, open, hosts"),
+            ("/network off", "without network"),
+            ("/status", "without network"),
+            ("hello", "hello"),
+            ("/network default", "some hosts only (a.example)"),
+            ("hello", "hello again"),
+        ):
+            asked = await service.say(text)
+            await service.until(partial(has_reply, service, asked))
+            assert part in service.replies()[-1][0]
+        await until_idle(service, app)
+        first, second = (str(request["system"]) for request in app.model.requests)
+        assert "a.example" not in first
+        assert "a.example" in second
+
+
 def has_reply(service: ChatService, message_id: str) -> bool:
     return any(reply_to == message_id for _, reply_to in service.replies())
 

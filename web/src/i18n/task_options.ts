@@ -7,7 +7,9 @@ const en = {
   profile: 'Profile',
   folder: 'Folder',
   folderHint: 'A folder of its own',
-  byDefault: (name: string) => `Default (${name})`,
+  byDefault: (name?: string) => (name === undefined ? 'Default' : `Default (${name})`),
+  network: 'Network of isolated commands',
+  networks: { off: 'None', registries: 'Package indexes', open: 'All hosts' },
   done: 'Done',
 };
 
@@ -17,7 +19,9 @@ const zh: typeof en = {
   profile: '角色',
   folder: '文件夹',
   folderHint: '独立的文件夹',
-  byDefault: (name: string) => `默认（${name}）`,
+  byDefault: (name?: string) => (name === undefined ? '默认' : `默认（${name}）`),
+  network: '隔离命令的网络',
+  networks: { off: '无', registries: '软件包索引', open: '所有主机' },
   done: '完成',
 };
 

@@ -1,4 +1,4 @@
-/** The model, the profile and the folder of the next tasks of a session, stored in the browser. */
+/** The model, the profile, the folder and the network of the next tasks of a session, stored in the browser. */
 import { create } from 'zustand';
 import { storage, usePreferences } from './preferences';
 
@@ -7,9 +7,10 @@ export interface TaskOptions {
   model: string;
   profile: string;
   workspace: string;
+  network: string;
 }
 
-export const DEFAULTS: TaskOptions = { model: '', profile: '', workspace: '' };
+export const DEFAULTS: TaskOptions = { model: '', profile: '', workspace: '', network: '' };
 
 /** Event that opens the options, to choose another model. */
 export const CHOOSE_MODEL_EVENT = 'larkspur.choose-model';
@@ -42,7 +43,7 @@ export function setTaskOptions(session: string, change: Partial<TaskOptions>): v
 }
 
 /** Return the fields of a new task that these options and the permission mode are. */
-export function taskFields({ model, profile, workspace }: TaskOptions) {
+export function taskFields({ model, profile, workspace, network }: TaskOptions) {
   const { mode } = usePreferences.getState();
   return {
     ...(profile !== '' && { profile }),
@@ -50,6 +51,7 @@ export function taskFields({ model, profile, workspace }: TaskOptions) {
       ...(mode !== '' && { permission_mode: mode }),
       ...(model !== '' && { model }),
       ...(workspace !== '' && { workspace }),
+      ...(network !== '' && { network }),
     },
   };
 }

@@ -19,10 +19,9 @@ from internal.agent.app.files.input_files import (
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import ContextSnapshot, Event, InputFilesFetched
 from internal.agent.domain.messages import Image, Message, Text
-from internal.agent.domain.permissions.network import NetworkKind, network_kind
+from internal.agent.domain.permissions.network import NetworkKind, network_hosts, network_kind
 from internal.agent.domain.permissions.policy import Policy
-from internal.agent.domain.permissions.rules import split_rule
-from internal.agent.domain.permissions.targets import NETWORK, PathTarget
+from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.react.context_window import (
     message_budget,
     message_tokens,
@@ -96,8 +95,7 @@ def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
 
 
 def _network_rule(policy: Policy) -> str:
-    rules = (text for text in policy.allow if split_rule(text)[0] == NETWORK)
-    names = ", ".join(filter(None, (split_rule(text)[1] for text in rules)))
+    names = ", ".join(network_hosts(policy.allow))
     words = _NETWORK_RULES[network_kind(policy.allow)]
     return words.format(hosts=truncate(names, _MAX_HOSTS_CHARS))
 

@@ -5,7 +5,7 @@ in its arguments: they need such a rule, or a person's yes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from internal.agent.domain.permissions.rules import (
     Rule,
     RuleError,
     parse_host_pattern,
+    parse_rule,
     split_rule,
 )
 from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Target
@@ -35,6 +36,10 @@ _WEB_PORTS = (80, 443)
 
 NetworkKind = Literal["off", "registries", "hosts", "open"]
 """What commands reach without a question: nothing, package indexes, named hosts, or all hosts."""
+
+HostText = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+NetworkSetting = Literal["off", "registries", "open"] | tuple[HostText, ...]
+"""The same as a setting: a word, or hosts such as example.com:8443, also with `registries`."""
 
 
 class NetworkAccess(msgspec.Struct, frozen=True):
@@ -76,17 +81,32 @@ def network_access(
     return NetworkAccess((*_patterns(allow), *named), tuple(_patterns(deny)))
 
 
-def rules_of_network(setting: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the rules for `off`, `registries`, `open` or a list of hosts."""
-    match setting:
-        case "off":
-            return ()
-        case "open":
-            return (NETWORK,)
-        case "registries":
-            return tuple(map(suggest_network_rule, REGISTRIES))
-        case _:
-            return tuple(map(suggest_network_rule, setting))
+def widens_network(allow: Iterable[Rule], setting: NetworkSetting) -> bool:
+    """Return True if a setting lets commands reach a host that the allow rules do not."""
+    rules = [rule for rule in allow if rule.tool == NETWORK]
+    wanted = [parse_rule(text, {}) for text in rules_of_network(setting)]
+    hosts = [pattern for rule in wanted for pattern in _patterns([rule])]
+    return any(not any(covers_host(rule, host) for rule in rules) for host in hosts)
+
+
+def rules_of_network(setting: NetworkSetting) -> tuple[str, ...]:
+    """Return the rules for a setting; they may be invalid if an entry is not a host.
+
+    Raises:
+        RuleError: a word that stands for itself is among hosts.
+    """
+    if isinstance(setting, str):
+        found = {"off": (), "open": (NETWORK,), "registries": map(suggest_network_rule, REGISTRIES)}
+        return tuple(found[setting])
+    rules: list[str] = []
+    for host in setting:
+        if host in {"off", "open"}:
+            raise RuleError(f"{host} stands alone: it cannot be combined with hosts")
+        if host == "registries":
+            rules += rules_of_network("registries")
+        else:
+            rules.append(suggest_network_rule(host))
+    return tuple(dict.fromkeys(rules))
 
 
 def network_kind(allow: Iterable[str]) -> NetworkKind:
@@ -97,6 +117,12 @@ def network_kind(allow: Iterable[str]) -> NetworkKind:
     if not rules:
         return "off"
     return "registries" if rules == set(rules_of_network("registries")) else "hosts"
+
+
+def network_hosts(allow: Iterable[str]) -> tuple[str, ...]:
+    """Return the hosts that the allow rules name."""
+    rules = (split_rule(text) for text in allow)
+    return tuple(pattern for tool, pattern in rules if tool == NETWORK and pattern)
 
 
 def wanted_hosts(targets: Iterable[Target], arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ from internal.agent.domain.permissions.matchers import CallMatcher, MissingPermi
 from internal.agent.domain.permissions.network import (
     NO_NETWORK,
     NetworkAccess,
+    NetworkSetting,
     network_access,
+    rules_of_network,
     wanted_hosts,
 )
 from internal.agent.domain.permissions.rules import (
@@ -83,6 +85,21 @@ class Policy(msgspec.Struct, frozen=True):
             parse_allow_rule(text, targets)
         for text in self.deny:
             parse_rule(text, targets)
+
+
+def with_network(policy: Policy, setting: NetworkSetting | None) -> Policy:
+    """Return a policy whose commands reach other hosts without a question; None changes nothing.
+
+    Raises:
+        RuleError: an entry of the setting is not a host.
+    """
+    if setting is None:
+        return policy
+    others = (text for text in policy.allow if split_rule(text)[0] != NETWORK)
+    hosts = rules_of_network(setting)
+    for text in hosts:
+        parse_allow_rule(text, {})
+    return msgspec.structs.replace(policy, allow=(*others, *hosts))
 
 
 class Allowed(msgspec.Struct, frozen=True, tag="allowed"):

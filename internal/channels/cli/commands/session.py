@@ -53,6 +53,7 @@ def run_repl(args: Namespace, context: CommandContext) -> int:
         model=args.model,
         profile=args.profile,
         chose_mode=args.permission_mode is not None,
+        network=args.network,
     )
     options = ReplOptions(
         choices=choices,

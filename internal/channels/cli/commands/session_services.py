@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import read_steps
 from internal.channels.cli.answer_parser import DecisionText, parse_answer
@@ -60,6 +61,7 @@ def _services(
         models=partial(application.models, config),
         doctor=lambda: [format_check(check) for check in run_checks(application, config)],
         check_rule=partial(_check_rule, application),
+        check_network=_check_network,
         decide=_decide,
         read_steps=read_steps,
     )
@@ -79,6 +81,13 @@ def _configured_ui(application: Application, config: str | None) -> tuple[str, U
 def _check_rule(application: Application, rule: str, allows: bool) -> None:
     try:
         application.check_rule(rule, allows=allows)
+    except RuleError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_network(hosts: tuple[str, ...]) -> None:
+    try:
+        with_network(Policy(), hosts)
     except RuleError as error:
         raise ValueError(str(error)) from error
 

@@ -22,7 +22,7 @@ from internal.channels.cli.records import TaskRequest
 from internal.channels.cli.task_request import compose_task, read_stdin
 
 _OPTIONS = (
-    *("permission_mode", "allow", "deny", "plan_review"),
+    *("permission_mode", "allow", "deny", "plan_review", "network"),
     *("model", "max_iterations", "max_cost", "timeout_seconds"),
 )
 

@@ -3,6 +3,10 @@
 import argparse
 from typing import Any
 
+from internal.agent.domain.permissions.network_choice import (
+    NETWORK_CHOICES,
+    parse_network_choice,
+)
 from internal.channels.cli.commands.parser import (
     OUTPUT_FORMATS,
     CliParser,
@@ -107,6 +111,12 @@ def _add_task(group: argparse._ArgumentGroup) -> None:
     add("--profile", type=text_argument, help="profile to use")
     add("--permission-mode", choices=_MODES, help="what to do with actions that no rule covers")
     add("--plan-review", choices=_REVIEWS, help="which plans need a person's approval")
+    add(
+        "--network",
+        type=_network,
+        metavar="HOSTS",
+        help=f"what isolated commands reach without asking: {NETWORK_CHOICES}",
+    )
     many: dict[str, Any] = {"action": "append", "default": [], "metavar": "RULE"}
     add("--allow", help="allow actions by a rule (repeatable)", type=text_argument, **many)
     add(
@@ -134,6 +144,13 @@ def _add_task(group: argparse._ArgumentGroup) -> None:
         metavar="S",
         help="stop after S seconds of running time",
     )
+
+
+def _network(text: str) -> str | tuple[str, ...]:
+    try:
+        return parse_network_choice(decode_argument(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _title(text: str) -> str:

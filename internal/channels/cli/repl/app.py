@@ -201,10 +201,10 @@ class _ReplApp:
         session.model = start.choices.model or about.model
         session.choices.set_default_mode(about.mode)
         messages, rows = session.messages, session.view.rows
+        session.default_network = about.network
         isolation = messages("not_isolated")
         if about.isolated:
-            isolation = messages("isolated", network=messages(f"network_{about.network}"))
-        session.network = about.network
+            isolation = messages("isolated", network=session.network_label())
         session.note(rows.faint(messages("banner", version=start.version, isolation=isolation)))
         session.note(rows.faint(_limits(messages, about)))
         if about.offline:

@@ -12,8 +12,9 @@ class ReplServices(NamedTuple):
     """The client, and functions whose imports the first frame does not wait for.
 
     `check_rule` takes a rule and whether it allows; it raises ValueError for a rule that cannot be
-    used. `decide` parses a text as the answer to a question, both as JSON; it raises ValueError.
-    `read_steps` splits a text into the steps of a plan.
+    used. So does `check_network` for hosts that are none. `decide` parses a text as the answer to a
+    question, both as JSON; it raises ValueError. `read_steps` splits a text into the steps of a
+    plan.
     """
 
     client: GatewayClient
@@ -23,5 +24,6 @@ class ReplServices(NamedTuple):
     models: Callable[[], Sequence[ListedModel]]
     doctor: Callable[[], Sequence[str]]
     check_rule: Callable[[str, bool], None]
+    check_network: Callable[[tuple[str, ...]], None]
     decide: Callable[[Mapping[str, Any], str], dict[str, Any]]
     read_steps: Callable[[str], Sequence[str]]

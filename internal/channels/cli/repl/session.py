@@ -45,6 +45,8 @@ class TaskChoices:
     """Which plans need approval: `always` or `off`; None leaves it to the settings."""
     chose_mode: bool = False
     """False leaves the mode to the settings."""
+    network: str | tuple[str, ...] | None = None
+    """What isolated commands reach: a word or hosts; None leaves it to the settings."""
 
     def next_mode(self) -> str:
         """Switch to the next mode and return it."""
@@ -71,6 +73,7 @@ class TaskChoices:
             "deny": list(self.deny),
             "model": self.model,
             "plan_review": self.plan_review,
+            "network": self.network,
         }
         return {**self.fixed, **{name: value for name, value in chosen.items() if value}}
 
@@ -108,7 +111,8 @@ class ReplSession:
         self.attention: Callable[[str], None] = lambda _sentence: None
         """Calls for a person who looks elsewhere; "" ends it."""
         self.status_parts: Sequence[str] = DEFAULT_STATUS_PARTS
-        self.network = "off"
+        self.default_network = "off"
+        """What isolated commands reach by the settings."""
         self.windows: Mapping[str, int] = {}
         """The context windows of the known models, in tokens."""
         self._asked = 0
@@ -185,9 +189,12 @@ class ReplSession:
 
     def _mode(self) -> str:
         mode = self.choices.mode
-        return (
-            f"{mode} · {self.messages(f'network_{self.network}')}" if mode == "sandboxed" else mode
-        )
+        return f"{mode} · {self.network_label()}" if mode == "sandboxed" else mode
+
+    def network_label(self) -> str:
+        """Return what isolated commands reach, in a few words."""
+        network = self.choices.network or self.default_network
+        return self.messages(f"network_{network if isinstance(network, str) else 'hosts'}")
 
     def _running_status(self, run: RunState) -> Fragments:
         return render_status(

@@ -10,6 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from internal.agent.domain.permissions.network_choice import (
+    NETWORK_CHOICES,
+    NETWORK_WORDS,
+    format_network_choice,
+    parse_network_choice,
+)
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost, format_tokens, short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
@@ -35,6 +41,7 @@ from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.i18n.catalog import load_catalog
 
 _PERMISSION_MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")
+_DEFAULT = "default"
 _PLAN_REVIEWS = {"on": "always", "off": "off"}
 _MAX_LISTED = 15
 _MAX_TITLE_WIDTH = 200
@@ -233,6 +240,24 @@ async def _list_rules(context: SlashContext) -> None:
         context.print_message("rules_none")
 
 
+async def _network(context: SlashContext, arguments: str) -> None:
+    choices = context.session.choices
+    if arguments == _DEFAULT:
+        choices.network = None
+    elif arguments:
+        chosen = parse_network_choice(arguments)
+        if not isinstance(chosen, str):
+            check = (await context.session.ready()).check_network
+            try:
+                check(chosen)
+            except ValueError as error:
+                raise GatewayError(USAGE, f"{error}. Use {NETWORK_CHOICES}.") from None
+        choices.network = chosen
+    network = choices.network or context.session.default_network
+    hosts = "" if isinstance(network, str) else f" ({format_network_choice(network)})"
+    context.print_message("network_is", network=f"{context.session.network_label()}{hosts}")
+
+
 async def _model(context: SlashContext, arguments: str) -> None:
     session = context.session
     if not arguments:
@@ -423,6 +448,12 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
         "[MODE|allow|deny|remove]",
         _permissions,
         lambda _context: [Value(one) for one in (*_PERMISSION_MODES, "allow ", "deny ", "remove ")],
+    ),
+    SlashCommand(
+        "network",
+        "[off|registries|open|HOSTS]",
+        _network,
+        lambda _context: [Value(one) for one in (*NETWORK_WORDS, _DEFAULT)],
     ),
     SlashCommand("model", "[NAME]", _model, _model_values, picks=True),
     SlashCommand("profile", "[NAME]", _profile),

@@ -180,3 +180,49 @@ def test_only_the_owner_reduces_plan_review() -> None:
     assert [review(TALKER, each) for each in ("off", "always")] == ["complex", "always"]
     assert [review(LOCAL_OWNER, each) for each in ("off", "always")] == ["off", "always"]
     assert build_run_spec(strict, TaskOptions(), TALKER).plan_review == "complex"
+
+
+SOME_NETWORK = dataclasses.replace(
+    DEFAULTS, policy=Policy(allow=("shell(ls)", "network(a.example)")), isolated=True
+)
+
+
+@pytest.mark.parametrize(
+    ("network", "allow"),
+    [
+        ("off", ("shell(ls)",)),
+        ("open", ("shell(ls)", "network")),
+        (["b.example"], ("shell(ls)", "network(b.example)")),
+        (None, ("shell(ls)", "network(a.example)")),
+    ],
+)
+def test_the_network_of_a_task_replaces_that_of_the_settings(
+    network: Any, allow: tuple[str, ...]
+) -> None:
+    options = msgspec.convert({"network": network}, TaskOptions)
+    assert build_run_spec(SOME_NETWORK, options, LOCAL_OWNER).policy.allow == allow
+
+
+@pytest.mark.parametrize("network", ["open", "registries", ["b.example"], ["*.example"]])
+def test_only_the_owner_widens_the_network(network: Any) -> None:
+    options = msgspec.convert({"network": network}, TaskOptions)
+    with pytest.raises(Forbidden, match="Only the owner may let commands reach more hosts"):
+        build_run_spec(SOME_NETWORK, options, OPERATOR)
+    for narrower in ("off", ("a.example",), ()):
+        spec = build_run_spec(SOME_NETWORK, TaskOptions(network=narrower), TALKER)
+        assert "network" not in spec.policy.allow
+
+
+@pytest.mark.parametrize("network", [["a b"], ["http://a.example"], ["off", "a.example"], [""]])
+def test_what_is_no_host_is_refused(network: list[str]) -> None:
+    with pytest.raises((InvalidRequest, msgspec.ValidationError)):
+        build_run_spec(
+            SOME_NETWORK, msgspec.convert({"network": network}, TaskOptions), LOCAL_OWNER
+        )
+
+
+def test_where_commands_reach_no_host_none_is_chosen() -> None:
+    unable = dataclasses.replace(DEFAULTS, isolated=True, hosts=False)
+    build_run_spec(unable, TaskOptions(network="off"), LOCAL_OWNER)
+    with pytest.raises(InvalidRequest, match="no network in the sandbox of this machine"):
+        build_run_spec(unable, TaskOptions(network="open"), LOCAL_OWNER)

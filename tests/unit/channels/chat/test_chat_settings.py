@@ -1,17 +1,30 @@
 """Commands that change or show the settings, usage and pairing of a chat."""
 
+from dataclasses import replace
+
 import pytest
 
+from internal.agent.domain.chats import ChatSettings
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.chat.chat_settings import SettingsCommands
+from internal.channels.chat.answers import MessageContext
+from internal.channels.chat.chat_settings import SettingsCommands, chat_policy
 from internal.channels.chat.command_parser import ChatCommand
+from internal.config.chat import ChatChannelSettings, ChatGroup
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
 
 @pytest.fixture
 def commands(app: EchoApp) -> SettingsCommands:
-    return SettingsCommands(app.gateway, app.users, defaults())
+    return settings_commands(app)
+
+
+def settings_commands(app: EchoApp, allow: tuple[str, ...] = ()) -> SettingsCommands:
+    group = ChatGroup(network=("g.example",))
+    configured = ChatChannelSettings(groups={"room-9": group})
+    isolated = replace(defaults(), isolated=True, policy=Policy(allow=allow))
+    return SettingsCommands(app.gateway, app.users, configured=configured, defaults=isolated)
 
 
 async def test_an_operator_turns_plan_review_on(app: EchoApp, commands: SettingsCommands) -> None:
@@ -30,7 +43,7 @@ async def test_only_the_owner_turns_off_what_the_settings_require(
     assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "off"
 
 
-@pytest.mark.parametrize("name", ["plan", "model"])
+@pytest.mark.parametrize("name", ["plan", "model", "network"])
 async def test_others_change_nothing(app: EchoApp, commands: SettingsCommands, name: str) -> None:
     message = await app.message("x", "guest", "talk")
     reply = await commands.handle(ChatCommand(name, "on"), message)  # type: ignore[arg-type]  # a name
@@ -45,6 +58,45 @@ async def test_a_model_is_named_and_reset(app: EchoApp, commands: SettingsComman
     assert (await app.gateway.chats.get_settings(CHAT)).model == ""
     wrong = await commands.handle(ChatCommand("model", "no such name"), message)
     assert wrong == message.phrases("model_how", command="/model")
+
+
+async def test_an_operator_narrows_the_network_and_the_owner_widens_it(app: EchoApp) -> None:
+    commands = settings_commands(app, allow=("network(a.example)", "network(b.example)"))
+    operator = await app.message("/network")
+    owner = await app.message("/network", "lin", "owner")
+
+    async def choose(text: str, message: MessageContext) -> str:
+        return await commands.handle(ChatCommand("network", text), message)
+
+    shown = await choose("", operator)
+    assert "some hosts only (a.example, b.example)" in shown
+    assert "(a.example)" in await choose("a.example", operator)
+    assert await choose("open", operator) == operator.phrases("network_too_wide")
+    assert (await app.gateway.chats.get_settings(CHAT)).network == ("a.example",)
+    assert "with network" in await choose("open", owner)
+    assert await choose("a b http://c", owner) == owner.phrases("network_how", command="/network")
+    assert "without network" in await choose("off", operator)
+    assert await choose("default", operator) == shown
+
+
+async def test_without_isolation_the_network_is_not_shown(app: EchoApp) -> None:
+    configured = ChatChannelSettings()
+    commands = SettingsCommands(app.gateway, app.users, configured=configured, defaults=defaults())
+    message = await app.message("/network")
+    reply = await commands.handle(ChatCommand("network"), message)
+    assert reply == message.phrases("not_isolated")
+
+
+def test_the_network_of_a_chat_is_chosen_or_configured() -> None:
+    base = replace(defaults(), isolated=True)
+    configured = ChatChannelSettings(groups={"room-9": ChatGroup(network=("g.example",))})
+    assert chat_policy(base, configured, "room-1", ChatSettings()) == base.policy
+    group = chat_policy(base, configured, "room-9", ChatSettings())
+    assert "network(g.example)" in group.allow
+    chosen = chat_policy(base, configured, "room-9", ChatSettings(network="open"))
+    assert "network" in chosen.allow
+    unable = replace(base, hosts=False)
+    assert chat_policy(unable, configured, "room-9", ChatSettings()).allow == base.policy.allow
 
 
 async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: SettingsCommands) -> None:

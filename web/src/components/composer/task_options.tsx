@@ -5,6 +5,7 @@ import { api } from '../../api/client';
 import { useTaskOptionMessages } from '../../i18n/task_options';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, useTaskOptions } from '../../state/task_options';
 
+const NETWORKS = ['off', 'registries', 'open'] as const;
 const FIELD = 'w-full rounded-lg border border-line bg-bg px-2 py-1.5';
 
 /** A button that shows what the next task uses, and a dialog to choose it. */
@@ -89,6 +90,18 @@ function Fields({ name }: { name: string }) {
             spellCheck={false}
             onChange={(event) => setTaskOptions(name, { workspace: event.target.value.trim() })}
           />
+        </Field>
+      )}
+      {me?.isolated && (
+        <Field label={a.network}>
+          <select className={FIELD} value={options.network} onChange={(event) => setTaskOptions(name, { network: event.target.value })}>
+            <option value="">{a.byDefault(me.network === 'hosts' ? undefined : a.networks[me.network])}</option>
+            {NETWORKS.filter((one) => one === 'off' || me.roles.includes('owner')).map((one) => (
+              <option key={one} value={one}>
+                {a.networks[one]}
+              </option>
+            ))}
+          </select>
         </Field>
       )}
     </div>

@@ -6,8 +6,11 @@ import pytest
 
 from internal.agent.domain.permissions.network import (
     NetworkAccess,
+    NetworkSetting,
+    network_hosts,
     network_kind,
     rules_of_network,
+    widens_network,
 )
 from internal.agent.domain.permissions.policy import (
     Allowed,
@@ -18,8 +21,9 @@ from internal.agent.domain.permissions.policy import (
     Verdict,
     evaluate_call,
     network_of,
+    with_network,
 )
-from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule
+from internal.agent.domain.permissions.rules import RuleError, parse_allow_rule, parse_rule
 from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarget
 from internal.agent.domain.tools import ToolSpec
 
@@ -54,7 +58,7 @@ def sandboxed(*allow: str, deny: tuple[str, ...] = (), mode: Mode = Mode.SANDBOX
         (("network",), "*"),
         (rules_of_network("registries"), "pypi.org"),
         (rules_of_network("open"), "*"),
-        (rules_of_network(["a.example", "b.example"]), "b.example"),
+        (rules_of_network(("a.example", "b.example")), "b.example"),
     ],
 )
 def test_a_rule_covers_the_hosts_that_it_names(rules: tuple[str, ...], wanted: str) -> None:
@@ -173,3 +177,42 @@ def test_rules_for_hosts_are_checked() -> None:
         parse_allow_rule("network(http://a.example)", {})
     with pytest.raises(RuleError, match="write a host name"):
         sandboxed("network(a b)").check({})
+
+
+def test_a_choice_replaces_the_network_of_a_policy_and_nothing_else() -> None:
+    policy = Policy(allow=("shell(ls)", "network(a.example)"), deny=("network(b.example)",))
+    assert with_network(policy, None) is policy
+    assert with_network(policy, "off").allow == ("shell(ls)",)
+    chosen = with_network(policy, ("b.example:8443", "registries"))
+    assert chosen.deny == policy.deny
+    assert network_hosts(chosen.allow) == (
+        "b.example:8443",
+        *network_hosts(rules_of_network("registries")),
+    )
+    assert network_kind(chosen.allow) == "hosts"
+
+
+@pytest.mark.parametrize("wrong", ["not a host", "", "http://a.example", "a.example)", "off"])
+def test_a_choice_with_something_else_than_hosts_is_refused(wrong: str) -> None:
+    with pytest.raises(RuleError):
+        with_network(Policy(), ("a.example", wrong))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "chosen", "widens"),
+    [
+        ("off", "off", False),
+        ("off", "registries", True),
+        ("registries", "registries", False),
+        ("registries", "open", True),
+        ("open", ("a.example:22",), False),
+        (("*.a.example",), ("b.a.example",), False),
+        (("*.a.example",), ("a.example",), True),
+        (("a.example", "registries"), ("a.example", "pypi.org"), False),
+    ],
+)
+def test_a_choice_is_compared_with_what_is_allowed(
+    allowed: NetworkSetting, chosen: NetworkSetting, widens: bool
+) -> None:
+    rules = [parse_rule(text, {}) for text in rules_of_network(allowed)]
+    assert widens_network(rules, chosen) == widens
