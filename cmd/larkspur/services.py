@@ -389,6 +389,7 @@ async def _open_sandbox(loaded: Loaded, services: Services) -> AsyncGenerator[Sa
         homes=services.workspaces.homes,
         hidden=(loaded.home, *own_files(loaded)),
         private_networks=settings.allow_private_networks,
+        read_only=settings.read_only,
         container=ContainerSettings(settings.engine, settings.image),
     )
     packages = await _packages(loaded, services, partial(opener, settings.provider))

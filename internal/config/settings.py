@@ -21,6 +21,7 @@ from internal.config.types import (
     KeyPrefix,
     Network,
     Origin,
+    OutsidePath,
     Seconds,
     Secret,
     Section,
@@ -230,6 +231,11 @@ class SandboxSettings(Section):
     )
     allow_private_networks: bool = key(
         False, "true lets such hosts have addresses of this machine and of private networks."
+    )
+    read_only: tuple[OutsidePath, ...] = key(
+        (),
+        "Files and folders besides /usr that isolated commands may read, such as [/opt/node,"
+        " ~/data]; programs in a bin folder of one are found.",
     )
     engine: Text = key(
         "docker", "For container: docker, podman, or the path of a program that is used like them."

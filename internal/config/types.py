@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from internal.agent.domain.permissions.rules import RuleError, parse_outside_pattern
 from internal.agent.domain.secrets import register_secret
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
@@ -89,6 +90,14 @@ def _key_prefix(text: str) -> str:
     return text
 
 
+def _outside(path: Path) -> Path:
+    try:
+        parse_outside_pattern(str(path), str(path))
+    except RuleError as error:
+        raise ValueError(str(error)) from error
+    return path
+
+
 def _absolute(path: Path) -> Path:
     try:
         path = path.expanduser()
@@ -119,6 +128,7 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 Origin = Annotated[WebAddress, AfterValidator(_origin)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
+OutsidePath = Annotated[Path, AfterValidator(_absolute), AfterValidator(_outside)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 File = Annotated[Path, AfterValidator(_absolute)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]

@@ -30,7 +30,7 @@ from internal.sandbox.landlock_rules import READ, WRITE, create_ruleset
 from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
-from internal.sandbox.mounts import SYSTEM_FILES
+from internal.sandbox.mounts import CHANGED, SYSTEM_FILES
 from internal.sandbox.native import LaunchedCommand
 from internal.sandbox.workspaces import SessionFolders
 
@@ -159,16 +159,19 @@ class LandlockSandbox:
         A path in a writable folder adds nothing: it may be a link that an earlier command made.
 
         Raises:
-            ToolError: a writable folder contains one of Larkspur, which could not be hidden.
+            ToolError: a folder contains one of Larkspur, which could not be hidden, or a path
+                should be exact and is not.
         """
         writable = [os.path.normpath(path) for path in (*access.writable, home)]
         hidden = list(map(os.path.realpath, self._hidden))
-        for folder in map(os.path.realpath, writable):
+        for folder in map(os.path.realpath, (*writable, *access.exact, *self._read_only)):
             if found := next((one for one in hidden if _is_in(one, folder)), None):
                 raise ToolError(
                     f"{folder} contains {found} of Larkspur, which the sandbox of this machine"
-                    " (landlock) cannot hide; choose another workspace"
+                    " (landlock) cannot hide; choose another folder"
                 )
+        if any(os.path.realpath(path) != path for path in access.exact):
+            raise ToolError(CHANGED)
         return [
             *((path, READ) for path in (*_SYSTEM_FOLDERS, *_FILES, *self._read_only)),
             *((path, READ | WRITE) for path in (*_DEVICES, *_outermost(writable))),

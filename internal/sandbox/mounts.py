@@ -70,7 +70,7 @@ class Mounts:
         hidden: files and folders that it does not see.
 
     Raises:
-        ToolError: a folder would replace the system's own.
+        ToolError: a folder would replace the system's own, or a path should be exact and is not.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Mounts:
         self._hidden = [str(path) for path in hidden]
         self._writable = [_checked(path) for path in (*access.writable, home)]
         readable = [_checked(path) for path in access.read_only if not _is_system(path)]
+        self._exact = frozenset(map(os.path.normpath, access.exact))
         for path in (_checked(path) for path in read_only if not _is_system(path)):
             self._add_root(path, "read-only")
         kinds: tuple[tuple[list[str], MountKind], ...]
@@ -132,9 +133,15 @@ class Mounts:
         )
 
     def _add_root(self, path: str, kind: MountKind) -> None:
-        if os.path.exists(path):  # noqa: PTH110  # text like the others
-            self._mounts[path] = kind
-            self._roots[path] = os.path.realpath(path)
+        if not os.path.exists(path):  # noqa: PTH110  # text like the others
+            return
+        self._mounts[path] = kind
+        self._roots[path] = os.path.realpath(path)
+        if path in self._exact:
+            if self._roots[path] != path:
+                raise ToolError(CHANGED)
+            status = os.lstat(path)
+            self._compared[path] = f"{status.st_dev}:{status.st_ino}"
 
     def _protect(self, path: str) -> None:
         """Make a path in a writable folder read-only, or what it leads to in one."""

@@ -85,6 +85,7 @@ async def open_sandbox(
     hidden: Iterable[Path],
     *,
     private_networks: bool = False,
+    read_only: Iterable[Path] = (),
     packages: PackageEnvironment | None = None,
     container: ContainerSettings = _NO_CONTAINER,
 ) -> AsyncGenerator[Sandbox]:
@@ -97,13 +98,15 @@ async def open_sandbox(
         homes: the private folders of the sessions.
         hidden: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
+        read_only: what every command may read besides the programs of the machine.
         packages: the Python packages of commands.
         container: for the provider `container`.
 
     Raises:
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
     """
-    options = _Options(homes, tuple(hidden), private_networks, packages, container)
+    readable = tuple(map(str, read_only))
+    options = _Options(homes, tuple(hidden), private_networks, readable, packages, container)
     async with AsyncExitStack() as stack:
         sandbox: Sandbox | None = None
         for candidate in _candidates(provider):
@@ -122,10 +125,10 @@ async def open_sandbox(
                 break
         if sandbox is None:
             sandbox = NativeSandbox(homes, options.environment())
-        if packages is not None:
-            sandbox.capabilities = structs.replace(
-                sandbox.capabilities, packages=packages.installed
-            )
+        installed = packages.installed if packages else ()
+        sandbox.capabilities = structs.replace(
+            sandbox.capabilities, read_only=readable, packages=installed
+        )
         yield sandbox
 
 
@@ -176,13 +179,22 @@ class _Options(NamedTuple):
     homes: SessionFolders
     hidden: tuple[Path, ...]
     private_networks: bool = False
+    read_only: tuple[str, ...] = ()
     packages: PackageEnvironment | None = None
     container: ContainerSettings = _NO_CONTAINER
 
     def environment(self) -> CommandEnvironment:
-        """Return the environment of commands: the programs of the packages come first."""
-        first = f"{self.packages.programs}{os.pathsep}" if self.packages else ""
-        return CommandEnvironment(f"{first}{DEFAULT_PATH}")
+        """Return the environment of commands.
+
+        The programs of the packages come first, those of further folders last.
+        """
+        first = [self.packages.programs] if self.packages else []
+        last = [f"{folder}/bin" for folder in self.read_only]
+        return CommandEnvironment(os.pathsep.join([*first, DEFAULT_PATH, *last]))
+
+    def readable(self) -> tuple[str, ...]:
+        """Return what every command may read besides the programs of the machine."""
+        return (*self.read_only, *(self.packages.read_only if self.packages else ()))
 
 
 @asynccontextmanager
@@ -196,7 +208,7 @@ async def _open(provider: Provider, options: _Options) -> AsyncGenerator[Sandbox
     limits = ResourceLimits()
     common: dict[str, Any] = {
         "hidden": options.hidden,
-        "read_only": options.packages.read_only if options.packages else (),
+        "read_only": options.readable(),
         "limits": limits,
         "environment": options.environment(),
     }

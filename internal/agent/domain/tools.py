@@ -7,8 +7,8 @@ import msgspec
 
 from internal.agent.domain.permissions.targets import (
     CommandTarget,
-    NetworkTarget,
     Risk,
+    SandboxTarget,
     Target,
     ToolTargets,
 )
@@ -35,7 +35,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""
-        match [target for target in self.targets if not isinstance(target, NetworkTarget)]:
+        match [target for target in self.targets if not isinstance(target, SandboxTarget)]:
             case [CommandTarget(argument)]:
                 text = arguments.get(argument)
                 return text if isinstance(text, str) else None

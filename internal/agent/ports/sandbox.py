@@ -13,11 +13,13 @@ class FileAccess(msgspec.Struct, frozen=True):
     """The files that a command sees besides the programs of the machine and its private home.
 
     All paths are absolute; those that do not exist are ignored. The entry for the deepest folder
-    decides about a file.
+    decides about a file. Where one of the `exact` ones turns out to be a link, or is below one, the
+    command does not start.
     """
 
     writable: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 class SandboxCommand(msgspec.Struct, frozen=True):
@@ -66,6 +68,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     - `hides`: names and attributes of other files, and a folder of Larkspur in the workspace,
       cannot be seen
     - `bounds`: what the bounds of memory and processes hold for
+    - `read_only`: what every command may read besides the programs of the machine
     - `packages`: the Python packages that commands find, such as numpy==2.4.0
     """
 
@@ -74,6 +77,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     protects: bool = False
     hides: bool = False
     bounds: Literal["command", "process", "none"] = "none"
+    read_only: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
 

@@ -10,6 +10,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Image
 from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
+from internal.agent.domain.permissions.outside_paths import NO_OUTSIDE, OutsideAccess
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 
@@ -34,7 +35,7 @@ class CallContext:
     """The context of a call. `workspace` is the absolute path of an existing folder.
 
     `progress` receives live output. It never blocks and may be called from any task of the call,
-    but not from another thread. `network` is what its commands reach.
+    but not from another thread. `network` and `outside` are what its commands reach.
     """
 
     session_id: SessionId
@@ -44,6 +45,7 @@ class CallContext:
     progress: Callable[[str], None]
     store_file: StoreFile = refuse_file
     network: NetworkAccess = NO_NETWORK
+    outside: OutsideAccess = NO_OUTSIDE
 
 
 class SharedFiles(msgspec.Struct, frozen=True):

@@ -1,8 +1,19 @@
 """What the tools that run commands share: what a command sees, and how long it may take."""
 
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.network import NO_NETWORK
-from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
+from internal.agent.domain.permissions.outside_paths import OutsideAccess, is_below
+from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES, normalize_path
+from internal.agent.domain.permissions.targets import NetworkTarget, OutsidePathTarget
+from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
@@ -11,10 +22,29 @@ from internal.tools.tool import OutputBuffer, ToolContext
 from internal.tools.workspace import Workspace
 
 MAX_TIMEOUT_SECONDS = 600
-MAX_HOSTS = 32
-NETWORK_DESCRIPTION = (
+_MAX_HOSTS, _MAX_PATHS = 32, 16
+
+# What a call needs beyond the folders of its session: judged before the call, see CallContext.
+Hosts = Annotated[
+    list[str],
+    msgspec.Meta(max_length=_MAX_HOSTS),
     "Hosts that it must reach besides those that isolated commands may: example.com,"
-    " example.com:8443, or * for all. A person is asked."
+    " example.com:8443, or * for all. A person is asked.",
+]
+ReadPaths = Annotated[
+    list[str],
+    msgspec.Meta(max_length=_MAX_PATHS),
+    "Absolute paths outside of the workspace that it must read. A person is asked.",
+]
+WritePaths = Annotated[
+    list[str],
+    msgspec.Meta(max_length=_MAX_PATHS),
+    "The same for existing files and folders that it must change.",
+]
+ACCESS_TARGETS = (
+    NetworkTarget("network"),
+    OutsidePathTarget("read_paths"),
+    OutsidePathTarget("write_paths", writable=True),
 )
 _MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
 KILL_GRACE_SECONDS = 30.0
@@ -36,23 +66,38 @@ def session_command(
         session_id=context.call.session_id,
         stdin=stdin,
         environment=variables,
-        access=_access(context.workspace),
+        access=_access(context.workspace, context.call.outside),
         network=context.call.network if context.sandbox.capabilities.hosts else NO_NETWORK,
     )
 
 
-def check_hosts(context: ToolContext, network: list[str]) -> None:
-    """Check that the sandbox can let a command reach the hosts that it asks for.
+async def check_access(
+    context: ToolContext,
+    network: Sequence[str] = (),
+    read_paths: Sequence[str] = (),
+    write_paths: Sequence[str] = (),
+    **_others: object,
+) -> str:
+    """Check that a command can get the hosts and the paths outside that it asks for.
+
+    This is also the preview of such a call, so that nobody is asked about one that would fail.
+
+    Returns:
+        "": a command has no preview.
 
     Raises:
         ToolError: it cannot.
     """
     able = context.sandbox.capabilities
+    if able.isolated:
+        for path in (*read_paths, *write_paths):
+            await asyncio.to_thread(_check_path, context.workspace, path)
     if network and able.isolated and not able.hosts:
         raise ToolError(
             "commands have no network in the sandbox of this machine"
             f" ({context.sandbox.provider}); call the tool without `network`"
         )
+    return ""
 
 
 async def run_session_command(
@@ -87,10 +132,35 @@ async def run_session_command(
     )
 
 
-def _access(workspace: Workspace) -> FileAccess:
-    protected = tuple(f"{workspace.root}/{name}" for name in CONFIGURATION_NAMES)
-    if workspace.folders is None:
-        return FileAccess((workspace.root,), protected)
-    return FileAccess(
-        (workspace.root, workspace.folders.output), (workspace.folders.input, *protected)
-    )
+def _check_path(workspace: Workspace, path: str) -> None:
+    """Check that a path outside of the workspace is what it is called.
+
+    Raises:
+        ToolError: it is not there, is something else, or may not be seen.
+    """
+    normal = normalize_path(path)
+    try:
+        real = os.path.realpath(normal, strict=True)
+        mode = os.lstat(real).st_mode
+    except OSError as error:
+        raise ToolError(f"{path}: {describe_system_error(error)}") from error
+    if real != normal:
+        raise ToolError(f"{path} leads to {real}: name that path")
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise ToolError(f"{path} is neither a file nor a folder")
+    if is_below(real, os.path.realpath(workspace.root)):
+        raise ToolError(f"{path} is in the workspace: commands see it")
+    if workspace.is_protected(real):
+        raise ToolError(f"{path} belongs to Larkspur: commands cannot see it")
+
+
+def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
+    """Return what a command sees. The configuration of agents and programs is read-only."""
+    writable, read_only = (workspace.root, *outside.writable), outside.read_only
+    if workspace.folders is not None:
+        writable = (*writable, workspace.folders.output)
+        read_only = (*read_only, workspace.folders.input)
+    folders = (workspace.root, *outside.writable)
+    protected = (f"{folder}/{name}" for folder in folders for name in CONFIGURATION_NAMES)
+    exact = (*outside.read_only, *outside.writable)
+    return FileAccess(writable, (*read_only, *protected), exact=exact)

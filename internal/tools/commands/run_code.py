@@ -4,14 +4,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from internal.agent.domain.permissions.targets import CodeTarget, NetworkTarget
+from internal.agent.domain.permissions.targets import CodeTarget
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.execution import (
+    ACCESS_TARGETS,
     KILL_GRACE_SECONDS,
-    MAX_HOSTS,
     MAX_TIMEOUT_SECONDS,
-    NETWORK_DESCRIPTION,
-    check_hosts,
+    Hosts,
+    ReadPaths,
+    WritePaths,
+    check_access,
     run_session_command,
 )
 from internal.tools.tool import ToolContext, tool
@@ -29,10 +31,11 @@ _PROGRAMS: dict[CodeLanguage, tuple[str, ...]] = {
 
 @tool(
     risk="exec",
-    targets=(CodeTarget("code"), NetworkTarget("network")),
+    targets=(CodeTarget("code"), *ACCESS_TARGETS),
     title={"en": "Run code", "zh": "运行代码"},
     timeout_seconds=MAX_TIMEOUT_SECONDS + KILL_GRACE_SECONDS,
     sandboxed=True,
+    preview=check_access,
 )
 async def run_code(  # noqa: PLR0917  # the arguments of the model
     context: ToolContext,
@@ -41,15 +44,15 @@ async def run_code(  # noqa: PLR0917  # the arguments of the model
     timeout_seconds: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the program after so many seconds."
     ] = 120,
-    network: Annotated[  # judged before the call; see CallContext.network
-        list[str], msgspec.Meta(max_length=MAX_HOSTS), NETWORK_DESCRIPTION
-    ] = [],  # noqa: B006  # never changed
+    network: Hosts = [],  # noqa: B006  # never changed
+    read_paths: ReadPaths = [],  # noqa: B006  # never changed
+    write_paths: WritePaths = [],  # noqa: B006  # never changed
 ) -> ToolOutcome:
     """Run a program in the workspace and return its output and exit code.
 
     Every call is a new process: no variable is kept. Files that it writes to the output folder are
     given to the person.
     """
-    check_hosts(context, network)
+    await check_access(context, network, read_paths, write_paths)
     stdin = code.encode("utf-8", "replace")
     return await run_session_command(context, _PROGRAMS[language], timeout_seconds, stdin)

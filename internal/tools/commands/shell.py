@@ -6,16 +6,18 @@ from typing import Annotated
 import msgspec
 from msgspec import structs
 
-from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarget
+from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.background import MAX_SECONDS
 from internal.tools.commands.execution import (
+    ACCESS_TARGETS,
     KILL_GRACE_SECONDS,
-    MAX_HOSTS,
     MAX_TIMEOUT_SECONDS,
-    NETWORK_DESCRIPTION,
-    check_hosts,
+    Hosts,
+    ReadPaths,
+    WritePaths,
+    check_access,
     run_session_command,
     session_command,
 )
@@ -26,10 +28,11 @@ _FIRST_OUTPUT_SECONDS = 0.5  # how long a background call waits for an early fai
 
 @tool(
     risk="exec",
-    targets=(CommandTarget("command"), NetworkTarget("network")),
+    targets=(CommandTarget("command"), *ACCESS_TARGETS),
     title={"en": "Run a command", "zh": "执行命令"},
     timeout_seconds=MAX_TIMEOUT_SECONDS + KILL_GRACE_SECONDS,
     sandboxed=True,
+    preview=check_access,
 )
 async def shell(  # noqa: PLR0917  # the arguments of the model
     context: ToolContext,
@@ -37,9 +40,9 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
     timeout_seconds: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_SECONDS), "End the command after this many seconds."
     ] = 120,
-    network: Annotated[  # judged before the call; see CallContext.network
-        list[str], msgspec.Meta(max_length=MAX_HOSTS), NETWORK_DESCRIPTION
-    ] = [],  # noqa: B006  # never changed
+    network: Hosts = [],  # noqa: B006  # never changed
+    read_paths: ReadPaths = [],  # noqa: B006  # never changed
+    write_paths: WritePaths = [],  # noqa: B006  # never changed
     background: Annotated[
         bool, "Return at once with an id; read the output with shell_output."
     ] = False,
@@ -52,7 +55,7 @@ async def shell(  # noqa: PLR0917  # the arguments of the model
     Every call is a fresh shell: no variable or folder is kept. Nothing can be typed into it. Long
     output keeps its head and its tail. A background command ends with the task.
     """
-    check_hosts(context, network)
+    await check_access(context, network, read_paths, write_paths)
     argv = (*_shell(), command)
     if background:
         started = structs.replace(session_command(context, argv, MAX_SECONDS), serves=True)

@@ -368,6 +368,45 @@ async def test_the_network_of_a_task_decides_what_its_commands_reach(
             service.accept()
 
 
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+async def test_an_isolated_command_sees_other_paths_after_a_yes(
+    home: Path, workspace: Path, tmp_path: Path, provider: str
+) -> None:
+    data, results = tmp_path / "data", tmp_path / "results"
+    for folder in (data, results):
+        folder.mkdir()
+    (data / "numbers.txt").write_text(SECRET)
+    (data / "link").symlink_to(home)
+    command = f"cat {data}/numbers.txt > {results}/copy; touch {data}/made"
+    needs = {"read_paths": [str(data)], "write_paths": [str(results)]}
+    call = Call("shell", {"command": command, **needs})
+    silent = Call("shell", {"command": command})
+    fails = [
+        Call("shell", {"command": command, "read_paths": [path]})
+        for path in (f"{data}/link", f"{data}/missing", str(home), str(workspace), "data")
+    ]
+    script = [Reply(calls=[one]) for one in (*fails, silent, call, call, call)]
+    environ = {**ISOLATED, "LARKSPUR_SANDBOX__PROVIDER": provider}
+    async with core(home, [*script, Reply("done")], environ) as here:
+        made = await here.submit("go", workspace=str(workspace), permission_mode=None)
+        asked = await here.asked(made)
+        (item,) = asked["calls"]
+        assert item["reason_about"] == f"{data} (read), {results} (change)"
+        assert item["rules"] == [f"read_outside({data})", f"write_outside({results})"]
+        said = "\n".join(seen_in(request).last_result for request in here.model.requests)
+        await here.answer(asked["question_id"], "reject")
+        asked = await here.asked(made, 2)
+        assert not (results / "copy").exists()
+        await here.answer(asked["question_id"], grant="session")
+        events = await here.end_of(made)
+    assert events[-1]["payload"]["stop_reason"] == "final_answer"
+    assert (results / "copy").read_text() == SECRET
+    assert not (data / "made").exists()
+    for part in ("leads to", "No such file", "belongs to Larkspur", "in the workspace"):
+        assert part in said
+    assert "write an absolute path" in said
+
+
 async def test_where_commands_are_isolated_files_change_and_configuration_asks(
     home: Path, workspace: Path
 ) -> None:

@@ -180,7 +180,7 @@ async def test_what_it_cannot_do_is_refused(place: Place) -> None:
     with pytest.raises(ToolError, match="cannot reach hosts"):
         await sandbox(place).run(command, print)
     over = LandlockSandbox(place.homes, hidden=(place.home,))
-    with pytest.raises(ToolError, match=r"contains .* of Larkspur.*choose another workspace"):
+    with pytest.raises(ToolError, match=r"contains .* of Larkspur.*choose another folder"):
         await over.run(place.command("true"), print)
 
 

@@ -6,10 +6,10 @@ from internal.tools.registry import TOOLS
 def test_permission_rules_find_what_they_look_at() -> None:
     """Rules read what the targets name; a tool with other arguments would slip through."""
     looked_at = {
-        "shell": ["command", "network"],
+        "shell": ["command", "network", "read_paths", "write_paths"],
         "shell_output": [],  # commands of the same session
         "shell_stop": [],
-        "run_code": ["code", "network"],
+        "run_code": ["code", "network", "read_paths", "write_paths"],
         "web_fetch": ["url"],
         "share_file": ["paths"],
     }

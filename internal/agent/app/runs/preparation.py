@@ -21,7 +21,8 @@ from internal.agent.domain.events.types import ContextSnapshot, Event, InputFile
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.network import NetworkKind, network_hosts, network_kind
 from internal.agent.domain.permissions.policy import Policy
-from internal.agent.domain.permissions.targets import PathTarget
+from internal.agent.domain.permissions.rules import split_rule
+from internal.agent.domain.permissions.targets import READ_OUTSIDE, WRITE_OUTSIDE, PathTarget
 from internal.agent.domain.react.context_window import (
     message_budget,
     message_tokens,
@@ -65,7 +66,8 @@ needs no plan: just answer.
 
 ISOLATION_RULE = """
 - Commands are isolated: they see the workspace, `input/`, `output/` and the programs of the \
-machine, and end with the call. {network}"""
+machine{paths}, and end with the call. Name what one needs elsewhere in `read_paths` or \
+`write_paths`: a person is asked. {network}"""
 _NETWORK_RULES: dict[NetworkKind, str] = {
     "off": "They have no network; name the hosts that one needs in `network`: a person is asked.",
     "registries": "They reach the package indexes (PyPI, npm and others) through an HTTP proxy;"
@@ -74,7 +76,7 @@ _NETWORK_RULES: dict[NetworkKind, str] = {
     " asked.",
     "open": "They reach the network through an HTTP proxy.",
 }
-_MAX_HOSTS_CHARS = 500
+_MAX_HOSTS_CHARS = _MAX_PATHS_CHARS = 500
 
 
 _PACKAGES_RULE = """
@@ -87,11 +89,19 @@ def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
     rules = ""
     if sandbox.isolated:
         network = _network_rule(policy) if sandbox.hosts else "They have no network."
-        rules = ISOLATION_RULE.format(network=network)
+        rules = ISOLATION_RULE.format(network=network, paths=_outside_rule(policy, sandbox))
     if sandbox.packages:
         names = truncate(", ".join(sandbox.packages), _MAX_PACKAGES_CHARS)
         rules += _PACKAGES_RULE.format(packages=names)
     return rules
+
+
+def _outside_rule(policy: Policy, sandbox: SandboxCapabilities) -> str:
+    """Return what commands see besides the workspace, as a part of a list."""
+    rules = map(split_rule, policy.allow)
+    paths = [path for tool, path in rules if tool in {READ_OUTSIDE, WRITE_OUTSIDE} and path]
+    names = ", ".join((*sandbox.read_only, *paths))
+    return f", {truncate(names, _MAX_PATHS_CHARS)}" if names else ""
 
 
 def _network_rule(policy: Policy) -> str:

@@ -16,7 +16,7 @@ from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import Event, ToolCompleted, ToolProgress, ToolStarted
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
-from internal.agent.domain.permissions.policy import network_of
+from internal.agent.domain.permissions.policy import network_of, outside_of
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
 from internal.agent.domain.react.run_config import RunConfig
@@ -260,6 +260,7 @@ class ToolExecutor:
             progress.write,
             partial(self._artifacts.store_file, ids.session_id),
             network_of(config.policy, spec, call.arguments),
+            outside_of(config.policy, spec, call.arguments),
         )
         limit = asyncio.timeout(seconds)
         try:

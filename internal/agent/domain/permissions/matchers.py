@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
-from internal.agent.domain.permissions import hosts, network, paths
+from internal.agent.domain.permissions import hosts, network, outside_paths, paths
 from internal.agent.domain.permissions.rules import (
     CommandPattern,
     HostPattern,
@@ -24,10 +24,11 @@ from internal.agent.domain.permissions.shell.denials import Reach, any_denied, d
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Script, parse_script
 from internal.agent.domain.permissions.targets import (
     NETWORK,
+    SANDBOX_TARGETS,
     CodeTarget,
     CommandTarget,
-    NetworkTarget,
     PathTarget,
+    SandboxTarget,
     UrlTarget,
 )
 from internal.agent.domain.text import escape_invisible
@@ -40,7 +41,7 @@ _MAX_PARTS = 16  # uncovered parts of a command in a message; beyond that no rul
 ReasonCode = Literal["", "no_rule", "unchecked", "deny_rule", "network"]
 """Why a call needs approval besides that no rule allows it: `no_rule` names the parts of a command
 that need one, `unchecked` what cannot be parsed, `deny_rule` the rule that may match; with
-`network` names the hosts that an isolated command reaches."""
+`network` names the hosts that an isolated command reaches, and paths outside of its workspace."""
 
 
 class MissingPermission(NamedTuple):
@@ -80,10 +81,11 @@ class CallMatcher:
         self._matchers = [
             _matcher(spec.name, target, value)
             for target in spec.targets
-            if not isinstance(target, NetworkTarget)
+            if not isinstance(target, SandboxTarget)
             for value in _values(target, arguments)
         ]
-        self._wanted = network.wanted_hosts(spec.targets, arguments)
+        self._hosts = network.wanted_hosts(spec.targets, arguments)
+        self._outside = outside_paths.wanted_paths(spec.targets, arguments)
         texts = [each.text for each in self._matchers if each.text is not None]
         self.label = " ".join([spec.name, *map(_shorten, texts)])
         """The call in a message."""
@@ -106,33 +108,47 @@ class CallMatcher:
         own = [rule for rule in rules if rule.tool == self.tool and rule.patterns is not None]
         columns = [each.check_denials(own) for each in self._matchers]
         denied = {rule.text: any_denied(row) for rule, *row in zip(own, *columns, strict=True)}
-        named = list(filter(None, map(network.parse_wanted_host, self._wanted)))
         return [
-            any(network.denies_host(rule, host) for host in named)
-            if rule.tool == NETWORK
+            self._is_access_denied(rule)
+            if rule.tool in SANDBOX_TARGETS
             else rule.tool == self.tool and (rule.patterns is None or denied[rule.text])
             for rule in rules
         ]
 
-    @property
-    def wrong_host(self) -> str | None:
-        """The first argument that should name a host and does not."""
-        wrong = (one for one in self._wanted if network.parse_wanted_host(one) is None)
-        return next((_shorten(one) for one in wrong), None)
+    def _is_access_denied(self, rule: Rule) -> bool:
+        """Return True if a rule denies a host or a path outside that the call names."""
+        if rule.tool != NETWORK:
+            return any(one.is_denied_by(rule) for one in self._outside if one.path)
+        named = filter(None, map(network.parse_wanted_host, self._hosts))
+        return any(network.denies_host(rule, host) for host in named)
 
-    def find_missing_hosts(self, allow: Sequence[Rule]) -> MissingPermission | None:
-        """Return what is missing for the hosts that the call names, None if rules allow them."""
-        missing = []
-        for text in self._wanted:
+    @property
+    def invalid_access(self) -> str | None:
+        """What is wrong with the first argument that should name a host or a path outside."""
+        for host in self._hosts:
+            if network.parse_wanted_host(host) is None:
+                return f"{_shorten(host)} is not a host: write example.com, example.com:8443 or *."
+        for one in self._outside:
+            if not one.path:
+                return f"{_shorten(one.text)} cannot be given to commands: write an absolute path."
+        return None
+
+    def find_missing_access(self, allow: Sequence[Rule]) -> MissingPermission | None:
+        """Return what is missing for the hosts and paths outside that the call names, or None."""
+        missing: dict[str, str] = {}  # rules by what needs them
+        for text in self._hosts:
             wanted = network.parse_wanted_host(text)
             if wanted is None or not any(network.covers_host(rule, wanted) for rule in allow):
-                missing.append(text)
+                missing[_shorten(text)] = network.suggest_network_rule(text)
+        for one in self._outside:
+            if not any(one.is_covered_by(rule) for rule in allow):
+                verb = "change" if one.writable else "read"
+                missing[f"{_shorten(one.path)} ({verb})"] = one.rule
         if not missing:
             return None
-        about = ", ".join(map(_shorten, missing[:_MAX_PARTS]))
-        rules = tuple(map(network.suggest_network_rule, missing))
+        about = ", ".join([*missing][:_MAX_PARTS])
         reason = f"{self.label} needs approval: it reaches {about}."
-        offered = rules if len(missing) <= _MAX_PARTS else ()
+        offered = tuple(missing.values()) if len(missing) <= _MAX_PARTS else ()
         return MissingPermission(reason, offered, f"it reaches {about}", "network", about)
 
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:

@@ -22,6 +22,12 @@ from internal.agent.domain.permissions.network import (
     rules_of_network,
     wanted_hosts,
 )
+from internal.agent.domain.permissions.outside_paths import (
+    NO_OUTSIDE,
+    OutsideAccess,
+    outside_access,
+    wanted_paths,
+)
 from internal.agent.domain.permissions.rules import (
     Rule,
     RuleError,
@@ -31,7 +37,9 @@ from internal.agent.domain.permissions.rules import (
 )
 from internal.agent.domain.permissions.targets import (
     NETWORK,
+    SANDBOX_TARGETS,
     NetworkTarget,
+    OutsidePathTarget,
     Risk,
     ToolTargets,
 )
@@ -174,9 +182,8 @@ def _find_denial(
     path = None if spec.risk in _CHANGES_NOTHING else call.protected_path
     if path is not None:
         return Denied(f"{call.label} is denied: {path} is protected and may not be changed.")
-    if call.wrong_host is not None:
-        wrong = call.wrong_host
-        return Denied(f"{wrong} is not a host: write example.com, example.com:8443 or *.")
+    if call.invalid_access is not None:
+        return Denied(call.invalid_access)
     if undecided:
         reason = f"{call.label} cannot be checked against the deny rule {undecided}."
         return _need(policy.mode, MissingPermission(reason, code="deny_rule", about=undecided))
@@ -188,33 +195,49 @@ def _find_allowance(
 ) -> Verdict:
     """Return whether the mode and the rules allow a call that nothing denies."""
     rules = list(_parsed_allow_rules(spec, policy.allow))
-    asks_hosts = isolated and policy.mode is not Mode.FULL
-    hosts = call.find_missing_hosts(rules) if asks_hosts else None
+    asks_access = isolated and policy.mode is not Mode.FULL
+    access = call.find_missing_access(rules) if asks_access else None
     passes = _passes(policy.mode, spec, call, isolated=isolated)
     missing = None if passes else call.find_missing(rules)
     if not isinstance(missing, MissingPermission):
-        return Allowed(missing) if hosts is None else _need(policy.mode, hosts)
-    return _need(policy.mode, missing if hosts is None else _with_hosts(missing, hosts))
+        return Allowed(missing) if access is None else _need(policy.mode, access)
+    return _need(policy.mode, missing if access is None else _with_access(missing, access))
 
 
 def network_of(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> NetworkAccess:
     """Return the hosts that a call which may run reaches, if it runs isolated."""
     if not any(isinstance(target, NetworkTarget) for target in spec.targets):
         return NO_NETWORK
-    deny: list[Rule] = []
+    allow = _parsed_allow_rules(spec, policy.allow)
+    wanted = wanted_hosts(spec.targets, arguments)
+    return network_access(allow, _sandbox_denials(policy), wanted)
+
+
+def outside_of(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> OutsideAccess:
+    """Return the paths outside of the workspace that a call sees, if it may run isolated."""
+    if not any(isinstance(target, OutsidePathTarget) for target in spec.targets):
+        return NO_OUTSIDE
+    allow = _parsed_allow_rules(spec, policy.allow)
+    wanted = wanted_paths(spec.targets, arguments)
+    return outside_access(allow, _sandbox_denials(policy), wanted)
+
+
+def _sandbox_denials(policy: Policy) -> list[Rule]:
+    """Return the deny rules about hosts and paths outside, for the commands of all tools."""
+    found: list[Rule] = []
     for text in policy.deny:
-        if split_rule(text)[0] == NETWORK:
+        tool = split_rule(text)[0]
+        if tool in SANDBOX_TARGETS:
             try:
-                deny.append(parse_rule(text, {}))
+                found.append(parse_rule(text, {}))
             except RuleError:  # from an earlier version: nothing may be reached
-                deny.append(Rule(NETWORK, NETWORK))
-    allow = [rule for rule in _parsed_allow_rules(spec, policy.allow) if rule.tool == NETWORK]
-    return network_access(allow, deny, wanted_hosts(spec.targets, arguments))
+                found.append(Rule(tool, tool))
+    return found
 
 
-def _with_hosts(missing: MissingPermission, hosts: MissingPermission) -> MissingPermission:
-    offered = (*missing.rules, *hosts.rules) if missing.rules and hosts.rules else ()
-    return hosts._replace(rules=offered)
+def _with_access(missing: MissingPermission, access: MissingPermission) -> MissingPermission:
+    offered = (*missing.rules, *access.rules) if missing.rules and access.rules else ()
+    return access._replace(rules=offered)
 
 
 def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) -> bool:
@@ -229,9 +252,9 @@ def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) ->
 
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:
+    kinds = {type(target) for target in spec.targets}
     names = {spec.name}
-    if any(isinstance(target, NetworkTarget) for target in spec.targets):
-        names.add(NETWORK)
+    names |= {tool for tool, target in SANDBOX_TARGETS.items() if type(target) in kinds}
     return (text for text in rules if split_rule(text)[0] in names)
 
 

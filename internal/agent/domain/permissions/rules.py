@@ -1,4 +1,6 @@
-"""Permission rules as text: `tool` or `tool(pattern)`; `network(host)` is for all commands.
+"""Permission rules as text: `tool` or `tool(pattern)`.
+
+`network(host)`, `read_outside(path)` and `write_outside(path)` are for the commands of all tools.
 
 The kind of a pattern follows from the targets of the tool: a path glob for a path, a host name for
 an address, a command for a command line. A pattern covers every target of its kind.
@@ -12,16 +14,19 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.domain.errors import InvalidRequest
+from internal.agent.domain.permissions.paths import MAX_PATH_CHARS, normalize_path
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, parse_script
 from internal.agent.domain.permissions.shell.program_table import INTERPRETERS, WRAPPERS
 from internal.agent.domain.permissions.shell.programs import program_name
 from internal.agent.domain.permissions.shell.words import Word
 from internal.agent.domain.permissions.targets import (
-    NETWORK,
+    SANDBOX_TARGETS,
     CodeTarget,
     CommandTarget,
     NetworkTarget,
+    OutsidePathTarget,
     PathTarget,
+    SandboxTarget,
     Target,
     ToolTargets,
     UrlTarget,
@@ -34,6 +39,9 @@ RuleText = Annotated[str, Meta(extra_json_schema=_SCHEMA)]
 """A rule that is still to be parsed; its schema tells the shape, errors come from the parser."""
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_.:-]*)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HOST = re.compile(r"(?P<any>\*\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?")
+
+_KERNEL_FOLDERS = ("/dev", "/proc", "/run", "/sys", "/var/run")
+_OF_THE_SYSTEM = ("/", "/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var", *_KERNEL_FOLDERS)
 
 
 class RuleError(InvalidRequest, ValueError):  # a ValueError, so that msgspec reports it as bad data
@@ -72,7 +80,13 @@ class HostPattern(msgspec.Struct, frozen=True):
     port: int | None
 
 
-Pattern = CommandPattern | RedirectPattern | PathPattern | HostPattern
+class OutsidePattern(msgspec.Struct, frozen=True):
+    """An absolute path outside of the workspace, and all that is below it."""
+
+    path: str
+
+
+Pattern = CommandPattern | RedirectPattern | PathPattern | HostPattern | OutsidePattern
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -125,16 +139,17 @@ def parse_allow_rule(text: str, targets: ToolTargets) -> Rule:
 @lru_cache(maxsize=1024)
 def _parse(text: str, targets: tuple[Target, ...], *, allow: bool) -> Rule:
     tool, pattern = split_rule(text)
+    of_sandbox = SANDBOX_TARGETS.get(tool)
     if pattern is None:
+        if allow and isinstance(of_sandbox, OutsidePathTarget):
+            raise RuleError(f"{text}: name a path, such as {tool}(/srv/data)")
         return Rule(text, tool)
     patterns: list[Pattern] = []
     errors: list[RuleError] = []
-    if tool == NETWORK:
-        targets = (NetworkTarget(NETWORK),)
-    kinds = {type(target): target for target in targets}
-    if tool != NETWORK:
-        kinds.pop(NetworkTarget, None)  # a pattern of the tool would be taken for a host
-    for target in kinds.values():
+    # a pattern of a tool with such targets would be taken for a host or a path
+    own = [target for target in targets if not isinstance(target, SandboxTarget)]
+    kinds: dict[type, Target] = {type(target): target for target in own}
+    for target in kinds.values() if of_sandbox is None else (of_sandbox,):
         try:
             patterns.append(_parse_pattern(target, text, tool, pattern, allow=allow))
         except RuleError as error:
@@ -152,6 +167,8 @@ def _parse_pattern(target: Target, text: str, tool: str, pattern: str, *, allow:
             return _path_pattern(text, tool, pattern, allow=allow)
         case UrlTarget() | NetworkTarget():
             return parse_host_pattern(pattern, text, tool)
+        case OutsidePathTarget():
+            return parse_outside_pattern(pattern, text)
         case CommandTarget():
             parsed = _shell_pattern(text, tool, pattern)
             if allow and isinstance(parsed, CommandPattern):
@@ -221,6 +238,22 @@ def _path_pattern(text: str, tool: str, pattern: str, *, allow: bool) -> PathPat
     if allow and pattern.startswith("/"):
         raise RuleError(f"{text}: tools stay inside the workspace; write {tool}(notes/**)")
     return PathPattern(pattern)
+
+
+def parse_outside_pattern(pattern: str, text: str) -> OutsidePattern:
+    """Parse an absolute path; `text` is the rule, for the error message.
+
+    Raises:
+        RuleError: it is none, or commands can never have it.
+    """
+    is_plain = pattern.isprintable() and not find_invisible(pattern) and "*" not in pattern
+    is_absolute = pattern.startswith("/") and ".." not in pattern.split("/")
+    if not (is_plain and is_absolute) or len(pattern) > MAX_PATH_CHARS:
+        raise RuleError(f"{text}: write an absolute path without * and .., such as /srv/data")
+    path = normalize_path(pattern)
+    if path in _OF_THE_SYSTEM or path.startswith(tuple(f"{one}/" for one in _KERNEL_FOLDERS)):
+        raise RuleError(f"{text}: {path} cannot be given to commands; name a folder in it")
+    return OutsidePattern(path)
 
 
 def parse_host_pattern(pattern: str, text: str, tool: str) -> HostPattern:

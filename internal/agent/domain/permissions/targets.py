@@ -47,10 +47,30 @@ class NetworkTarget(msgspec.Struct, frozen=True, tag="network"):
     argument: str
 
 
-Target = PathTarget | UrlTarget | CommandTarget | CodeTarget | NetworkTarget
+class OutsidePathTarget(msgspec.Struct, frozen=True, tag="outside"):
+    """An argument that lists files outside of the workspace which an isolated command sees.
 
-NETWORK = "network"
-"""What stands for a tool in rules about the hosts that commands reach: `network(example.com)`."""
+    `writable`: it also changes them.
+    """
+
+    argument: str
+    writable: bool = False
+
+
+Target = PathTarget | UrlTarget | CommandTarget | CodeTarget | NetworkTarget | OutsidePathTarget
+SandboxTarget = NetworkTarget | OutsidePathTarget
+"""What an isolated command needs besides its workspace."""
+
+NETWORK, READ_OUTSIDE, WRITE_OUTSIDE = "network", "read_outside", "write_outside"
+"""What stands for a tool in rules about what commands of all tools reach: `network(example.com)`,
+`read_outside(/srv/data)`, `write_outside(/srv/data)`."""
+
+SANDBOX_TARGETS: dict[str, SandboxTarget] = {
+    NETWORK: NetworkTarget(NETWORK),
+    READ_OUTSIDE: OutsidePathTarget(READ_OUTSIDE),
+    WRITE_OUTSIDE: OutsidePathTarget(WRITE_OUTSIDE, writable=True),
+}
+"""What the patterns of these rules are."""
 
 ToolTargets = Mapping[str, tuple[Target, ...]]
 """The targets of every known tool, by tool name."""

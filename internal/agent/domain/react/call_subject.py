@@ -7,6 +7,7 @@ from internal.agent.domain.permissions.targets import (
     CodeTarget,
     CommandTarget,
     NetworkTarget,
+    OutsidePathTarget,
     PathTarget,
     Target,
     UrlTarget,
@@ -44,7 +45,7 @@ def _subject(target: Target, words: list[str]) -> str:
 
 def _action(target: Target, spec: ToolSpec) -> Action:
     match target:
-        case CommandTarget() | CodeTarget() | NetworkTarget():
+        case CommandTarget() | CodeTarget() | NetworkTarget() | OutsidePathTarget():
             return "run"
         case UrlTarget():
             return "fetch"
