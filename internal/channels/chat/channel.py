@@ -74,6 +74,7 @@ class ChatChannel:
             settings=settings,
             texts=texts,
             on_outgoing=self._wake_sender,
+            isolated=defaults.isolated,
         )
         self._sender = OutboxSender(
             transport,

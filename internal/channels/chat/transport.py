@@ -162,7 +162,7 @@ class QuestionNotice(NamedTuple):
 
 
 class RunContent(NamedTuple):
-    """The progress of a run: a title and lines without markup.
+    """The progress of a run: a title, lines and a footer, all without markup.
 
     `updates` counts earlier updates; no update follows a final one.
     """
@@ -173,6 +173,7 @@ class RunContent(NamedTuple):
     phrases: ChatPhrases
     updates: int = 0
     is_final: bool = False
+    footer: str = ""
 
 
 class FileContent(NamedTuple):

@@ -247,7 +247,10 @@ def progress_card(content: RunContent) -> str:
     body = "\n".join(content.lines) or content.phrases("progress_thinking")
     title = {"tag": "plain_text", "content": content.title}
     header = {"title": title, "template": _COLORS[content.phase]}
-    return as_json(card_json([plain_text(body)], content.title) | {"header": header})
+    elements = [plain_text(body)]
+    if content.footer:
+        elements.append(plain_text(content.footer, soft=True))
+    return as_json(card_json(elements, content.title) | {"header": header})
 
 
 def progress_text(content: RunContent) -> str:

@@ -64,6 +64,25 @@ async def test_one_card_shows_plan_and_tools_and_becomes_the_answer(tmp_path: Pa
         assert card.parent_id == asked
 
 
+@pytest.mark.parametrize(
+    ("provider", "network", "footer"),
+    [
+        ("bubblewrap", "off", "isolated · no network"),
+        ("bubblewrap", "registries", "isolated · package indexes"),
+        ("native", "off", "not isolated"),
+    ],
+)
+async def test_the_card_says_whether_commands_are_isolated(
+    tmp_path: Path, provider: str, network: str, footer: str
+) -> None:
+    environ = {"LARKSPUR_SANDBOX__PROVIDER": provider, "LARKSPUR_SANDBOX__NETWORK": network}
+    async with open_lark_gateway(tmp_path, PLANNED, SHOWS, environ=environ) as lark:
+        await lark.say("look around")
+        await lark.sim.until(lambda _: footer in card_text(lark, element=-1))
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["All done."]
+
+
 async def test_the_card_says_that_the_model_is_overloaded(tmp_path: Path) -> None:
     busy = Fault("status", status=529, retry_after=2, times=1)
     script = [Reply(calls=[plan("look")]), Reply("All done.", fault=busy)]
@@ -303,9 +322,9 @@ def progress(lark: LarkGateway) -> list[ChatMessage]:
     return [one for one in lark.from_bot() if "header" in (lark.sim.card(one.message_id) or {})]
 
 
-def card_text(lark: LarkGateway) -> str:
+def card_text(lark: LarkGateway, element: int = 0) -> str:
     cards = [lark.sim.card(one.message_id) or {} for one in progress(lark)]
-    return "".join(card["body"]["elements"][0]["text"]["content"] for card in cards)
+    return "".join(card["body"]["elements"][element]["text"]["content"] for card in cards)
 
 
 def title(lark: LarkGateway) -> str:

@@ -13,6 +13,7 @@ from internal.agent.app.run_displays import ClaimedDisplay, DisplayHolder
 from internal.agent.domain.chats import RunDisplay
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.permissions.network import network_kind
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.displays.display_state import UNKNOWN_SECONDS, read_state
 from internal.channels.chat.displays.run_state import RunProgress
@@ -42,7 +43,10 @@ PENDING_REPLY_SECONDS = 20.0
 
 
 class DisplayedRun:
-    """A reaction while the run works, and one message with its progress."""
+    """A reaction while the run works, and one message with its progress.
+
+    `isolated`: commands run isolated, which the message says.
+    """
 
     def __init__(
         self,
@@ -54,12 +58,17 @@ class DisplayedRun:
         settings: ChatChannelSettings,
         texts: ChatTexts,
         holder: DisplayHolder,
+        isolated: bool,
     ) -> None:
         self._display, self._run, task = claimed
         self._origin = task.origin
         self._transport, self._gateway, self._clock = transport, gateway, clock
         self._settings, self._holder = settings, holder
         self._phrases = texts.phrases_for(task.instruction)
+        network = network_kind(task.spec.policy.allow)
+        self._footer = self._phrases(
+            f"card_isolated_{network}" if isolated else "card_not_isolated"
+        )
         self._state = read_state(self._display)
         self._state.resting = False
         self._progress = RunProgress()
@@ -284,6 +293,7 @@ class DisplayedRun:
             self._phrases,
             updates=self._state.edits,
             is_final=state.is_idle,
+            footer=self._footer,
         )
 
     async def _add_reaction(self) -> None:

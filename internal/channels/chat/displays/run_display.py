@@ -43,7 +43,8 @@ HAND_OVER_CHECK_SECONDS = 0.2
 class RunDisplayLoop:
     """Displays the runs of one account, each in its own task.
 
-    `on_outgoing` is called at once when a run ends or asks: there is something to send.
+    `on_outgoing` is called at once when a run ends or asks: there is something to send. `isolated`:
+    the commands of runs are isolated.
     """
 
     def __init__(
@@ -55,9 +56,11 @@ class RunDisplayLoop:
         settings: ChatChannelSettings,
         texts: ChatTexts,
         on_outgoing: Callable[[], None],
+        isolated: bool,
     ) -> None:
         self._transport, self._gateway, self._clock = transport, gateway, clock
         self._settings, self._texts, self._on_outgoing = settings, texts, on_outgoing
+        self._isolated = isolated
         channel = f"{transport.name}:{transport.app}"
         self._holder = DisplayHolder(channel, f"gateway-{secrets.token_hex(8)}")
         self._tasks: asyncio.TaskGroup | None = None
@@ -187,6 +190,7 @@ class RunDisplayLoop:
             settings=self._settings,
             texts=self._texts,
             holder=self._holder,
+            isolated=self._isolated,
         )
         self._shown[run_id] = displayed
         match await displayed.follow(self._on_outgoing):

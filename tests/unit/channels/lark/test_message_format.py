@@ -171,6 +171,13 @@ def test_a_card_without_lines_shows_that_the_model_works() -> None:
     assert card["body"]["elements"][0]["text"]["content"] == PHRASES("progress_thinking")
 
 
+def test_a_card_ends_with_the_footer_in_small_letters() -> None:
+    content = RunContent("working", "Title", ("☐ read",), PHRASES, footer="isolated · no network")
+    footer = json.loads(progress_card(content))["body"]["elements"][-1]["text"]
+    assert footer["content"] == "isolated · no network"
+    assert footer["text_size"] == "notation"
+
+
 def test_a_text_begins_with_the_mark() -> None:
     text = progress_text(RunContent("working", "Title", ("☐ read",), PHRASES))
     assert text == f"{PROGRESS_MARK} Title\n☐ read"

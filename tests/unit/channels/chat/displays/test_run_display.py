@@ -20,6 +20,7 @@ def display_loop(app: EchoApp, settings: ChatChannelSettings) -> RunDisplayLoop:
         settings=settings,
         texts=EN_TEXTS,
         on_outgoing=lambda: None,
+        isolated=False,
     )
 
 
