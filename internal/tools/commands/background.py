@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import logging
 import secrets
 from contextlib import suppress
 from typing import NamedTuple
@@ -17,6 +18,13 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.agent.ports.tools import CallContext
 from internal.tools.commands.command_end import describe_end
+from internal.tools.commands.configuration_files import (
+    MAX_REPORTED,
+    ConfigurationSnapshot,
+    describe_changes,
+)
+
+logger = logging.getLogger(__name__)
 
 MAX_RUNNING = 8
 """Running commands of a session."""
@@ -32,13 +40,15 @@ class OutputPart(NamedTuple):
     """A part of the output of a command, and where the next part begins.
 
     `missing` is how many bytes before it are no longer kept. `end` describes the end of the
-    command, "" while it runs.
+    command, "" while it runs, and `configuration` are the files that it changed, which agents and
+    programs trust.
     """
 
     text: str
     next: int
     missing: int
     end: str
+    configuration: tuple[str, ...] = ()
 
 
 class BackgroundCommandPool:
@@ -157,6 +167,7 @@ class _RunningCommand:
         self._ended = ""
         self._exit_code: int | None = None
         self._ended_at: str | None = None
+        self._configuration: tuple[str, ...] = ()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None]
 
@@ -200,9 +211,11 @@ class _RunningCommand:
         text = decoder.decode(bytes(self._output[start:]), final=bool(self._ended))
         pending = len(decoder.getstate()[0])  # the beginning of a character
         end = self._dropped + max(len(self._output), start) - pending
-        return OutputPart(text, end, max(self._dropped - since, 0), self._ended)
+        missing = max(self._dropped - since, 0)
+        return OutputPart(text, end, missing, self._ended, self._configuration)
 
     async def _run(self, sandbox: Sandbox, command: SandboxCommand) -> None:
+        before = ConfigurationSnapshot(command.access.writable)
         try:
             result = await sandbox.run(command, self._write)
             self._exit_code = result.exit_code
@@ -212,7 +225,15 @@ class _RunningCommand:
         except asyncio.CancelledError:
             self._ended = "[stopped]"
         finally:
-            self._ended = self._ended or "[it broke: the log of Larkspur has the reason]"
+            self._configuration = tuple(before.changes())
+            if self._configuration:  # also where nobody reads its output any more
+                ids = {"command": self._record.id, "session_id": self._record.session_id}
+                logger.warning(
+                    "a background command changed files that configure agents or programs",
+                    extra={**ids, "files": self._configuration[:MAX_REPORTED]},
+                )
+            end = self._ended or "[it broke: the log of Larkspur has the reason]"
+            self._ended = "\n".join(filter(None, (end, describe_changes(self._configuration))))
             self._ended_at = rfc3339(self._clock.now())
             self._changed.set()
 

@@ -6,6 +6,7 @@ import msgspec
 
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.ports.tools import ToolOutcome
+from internal.tools.commands.configuration_files import configuration_metadata
 from internal.tools.tool import OutputBuffer, ToolContext, tool
 
 _MAX_WAIT_SECONDS = 60
@@ -38,7 +39,12 @@ async def shell_output(
     ]
     return ToolOutcome(
         "\n".join(filter(None, parts)),
-        metadata={"id": id, "running": not output.end, "next": output.next},
+        metadata={
+            "id": id,
+            "running": not output.end,
+            "next": output.next,
+            **configuration_metadata(output.configuration),
+        },
     )
 
 

@@ -18,6 +18,11 @@ from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.command_end import describe_end
+from internal.tools.commands.configuration_files import (
+    ConfigurationSnapshot,
+    configuration_metadata,
+    describe_changes,
+)
 from internal.tools.tool import OutputBuffer, ToolContext
 from internal.tools.workspace import Workspace
 
@@ -119,8 +124,10 @@ async def run_session_command(
             live += len(text)
 
     running = session_command(context, argv, float(seconds), stdin)
+    before = await asyncio.to_thread(ConfigurationSnapshot, running.access.writable)
     finished = await context.sandbox.run(running, write)
-    end = describe_end(finished, seconds)
+    changed = await asyncio.to_thread(before.changes)
+    end = "\n".join(filter(None, (describe_end(finished, seconds), describe_changes(changed))))
     text = output.text().rstrip("\n")
     return ToolOutcome(
         f"{text}\n{end}" if text else end,
@@ -128,6 +135,7 @@ async def run_session_command(
             "exit_code": finished.exit_code,
             "timed_out": finished.timed_out,
             "isolated": context.sandbox.capabilities.isolated,
+            **configuration_metadata(changed),
         },
     )
 

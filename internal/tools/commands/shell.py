@@ -10,6 +10,7 @@ from internal.agent.domain.permissions.targets import CommandTarget
 from internal.agent.ports.sandbox import SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.background import MAX_SECONDS
+from internal.tools.commands.configuration_files import configuration_metadata
 from internal.tools.commands.execution import (
     ACCESS_TARGETS,
     KILL_GRACE_SECONDS,
@@ -73,7 +74,11 @@ async def _start(
     end = first.end or f"[{new_id} runs in the background; read on with since={first.next}]"
     return ToolOutcome(
         "\n".join(filter(None, (first.text.rstrip("\n"), end))),
-        metadata={"background": new_id, "isolated": context.sandbox.capabilities.isolated},
+        metadata={
+            "background": new_id,
+            "isolated": context.sandbox.capabilities.isolated,
+            **configuration_metadata(first.configuration),
+        },
     )
 
 

@@ -309,6 +309,26 @@ async def test_an_isolated_command_changes_configuration_only_with_landlock(
     assert (list((workspace / ".git" / "hooks").iterdir()) == []) == protects
 
 
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+async def test_files_that_are_trusted_later_are_named_when_a_command_creates_them(
+    home: Path, workspace: Path, provider: str
+) -> None:
+    (workspace / ".git" / "hooks").rmdir()
+    (workspace / ".git").rmdir()
+    hook = "echo ./x > .git/hooks/pre-commit; mkdir sub; touch .mcp.json sub/AGENTS.md"
+    calls = [Call("shell", {"command": command}) for command in ("true", f"git init -q; {hook}")]
+    environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
+    script = [*(Reply(calls=[one]) for one in calls), Reply("done")]
+    async with core(home, script, environ) as here:
+        made = await here.submit("go", workspace=str(workspace), permission_mode=Mode.FULL)
+        events = await here.end_of(made)
+        said = seen_in(here.model.requests[-1]).last_result
+    done = [one["payload"] for one in events if one["event"] == "workflow.tool.completed"]
+    named = [one["metadata"].get("configuration") for one in done]
+    assert named == [None, [".git/hooks/pre-commit", ".mcp.json"]]
+    assert "created or changed while the command ran: .git/hooks/pre-commit, .mcp.json." in said
+
+
 async def test_an_isolated_command_reaches_a_host_after_a_yes(home: Path, workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as service:
         service.setblocking(False)

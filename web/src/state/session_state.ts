@@ -73,6 +73,8 @@ export interface ToolLine extends Placed {
   error: string;
   duration: number;
   attachments: readonly Attachment[];
+  /** Files that it changed and that agents and programs trust. */
+  configuration: readonly string[];
 }
 
 export interface PlanLine extends Placed {

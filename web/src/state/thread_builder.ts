@@ -106,7 +106,9 @@ export class ThreadBuilder {
     const status = done.error === undefined ? 'done' : 'failed';
     const { result = '', duration_ms: duration } = done;
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
-    this.put({ ...line, status, result, error, duration, attachments });
+    const changed = done.metadata?.configuration;
+    const configuration = Array.isArray(changed) ? changed.map(String) : [];
+    this.put({ ...line, status, result, error, duration, attachments, configuration });
   }
 
   private endRun(
@@ -170,6 +172,7 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     error: '',
     duration: 0,
     attachments: [],
+    configuration: [],
   };
 }
 

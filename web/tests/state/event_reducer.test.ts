@@ -219,14 +219,14 @@ test('a subtask is one line with its own thread', () => {
   const done = log.durable(
     'S',
     'workflow.tool.completed',
-    { call_id: 'c', tool_name: 'read_file', duration_ms: 1, result: '', attachments: [], metadata: {} },
+    { call_id: 'c', tool_name: 'read_file', duration_ms: 1, result: '', attachments: [], metadata: { configuration: ['AGENTS.md'] } },
     sub,
   );
   const state = reduceEvents(EMPTY, [started, done]);
   expect(lines(state)).toEqual(['subtask']);
   const [lane] = state.thread.lines;
   expect(lane).toMatchObject({ kind: 'subtask', ended: false });
-  expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done' }]);
+  expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done', configuration: ['AGENTS.md'] }]);
 });
 
 test('thousands of events are reduced one by one without delay', () => {

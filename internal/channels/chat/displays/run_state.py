@@ -1,6 +1,6 @@
 """The state of a run, computed from its events, as a chat shows it."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -58,6 +58,7 @@ class _Payload(msgspec.Struct):
     tool_name: str = ""
     error: str | None = None
     duration_ms: int = 0
+    metadata: dict[str, Any] = {}
     reason: str = ""
     seconds: int = 0
     attempt: int = 0
@@ -76,11 +77,16 @@ class _ToolState(NamedTuple):
     name: str
     state: Literal["running", "done", "failed"]
     seconds: int = 0
+    configuration: str = ""
 
 
 def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
-    line = f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"
-    return f"{line} · {phrases('progress_seconds', seconds=tool.seconds)}" if tool.seconds else line
+    parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"]
+    if tool.seconds:
+        parts.append(phrases("progress_seconds", seconds=tool.seconds))
+    if tool.configuration:
+        parts.append(phrases("progress_configuration", files=tool.configuration))
+    return " · ".join(parts)
 
 
 class RunProgress:
@@ -123,7 +129,10 @@ class RunProgress:
             case ToolCompleted.name:
                 state: Literal["done", "failed"] = "failed" if payload.error else "done"
                 seconds = payload.duration_ms // 1000
-                self._tools[payload.call_id] = _ToolState(payload.tool_name, state, seconds)
+                changed = ", ".join(map(str, payload.metadata.get("configuration", ())))
+                self._tools[payload.call_id] = _ToolState(
+                    payload.tool_name, state, seconds, truncate_line(changed, MAX_LINE_LENGTH)
+                )
             case _:
                 self.is_over = True
         return True

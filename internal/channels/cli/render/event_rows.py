@@ -70,6 +70,10 @@ class EventRows:
             ("class:faint", f"{' ' * gap}{right}"),
         )
         lines = [StyledLine(body, rest=(("", "  "),))]
+        if changed := metadata.get("configuration"):
+            files = truncate_line(", ".join(map(str, changed)), _MAX_CALL_WIDTH)
+            warning = self._messages("configuration_changed", files=files)
+            lines.append(StyledLine((("class:need", warning),), (("", "  "),), (("", "  "),)))
         if isinstance(diff := metadata.get("diff"), str) and not error:
             lines += self._diff(diff)
         return lines

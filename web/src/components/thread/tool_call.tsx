@@ -30,6 +30,7 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
     <>
       {gist(line.arguments)}
       {failed !== '' && <span className="text-bad"> · {failed}</span>}
+      {line.configuration.length > 0 && <span className="text-warn"> · ⚠ {line.configuration.join(', ')}</span>}
     </>
   );
   return (

@@ -45,6 +45,14 @@ def test_the_state_follows_the_events() -> None:
     assert "earlier steps" in "".join(lines)
     assert lines[-1] == "✗ Read a file · 2 s"
     assert "secret" not in "".join(lines)
+    changed = ToolCompleted(
+        call_id="c19",
+        tool_name="shell",
+        duration_ms=1,
+        metadata={"configuration": ["AGENTS.md", ".git/hooks/pre-commit"]},
+    )
+    apply(state, changed)
+    assert state.lines(EN)[-1].endswith("⚠ created or changed: AGENTS.md, .git/hooks/pre-commit")
     over = [state.is_over]
     apply(state, LifecycleUpdated(status="completed", phase="persist"))
     final = ResultFinal(

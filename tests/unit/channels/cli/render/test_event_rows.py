@@ -66,6 +66,12 @@ def test_a_long_diff_is_cut_and_the_rest_counted() -> None:
     assert text(lines[-1]).strip() == "… 10 more"
 
 
+def test_a_call_that_changed_trusted_files_names_them() -> None:
+    done = completed(metadata={"configuration": [".git/hooks/pre-commit", "AGENTS.md"]})
+    _, line = ROWS.tool({}, done, 60)
+    assert text(line).startswith("Created or changed: .git/hooks/pre-commit, AGENTS.md. ")
+
+
 def test_a_denied_call_names_the_rule_that_would_allow_it() -> None:
     denied = {"denied": True, "what": "rm x\nls", "rules": ["shell(rm x)"]}
     lines = [text(line) for line in ROWS.tool({}, completed(metadata=denied), 60)]
