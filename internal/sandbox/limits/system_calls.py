@@ -1,8 +1,9 @@
 """The filters of system calls for commands in a sandbox: programs in classic BPF (seccomp(2)).
 
 All deny calls that no program needs inside and that reach parts of the kernel which namespaces do
-not separate: keyrings, tracing, modules, mounts, io_uring. Where there are no namespaces, a second
-filter also stands for those of network, processes and users.
+not separate: keyrings, tracing, modules, mounts, io_uring; and new namespaces, in which a command
+would have the rights of root. Where there are no namespaces, a second filter also stands for those
+of network, processes and users.
 """
 
 import functools
@@ -112,6 +113,12 @@ _CHANGES_OF_MODE = {  # of a file by its path, of an open file
     "x86_64": ((90, 92, 94, 260, 268, 452), (91, 93)),
     "aarch64": ((53, 54, 452), (52, 55)),
 }
+# clone makes processes and threads, but no namespace: CLONE_NEWNS, CLONE_NEWCGROUP … CLONE_NEWNET.
+# The arguments of clone3 are in memory, where no filter sees them: libraries use clone without it.
+_CLONE: Mapping[str, int] = {"x86_64": 56, "aarch64": 220}
+_NO_NEW_NAMESPACE: tuple[_Argument, ...] = ((0, 0x7E020000, 0),)
+_CLONE3 = 435
+
 _STREAM: tuple[_Argument, ...] = ((1, 0xF, 1),)
 _OWN: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 0),)
 _SECOND_OWN: tuple[_Argument, ...] = ((1, 0xFFFFFFFF, 0),)
@@ -140,8 +147,11 @@ def denied_system_calls() -> bytes:
     Calls of another architecture (32-bit programs, x32) fail with ENOSYS, because their numbers
     would not be checked.
     """
-    known = _ARCHITECTURES.get(os.uname().machine)
-    return b"" if known is None else _assemble(known[0], (), known[1].values(), ())
+    machine = os.uname().machine
+    if machine not in _ARCHITECTURES:
+        return b""
+    architecture, denied = _ARCHITECTURES[machine]
+    return _assemble(architecture, _namespace_checks(machine), denied.values(), ())
 
 
 @functools.cache
@@ -158,7 +168,10 @@ def calls_denied_without_namespaces() -> bytes:
     paths, descriptors = _CHANGES_OF_MODE[machine]
     return _assemble(
         architecture,
-        [_check(number, wanted) for number, wanted in _CHECKED_ARGUMENTS[machine].items()],
+        [
+            *_namespace_checks(machine),
+            *(_check(number, wanted) for number, wanted in _CHECKED_ARGUMENTS[machine].items()),
+        ],
         [*denied.values(), *_DENIED_WITHOUT_NAMESPACES[machine]],
         # root owns files that it can open but may not change
         paths if os.geteuid() else paths + descriptors,
@@ -189,6 +202,14 @@ def _assemble(
         (_RETURN, 0, 0, _DO_NOTHING),
     ]
     return b"".join(struct.pack("=HBBI", *rule) for rule in rules)
+
+
+def _namespace_checks(machine: str) -> list[list[_Rule]]:
+    """Return the rules for the calls that make processes, and could make namespaces."""
+    return [
+        _check(_CLONE[machine], _NO_NEW_NAMESPACE),
+        [(_JUMP_IF_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _FAIL_WITH_ENOSYS)],
+    ]
 
 
 def _check(number: int, wanted: tuple[_Argument, ...]) -> list[_Rule]:

@@ -125,6 +125,22 @@ async def test_there_are_no_sockets_but_pairs_of_connected_ones(place: Place) ->
     assert place.output == b"[]\n"
 
 
+CLONE = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+for number in ({"x86_64": 56, "aarch64": 220}[os.uname().machine], 435):
+    if not (made := libc.syscall(number, 0x10000011, 0, 0, 0, 0)): os._exit(0)
+    print(made, errno.errorcode.get(ctypes.get_errno()))
+"""
+
+
+async def test_a_process_cannot_be_made_in_a_new_user_namespace(place: Place) -> None:
+    (place.workspace / "clone.py").write_text(CLONE)
+    await run(place, "/usr/bin/python3 clone.py; unshare -Ur true || echo refused")
+    assert place.output.splitlines()[:2] == [b"-1 EPERM", b"-1 ENOSYS"]
+    assert place.output.endswith(b"refused\n")
+
+
 async def test_rights_of_root_are_given_up(place: Place) -> None:
     script = "grep -E '^(Cap(Prm|Eff|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status; capsh --print"
     command = place.command(script)
