@@ -231,8 +231,9 @@ class _Execution:
                 finally:
                     if process.returncode is None:
                         await self._terminate(process, status)
+                    self._read_status(status)
+                    await self._wait_for_last_process()
                 await output.drain()
-            self._read_status(status)
             self._status_file = None
         return self._result(timed_out=timed_out)
 
@@ -332,6 +333,22 @@ class _Execution:
         with contextlib.suppress(ProcessLookupError):
             process.kill()  # --die-with-parent: the first process of the namespace ends with it
         await process.wait()
+
+    async def _wait_for_last_process(self) -> None:
+        """Wait until no process is left: bubblewrap exits a moment before its first process.
+
+        The kernel ends that one last.
+        """
+        first = self._status.get("child-pid")
+        if first is None:
+            return
+        with contextlib.suppress(OSError, TimeoutError):
+            descriptor = os.pidfd_open(first)  # its number is not used again so soon
+            try:
+                async with asyncio.timeout(_GRACE_SECONDS):
+                    await wait_until_readable(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _signal_new(self, signalled: set[int]) -> set[int]:
         """Send SIGTERM to the processes of the namespace that did not get it yet."""

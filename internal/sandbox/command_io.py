@@ -33,8 +33,11 @@ def open_stdin(content: bytes | int) -> IO[bytes]:
     return file
 
 
-async def wait_until_readable(file: IO[bytes] | socket.socket) -> None:
-    """Wait until a pipe or socket that does not block has something to read, or has ended."""
+async def wait_until_readable(file: IO[bytes] | socket.socket | int) -> None:
+    """Wait until a pipe or socket that does not block has something to read, or has ended.
+
+    The descriptor of a process (pidfd_open(2)) is readable when the process has ended.
+    """
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(file, readable.set)

@@ -401,6 +401,12 @@ async def test_background_processes_end_with_the_command(place: Place) -> None:
     assert place.survivors() == []
 
 
+async def test_no_process_is_left_at_the_moment_a_command_returns(place: Place) -> None:
+    for _ in range(20):  # without the output of the command to wait for
+        await place.run("setsid sleep 600 >/dev/null 2>&1 &")
+        assert place.survivors() == []
+
+
 def test_commands_end_when_larkspur_is_killed(place: Place) -> None:
     script = (
         "import asyncio, sys\n"
