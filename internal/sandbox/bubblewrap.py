@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -93,6 +93,7 @@ class BubblewrapSandbox:
             bounds="command" if bounded else "process",
         )
         self._base = _base_arguments(self._limits.temporary_bytes)
+        self._denied_calls = denied_system_calls()
         self._running: list[_Execution] = []
 
     async def run(
@@ -118,7 +119,7 @@ class BubblewrapSandbox:
             join=group.arguments(),
             arguments=[*self.arguments(command, home), *program],
             environment=self._environment.variables(home, further),
-            output_bytes=self._limits.output_bytes,
+            bounds=_Bounds(self._limits.output_bytes, self._denied_calls),
         )
         self._running.append(execution)
         try:
@@ -154,6 +155,13 @@ class BubblewrapSandbox:
         ]
 
 
+class _Bounds(NamedTuple):
+    """More output ends a command; the filter denies system calls."""
+
+    output_bytes: int
+    denied_calls: bytes
+
+
 class _Execution:
     """One command, from its start to the end of its last process.
 
@@ -166,7 +174,7 @@ class _Execution:
         arguments: those of bubblewrap.
         environment: the variables of the command, which bubblewrap gets as well: it would show its
             own in /proc/1/environ.
-        output_bytes: more output ends the command.
+        bounds: of what it writes and calls.
     """
 
     def __init__(
@@ -179,7 +187,7 @@ class _Execution:
         join: Sequence[str],
         arguments: Sequence[str | bytes],
         environment: Mapping[str, str],
-        output_bytes: int,
+        bounds: _Bounds,
     ) -> None:
         self._command = command
         self._on_output = on_output
@@ -188,7 +196,8 @@ class _Execution:
         self._join = join
         self._arguments = arguments
         self._environment = environment
-        self._remaining = output_bytes
+        self._remaining = bounds.output_bytes
+        self._denied_calls = bounds.denied_calls
         self._end = asyncio.Event()
         self._first_output = b""
         self._status: dict[str, Any] = {}
@@ -271,7 +280,7 @@ class _Execution:
     async def _start(
         self, output: IO[bytes], status: IO[bytes], gate: IO[bytes]
     ) -> asyncio.subprocess.Process:
-        denied = denied_system_calls()
+        denied = self._denied_calls
         descriptors = [status.fileno()]
         options = ["--json-status-fd", str(status.fileno())]
         if self._waits:

@@ -9,6 +9,8 @@ import contextlib
 import hashlib
 import os
 import secrets
+import select
+import signal
 import socket
 import tempfile
 from collections.abc import Generator, Iterable
@@ -18,46 +20,74 @@ from typing import Any
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
+from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
+from internal.sandbox.command_io import create_home
+from internal.sandbox.workspaces import SessionFolders
 
 _TIMEOUT_SECONDS = 20.0
-PROBE_SESSION = SessionId("probe")
+_END_SECONDS = 2.0
+_SESSION = SessionId("probe")
+_OTHER_SESSION = SessionId("probe-2")
 
-# Each line that it prints names something that it could do.
+# Each line that it prints names something that it could do; the last one says that all was tried.
 _SCRIPT = r"""
 try() { local name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name"; fi; }
+create_in() { : >"$1/larkspur-probe" && { rm "$1/larkspur-probe" || true; }; }
 try write-workspace touch "$WORKSPACE/written"
 try read-outside cat "$OUTSIDE/secret"
 try write-outside touch "$OUTSIDE/written"
-try write-system bash -c 'touch /usr/larkspur-probe && rm /usr/larkspur-probe'
-try remount mount -o remount,rw,bind /usr
+try other-sessions ls "$OTHER_HOME"
+IFS=:
+for folder in /usr $PATH; do try write-system create_in "$folder"; done
+unset IFS
+try remount mount -o remount,rw,bind "$WORKSPACE"
 echo "passwords $(cat /etc/shadow 2>/dev/null | sha256sum)"
 try kernel-settings bash -c 'read -r v </proc/sys/vm/swappiness; echo "$v" >/proc/sys/vm/swappiness'
 try namespaces unshare -Ur true
+try network bash -c 'exec 3<>/dev/udp/192.0.2.1/9'  # without a route it fails; nothing is sent
+try network bash -c 'exec 3<>/dev/udp/2001:db8::1/9'
 reach() { "$@" >/dev/null 2>&1; }  # what arrives is seen outside
 reach bash -c "exec 3<>/dev/tcp/127.0.0.1/$TCP"
 reach bash -c "exec 3<>/dev/tcp/::1/$TCP_6"
 reach bash -c "echo x >/dev/udp/127.0.0.1/$UDP"
-reach python3 -c 'import os, socket
-socket.socket(socket.AF_UNIX).connect(chr(0) + os.environ["ABSTRACT"])'
+python3 -c '
+import contextlib, ctypes, errno, os, socket
+with contextlib.suppress(OSError):
+    socket.socket(socket.AF_UNIX).connect(chr(0) + os.environ["ABSTRACT"])
+# The programs mount and unshare refuse by themselves, or use another call.
+kernel = ctypes.CDLL(None, use_errno=True)
+workspace = os.environb[b"WORKSPACE"]
+failed = kernel.mount(None, workspace, None, 0x1020, None)  # MS_REMOUNT | MS_BIND
+if not failed or ctypes.get_errno() == errno.EINVAL:  # it may, but this is no mount point
+    print("remount")
+clone = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine, -1)
+process = kernel.syscall(clone, 0x10000011, 0, 0, 0, 0)  # CLONE_NEWUSER | SIGCHLD
+if process == 0:
+    os._exit(0)
+if process > 0:
+    print("namespaces")
+' 2>/dev/null
 try host-processes grep -q " $STARTED " "/proc/$GATEWAY/stat"
 if ! unknown=$(tr '\0' '\n' </proc/1/environ | while IFS='=' read -r name _; do
   [ -v "$name" ] || exit 1
 done); then echo host-environment; fi 2>/dev/null
-setsid sleep 7100 & # the token in its environment identifies it
-disown
+# It has closed its output when it runs; it is found by the token in its environment.
+started=$(setsid bash -c 'exec >/dev/null 2>&1; kill -STOP $$' &)
+echo finished
 """
 
-_SENTENCES = {
+SENTENCES = {
     "start": "A command starts in the sandbox.",
     "write-workspace": "A command can write to its workspace.",
     "read-outside": "No file outside of the workspace can be read.",
     "write-outside": "No file outside of the workspace can be written.",
+    "other-sessions": "The home of another session cannot be listed.",
     "write-system": "The programs of the machine cannot be changed.",
     "remount": "No file system can be mounted again as writable.",
     "read-passwords": "The password file of the machine cannot be read.",
     "kernel-settings": "The settings of the kernel cannot be changed.",
     "namespaces": "No new namespace with more rights can be created.",
+    "network": "No route leads to a network.",
     "tcp": "No service of the machine can be reached.",
     "tcp6": "No service of the machine can be reached by IPv6.",
     "udp": "No datagram leaves the sandbox.",
@@ -66,6 +96,7 @@ _SENTENCES = {
     "host-processes": "The processes of the machine cannot be seen.",
     "survival": "No process outlives its command.",
 }
+"""What must hold, by the name of the wall."""
 _EXPECTED = frozenset({"write-workspace"})
 
 
@@ -79,8 +110,31 @@ class Wall:
     reason: str = ""
 
 
-async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
-    """Try every way out of a sandbox and return what holds. Never raises a ToolError."""
+async def probe_sandbox(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:
+    """Try every way out of a sandbox and return what holds. Nothing of it is left.
+
+    Args:
+        sandbox: what is tried.
+        homes: the private folders of its sessions.
+
+    Raises:
+        StoreUnavailable: the homes of the probe cannot be removed.
+    """
+    try:
+        return list(_walls(await _try_everything(sandbox, homes)))
+    except ToolError as error:
+        return [Wall("start", SENTENCES["start"], holds=False, reason=str(error))]
+    finally:
+        for each in (_SESSION, _OTHER_SESSION):
+            await homes.remove(each)
+
+
+async def _try_everything(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
+    """Return what was possible.
+
+    Raises:
+        ToolError: the command cannot be started, or has not tried everything.
+    """
     token = f"larkspur-probe-{secrets.token_hex(8)}"
     with (
         tempfile.TemporaryDirectory(prefix="larkspur-probe-") as folder,
@@ -90,37 +144,48 @@ async def probe_sandbox(sandbox: Sandbox) -> list[Wall]:
         for each in (workspace, outside):
             each.mkdir()
         (outside / "secret").write_text(token)
+        variables = {
+            "WORKSPACE": str(workspace),
+            "OUTSIDE": str(outside),
+            "OTHER_HOME": await create_home(homes, _OTHER_SESSION),
+            "TCP": _port(services, "tcp"),
+            "TCP_6": _port(services, "tcp6"),
+            "UDP": _port(services, "udp"),
+            "ABSTRACT": token,
+            "GATEWAY": str(os.getpid()),
+            "STARTED": _start_time(),
+            "TOKEN": token,
+        }
         output = bytearray()
         try:
-            await sandbox.run(
+            result = await sandbox.run(
                 SandboxCommand(
                     ("bash", "--noprofile", "--norc", "-c", _SCRIPT),
                     str(workspace),
                     _TIMEOUT_SECONDS,
-                    PROBE_SESSION,
-                    environment={
-                        "WORKSPACE": str(workspace),
-                        "OUTSIDE": str(outside),
-                        "TCP": _port(services, "tcp"),
-                        "TCP_6": _port(services, "tcp6"),
-                        "UDP": _port(services, "udp"),
-                        "ABSTRACT": token,
-                        "GATEWAY": str(os.getpid()),
-                        "STARTED": _start_time(),
-                        "TOKEN": token,
-                    },
+                    _SESSION,
+                    environment=variables,
                     access=FileAccess(writable=(str(workspace),)),
                 ),
                 output.extend,
             )
-        except ToolError as error:
-            return [Wall("start", _SENTENCES["start"], holds=False, reason=str(error))]
+        finally:
+            survived = await asyncio.to_thread(_end_processes_with, token)
         possible = set(output.decode(errors="replace").split())
+        if "finished" not in possible:
+            raise ToolError(_explain_end(result))
+        possible |= {"survival"} if survived else set()
         possible |= {name for name, service in services.items() if _was_reached(service)}
-        possible |= await asyncio.to_thread(_traces, workspace, outside, token)
+        possible |= _traces(workspace, outside)
         if await asyncio.to_thread(_password_file) in possible:
             possible.add("read-passwords")
-    return list(_walls(possible))
+    return possible
+
+
+def _explain_end(result: SandboxResult) -> str:
+    if result.timed_out:
+        return f"the command that tries everything takes more than {_TIMEOUT_SECONDS:g} s."
+    return f"the command that tries everything is ended early (exit code {result.exit_code})."
 
 
 @contextlib.contextmanager
@@ -160,43 +225,52 @@ def _was_reached(service: socket.socket) -> bool:
     return True
 
 
-def _traces(workspace: Path, outside: Path, token: str) -> set[str]:
+def _traces(workspace: Path, outside: Path) -> set[str]:
     """Return what the script has done, as seen from the outside."""
     found = set()
     if not (workspace / "written").exists():
         found.add("no-workspace")
     if (outside / "written").exists():
         found.add("write-outside")
-    if _has_process_with(token):
-        found.add("survival")
     return found
 
 
 def _password_file() -> str | None:
-    """Return the digest of the password file of the machine; None if only others may read it."""
+    """Return the digest of the password file of the machine; None without one to be read."""
     try:
-        return hashlib.sha256(Path("/etc/shadow").read_bytes()).hexdigest()
+        content = Path("/etc/shadow").read_bytes()
     except OSError:
         return None
+    return hashlib.sha256(content).hexdigest() if content else None
 
 
 def _start_time() -> str:
     """Return when this process started, in clock ticks; no other has the same with the same id."""
-    return Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
+    try:
+        status = Path("/proc/self/stat").read_text(encoding="ascii")
+    except OSError:
+        return "unknown"  # not Linux: containers run on another kernel
+    return status.rpartition(")")[2].split()[19]
 
 
-def _has_process_with(token: str) -> bool:
-    for process in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if token.encode() in process.read_bytes():
-                return True
-        except OSError:
-            continue
-    return False
+def _end_processes_with(token: str) -> bool:
+    """Kill the processes whose environment has the token. Return whether there are any."""
+    found = False
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(int(process.name))  # first: the number may be used again
+            try:
+                if token.encode() in (process / "environ").read_bytes():
+                    found = True
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    select.select([descriptor], [], [], _END_SECONDS)  # it has ended
+            finally:
+                os.close(descriptor)
+    return found
 
 
 def _walls(possible: set[str]) -> Iterable[Wall]:
-    for name, sentence in _SENTENCES.items():
+    for name, sentence in SENTENCES.items():
         if name in _EXPECTED:
             holds = name in possible and "no-workspace" not in possible
         else:

@@ -22,7 +22,7 @@ from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.packages import PackageEnvironment
-from internal.sandbox.probe import PROBE_SESSION, Wall, probe_sandbox
+from internal.sandbox.probe import Wall, probe_sandbox
 from internal.sandbox.workspaces import SessionFolders
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
     Raises:
         SandboxUnavailable: it was possible.
     """
-    for wall in await _probe(sandbox, homes):
+    for wall in await probe_sandbox(sandbox, homes):
         if not wall.holds:
             raise SandboxUnavailable(_REFUSED.format(reason=_explain(wall)))
 
@@ -156,7 +156,7 @@ async def inspect_sandbox(
     for candidate in _candidates(provider):
         try:
             async with _open(candidate, options) as sandbox:
-                walls = await _probe(sandbox, homes)
+                walls = await probe_sandbox(sandbox, homes)
         except SandboxUnavailable as error:
             inspections.append(Inspection(candidate, [], str(error)))
             continue
@@ -246,13 +246,6 @@ async def _require(provider: Provider, container: ContainerSettings) -> None:
             raise SandboxUnavailable(_NO_IMAGE)
     elif not await asyncio.to_thread(Path(PROGRAM).exists):
         raise SandboxUnavailable(_MISSING)
-
-
-async def _probe(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:
-    try:
-        return await probe_sandbox(sandbox)
-    finally:
-        await homes.remove(PROBE_SESSION)
 
 
 def _explain(wall: Wall) -> str:

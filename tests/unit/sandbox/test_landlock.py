@@ -16,7 +16,6 @@ from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.landlock_rules import READ, create_ruleset, supported_version
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
-from internal.sandbox.probe import probe_sandbox
 from internal.sandbox.selection import inspect_sandbox, open_sandbox
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place, descriptors
 
@@ -33,10 +32,6 @@ def sandbox(place: Place, limits: ResourceLimits | None = None) -> LandlockSandb
 async def run(place: Place, script: str, seconds: float = 60.0) -> SandboxResult:
     place.output = b""
     return await sandbox(place).run(place.command(script, seconds), place.take)
-
-
-async def test_the_probe_finds_every_wall(place: Place) -> None:
-    assert [wall.name for wall in await probe_sandbox(sandbox(place)) if not wall.holds] == []
 
 
 async def test_output_exit_home_and_temporary_files(place: Place) -> None:
