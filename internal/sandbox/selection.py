@@ -42,10 +42,6 @@ _MISSING = (
     f"bubblewrap is not installed ({PROGRAM}). Install it, for example with"
     " apt-get install bubblewrap, or set sandbox.provider to native."
 )
-_NO_LANDLOCK = (
-    "This kernel does not offer Landlock as it is needed here (version {found} of {needed}, Linux"
-    " 6.12 or newer, x86-64 or ARM64). Use bubblewrap, or set sandbox.provider to native."
-)
 _REFUSED = (
     "Commands cannot be isolated on this machine: {reason} See docs/sandbox.md, or set"
     " sandbox.provider to native to run commands without isolation."
