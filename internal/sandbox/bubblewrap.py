@@ -104,7 +104,7 @@ class BubblewrapSandbox:
         Raises:
             ToolError: the sandbox cannot be started, or a folder may not be a workspace.
         """
-        program = self._environment.encode(command.argv)
+        program = self._environment.encode(command.argv, full_path=False)
         home = await create_home(self._homes, command.session_id)
         group = self._groups.create() if self._groups else ControlGroup(())
         proxy = None

@@ -83,8 +83,13 @@ class CommandEnvironment:
         own = {**further, "HOME": home, "XDG_RUNTIME_DIR": home}
         return {**self._variables, **own, **folders}
 
-    def encode(self, argv: tuple[str, ...]) -> list[bytes]:
-        """Return the arguments as bytes, with the full path of the program.
+    def encode(self, argv: tuple[str, ...], *, full_path: bool = True) -> list[bytes]:
+        """Return the arguments as bytes.
+
+        Args:
+            argv: the program and its arguments.
+            full_path: replace the name of the program by its path on this machine. A sandbox
+                may not show what is there, and something else further on in PATH.
 
         Raises:
             ToolError: there is no such program, or an argument is not valid text.
@@ -93,7 +98,7 @@ class CommandEnvironment:
         if found is None:
             raise ToolError(f"there is no program {argv[0]!r} in {self._path}")
         try:
-            encoded = [os.fsencode(part) for part in (found, *argv[1:])]
+            encoded = [os.fsencode(part) for part in (found if full_path else argv[0], *argv[1:])]
         except UnicodeEncodeError as error:
             raise ToolError(f"the command is not valid text: {error.reason}") from error
         if any(b"\0" in part for part in encoded):

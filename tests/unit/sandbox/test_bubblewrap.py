@@ -7,6 +7,7 @@ import http.server
 import os
 import secrets
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +28,8 @@ from internal.agent.domain.permissions.network import EVERY_HOST, NetworkAccess
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
+from internal.sandbox.environment import DEFAULT_PATH, CommandEnvironment
+from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.selection import open_sandbox, require_isolation
@@ -214,6 +217,18 @@ async def test_folders_of_a_session_in_a_hidden_folder_are_seen_without_their_ne
 async def test_the_system_may_be_named_among_the_readable_folders(place: Place) -> None:
     done = await place.run("ls /usr/bin/env", read_only=("/usr", "/usr/lib"))
     assert done == SandboxResult(0)
+
+
+@pytest.mark.parametrize("kind", [BubblewrapSandbox, LandlockSandbox])
+async def test_a_program_is_found_where_the_sandbox_shows_one(
+    place: Place, kind: type[BubblewrapSandbox | LandlockSandbox]
+) -> None:
+    shutil.copy("/usr/bin/env", place.outside / "wc")  # such as a Python of uv
+    environment = CommandEnvironment(f"{place.outside}:{DEFAULT_PATH}")
+    command = structs.replace(place.command(""), argv=("wc", "-c"), stdin=b"four")
+    sandbox = kind(place.homes, environment=environment)
+    assert await sandbox.run(command, place.take) == SandboxResult(0)
+    assert place.output == b"4\n"
 
 
 LINKED: dict[str, str] = {
