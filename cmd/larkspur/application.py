@@ -4,9 +4,7 @@ import asyncio
 import logging
 import os
 import secrets
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -28,7 +26,6 @@ from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
-    CheckState,
     ListedModel,
     SettingsSummary,
     ToolItem,
@@ -53,25 +50,22 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.sandbox.selection import ContainerSettings, Inspection, inspect_sandbox
-from internal.sandbox.workspaces import SessionFolders
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
 from larkspur.file_storage import check_attachments
 from larkspur.model_list import list_models
+from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
     Services,
     make_gateway,
     make_terminal_dispatcher,
     open_services,
     open_terminal,
-    own_files,
     tool_targets,
 )
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
-_NOT_ISOLATED = "Commands are not isolated: they run with your permissions once they are allowed."
 _MAX_SESSION_LOG_BYTES = 1024 * 1024
 
 
@@ -248,27 +242,7 @@ class Application:
         Raises:
             ConfigError, HomeError: the settings cannot be used.
         """
-        loaded = self._load(config=config)
-        hidden = (loaded.home, *own_files(loaded))
-        settings = loaded.settings.sandbox
-        provider, container = settings.provider, ContainerSettings(settings.engine, settings.image)
-        with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
-            probing = inspect_sandbox(
-                provider, SessionFolders(Path(homes)), hidden, container=container
-            )
-            with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
-                inspections = thread.submit(asyncio.run, probing).result()
-        checks = [
-            check
-            for inspection in inspections
-            for check in _sandbox_checks(inspection, "warn" if provider == "auto" else "fail")
-        ]
-        if provider == "native":
-            advice = "Allow only what you would run yourself, or set sandbox.provider to auto."
-            checks.append(Check("sandbox", "warn", _NOT_ISOLATED, advice))
-        elif provider == "auto" and not inspections[-1].holds:
-            checks.append(Check("sandbox", "warn", _NOT_ISOLATED))
-        return checks
+        return check_sandbox(self._load(config=config))
 
     def check_attachments(self, config: str | None) -> Check:
         """Check the store of files.
@@ -401,15 +375,3 @@ def _log_to_file(loaded: Loaded) -> None:
 def _log_errors_only() -> None:
     for name in ("internal", "larkspur"):
         logging.getLogger(name).setLevel(logging.ERROR)
-
-
-def _sandbox_checks(found: Inspection, broken: CheckState) -> Iterator[Check]:
-    """Yield what the probe has found out about a sandbox."""
-    name = f"sandbox {found.provider}"
-    if found.missing:
-        yield Check(name, broken, found.missing)
-    for wall in found.walls:
-        if wall.holds:
-            yield Check(name, "ok", wall.sentence)
-        else:
-            yield Check(name, broken, f"This does not hold: {wall.sentence}", wall.reason)

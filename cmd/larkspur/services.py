@@ -400,6 +400,11 @@ async def _open_sandbox(loaded: Loaded, services: Services) -> AsyncGenerator[Sa
             await services.commands.close()
 
 
+def packages_folder(loaded: Loaded) -> Path:
+    """Return where the packages of commands are installed."""
+    return loaded.home / "packages"
+
+
 async def _packages(
     loaded: Loaded, services: Services, open_provider: SandboxOpener
 ) -> PackageEnvironment | None:
@@ -423,7 +428,7 @@ async def _packages(
     denied = (text for text in loaded.settings.tools.deny if split_rule(text)[0] == NETWORK)
     deny = [parse_rule(text, {}) for text in denied]
     access = network_access(rules, deny, REGISTRIES)
-    folder = loaded.home / "packages"
+    folder = packages_folder(loaded)
     try:
         return await install_packages(Path(settings.packages), folder, open_installer, access)
     finally:

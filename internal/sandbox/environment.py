@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.ports.sandbox import RUNTIME_PROGRAMS, Runtime
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -82,6 +83,11 @@ class CommandEnvironment:
         folders = {name: f"{home}/{folder}" for name, folder in _XDG.items()}
         own = {**further, "HOME": home, "XDG_RUNTIME_DIR": home}
         return {**self._variables, **own, **folders}
+
+    def runtimes(self) -> tuple[Runtime, ...]:
+        """Return the languages whose programs are on this machine."""
+        programs = RUNTIME_PROGRAMS.items()
+        return tuple(each for each, name in programs if shutil.which(name, path=self._path))
 
     def encode(self, argv: tuple[str, ...], *, full_path: bool = True) -> list[bytes]:
         """Return the arguments as bytes.

@@ -34,13 +34,13 @@ class NativeSandbox:
     """
 
     provider: str = "native"
-    capabilities = SandboxCapabilities()
 
     def __init__(
         self, homes: SessionFolders, environment: CommandEnvironment | None = None
     ) -> None:
         self._homes = homes
         self._environment = environment or CommandEnvironment()
+        self.capabilities = SandboxCapabilities(runtimes=self._environment.runtimes())
 
     async def run(
         self, command: SandboxCommand, on_output: Callable[[bytes], None], /

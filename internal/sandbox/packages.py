@@ -70,18 +70,28 @@ async def install_packages(
     """
     try:
         content = await asyncio.to_thread(_read, requirements)
-        key = hashlib.sha256(content + sys.version.encode() + sys.executable.encode())
-        place = folder / key.hexdigest()[:16]
+        place = _place(content, folder)
         with contextlib.ExitStack() as stack:
             await asyncio.to_thread(stack.enter_context, _locked(folder))
             if not (place / _LIST).exists():
                 async with open_sandbox() as sandbox:
                     await _install(content, place, sandbox, network)
-            listed = (place / _LIST).read_text(encoding="utf-8")
+            return _installed(place)
     except OSError as error:
-        reason = describe_system_error(error)
-        raise SandboxUnavailable(f"sandbox.packages: {requirements}: {reason}.") from error
-    return PackageEnvironment(place, tuple(listed.split()))
+        raise _unusable(error) from error
+
+
+def find_packages(requirements: Path, folder: Path) -> PackageEnvironment | None:
+    """Return the environment of a requirements file if it is installed.
+
+    Raises:
+        SandboxUnavailable: the file cannot be read.
+    """
+    try:
+        place = _place(_read(requirements), folder)
+        return _installed(place) if (place / _LIST).exists() else None
+    except OSError as error:
+        raise _unusable(error) from error
 
 
 async def _install(content: bytes, place: Path, sandbox: Sandbox, network: NetworkAccess) -> None:
@@ -134,6 +144,20 @@ async def _run(
         hosts = f"; it tried to reach {', '.join(done.refused)}" if done.refused else ""
         raise ToolError(f"{truncate(' '.join(errors), _MAX_ERROR_CHARS)}{hosts}")
     return text
+
+
+def _place(content: bytes, folder: Path) -> Path:
+    """Return the folder of the environment that these requirements make with this Python."""
+    key = hashlib.sha256(content + sys.version.encode() + sys.executable.encode())
+    return folder / key.hexdigest()[:16]
+
+
+def _installed(place: Path) -> PackageEnvironment:
+    return PackageEnvironment(place, tuple((place / _LIST).read_text(encoding="utf-8").split()))
+
+
+def _unusable(error: OSError) -> SandboxUnavailable:
+    return SandboxUnavailable(f"sandbox.packages: {describe_system_error(error)}")
 
 
 def _create(place: Path, content: bytes) -> None:

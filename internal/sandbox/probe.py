@@ -16,11 +16,18 @@ import tempfile
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
+from internal.agent.ports.sandbox import (
+    RUNTIME_PROGRAMS,
+    FileAccess,
+    Runtime,
+    Sandbox,
+    SandboxCommand,
+    SandboxResult,
+)
 from internal.sandbox.command_io import create_home
 from internal.sandbox.workspaces import SessionFolders
 
@@ -29,7 +36,8 @@ _END_SECONDS = 2.0
 _SESSION = SessionId("probe")
 _OTHER_SESSION = SessionId("probe-2")
 
-# Each line that it prints names something that it could do; the last one says that all was tried.
+# Each line that it prints names something that it could do, or a program that it found.
+# The last line says that everything was tried.
 _SCRIPT = r"""
 try() { local name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name"; fi; }
 create_in() { : >"$1/larkspur-probe" && { rm "$1/larkspur-probe" || true; }; }
@@ -73,6 +81,8 @@ if ! unknown=$(tr '\0' '\n' </proc/1/environ | while IFS='=' read -r name _; do
 done); then echo host-environment; fi 2>/dev/null
 # It has closed its output when it runs; it is found by the token in its environment.
 started=$(setsid bash -c 'exec >/dev/null 2>&1; kill -STOP $$' &)
+can_start() { local path; path=$(command -v "$1") && : <"$path"; }  # Landlock shows more than opens
+for program in $PROGRAMS; do try "has-$program" can_start "$program"; done
 echo finished
 """
 
@@ -110,8 +120,15 @@ class Wall:
     reason: str = ""
 
 
-async def probe_sandbox(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:
-    """Try every way out of a sandbox and return what holds. Nothing of it is left.
+class ProbeResult(NamedTuple):
+    """What holds in a sandbox, and the languages whose programs a command has found in it."""
+
+    walls: list[Wall]
+    runtimes: tuple[Runtime, ...] = ()
+
+
+async def probe_sandbox(sandbox: Sandbox, homes: SessionFolders) -> ProbeResult:
+    """Try every way out of a sandbox, and look for programs in it. Nothing of it is left.
 
     Args:
         sandbox: what is tried.
@@ -121,9 +138,14 @@ async def probe_sandbox(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:
         StoreUnavailable: the homes of the probe cannot be removed.
     """
     try:
-        return list(_walls(await _try_everything(sandbox, homes)))
+        possible = await _try_everything(sandbox, homes)
     except ToolError as error:
-        return [Wall("start", SENTENCES["start"], holds=False, reason=str(error))]
+        failed = Wall("start", SENTENCES["start"], holds=False, reason=str(error))
+        return ProbeResult([failed])
+    else:
+        programs = RUNTIME_PROGRAMS.items()
+        found = tuple(each for each, name in programs if f"has-{name}" in possible)
+        return ProbeResult(list(_walls(possible)), found)
     finally:
         for each in (_SESSION, _OTHER_SESSION):
             await homes.remove(each)
@@ -155,6 +177,7 @@ async def _try_everything(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
             "GATEWAY": str(os.getpid()),
             "STARTED": _start_time(),
             "TOKEN": token,
+            "PROGRAMS": " ".join(RUNTIME_PROGRAMS.values()),
         }
         output = bytearray()
         try:

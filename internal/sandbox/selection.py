@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import structs
 
 from internal.agent.domain.errors import SandboxUnavailable
-from internal.agent.ports.sandbox import Sandbox
+from internal.agent.ports.sandbox import Sandbox, SandboxCapabilities
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
 from internal.sandbox.container import ContainerSandbox
 from internal.sandbox.environment import DEFAULT_PATH, CommandEnvironment
@@ -62,16 +62,17 @@ _NO_CONTAINER = ContainerSettings()
 
 
 class Inspection(NamedTuple):
-    """What the probe has found out about one sandbox; `missing` is why there is none to probe."""
+    """What has been found out about one sandbox; `missing` is why there is none to probe."""
 
     provider: str
     walls: list[Wall]
     missing: str = ""
+    capabilities: SandboxCapabilities = SandboxCapabilities()
 
     @property
     def holds(self) -> bool:
         """True if the sandbox isolates."""
-        return not self.missing and all(wall.holds for wall in self.walls)
+        return self.capabilities.isolated and all(wall.holds for wall in self.walls)
 
 
 @asynccontextmanager
@@ -120,21 +121,18 @@ async def open_sandbox(
                 sandbox = found
                 break
         if sandbox is None:
-            sandbox = NativeSandbox(homes, options.environment())
-        installed = packages.installed if packages else ()
-        sandbox.capabilities = structs.replace(
-            sandbox.capabilities, read_only=readable, packages=installed
-        )
+            sandbox = options.native()
+        sandbox.capabilities = options.complete(sandbox.capabilities)
         yield sandbox
 
 
 async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
-    """Try to get out of a sandbox.
+    """Try to get out of a sandbox, and note in its capabilities which runtimes it has.
 
     Raises:
         SandboxUnavailable: it was possible.
     """
-    for wall in await probe_sandbox(sandbox, homes):
+    for wall in await _probe(sandbox, homes):
         if not wall.holds:
             raise SandboxUnavailable(_REFUSED.format(reason=_explain(wall)))
 
@@ -144,21 +142,33 @@ async def inspect_sandbox(
     homes: SessionFolders,
     hidden: Iterable[Path],
     *,
+    read_only: Iterable[Path] = (),
+    packages: PackageEnvironment | None = None,
     container: ContainerSettings = _NO_CONTAINER,
 ) -> list[Inspection]:
-    """Return what holds in the chosen sandbox; for `auto`, of all up to the one that is used."""
+    """Return what holds in the chosen sandbox; for `auto`, in all up to the one that is used.
+
+    The last one is used if it holds or is `native`.
+    """
     inspections: list[Inspection] = []
-    options = _Options(homes, tuple(hidden), container=container)
+    readable = tuple(map(str, read_only))
+    options = _Options(
+        homes, tuple(hidden), read_only=readable, packages=packages, container=container
+    )
     for candidate in _candidates(provider):
         try:
             async with _open(candidate, options) as sandbox:
-                walls = await probe_sandbox(sandbox, homes)
+                walls = await _probe(sandbox, homes)
+                able = options.complete(sandbox.capabilities)
         except SandboxUnavailable as error:
             inspections.append(Inspection(candidate, [], str(error)))
             continue
-        inspections.append(Inspection(candidate, walls))
+        inspections.append(Inspection(candidate, walls, capabilities=able))
         if inspections[-1].holds:
-            break
+            return inspections
+    if provider in {"auto", "native"}:
+        native = options.complete(options.native().capabilities)
+        inspections.append(Inspection("native", [], capabilities=native))
     return inspections
 
 
@@ -191,6 +201,15 @@ class _Options(NamedTuple):
     def readable(self) -> tuple[str, ...]:
         """Return what every command may read besides the programs of the machine."""
         return (*self.read_only, *(self.packages.read_only if self.packages else ()))
+
+    def native(self) -> NativeSandbox:
+        """Return the sandbox without isolation."""
+        return NativeSandbox(self.homes, self.environment())
+
+    def complete(self, capabilities: SandboxCapabilities) -> SandboxCapabilities:
+        """Return the capabilities of a sandbox with these paths and packages."""
+        installed = self.packages.installed if self.packages else ()
+        return structs.replace(capabilities, read_only=self.read_only, packages=installed)
 
 
 @asynccontextmanager
@@ -242,6 +261,13 @@ async def _require(provider: Provider, container: ContainerSettings) -> None:
             raise SandboxUnavailable(_NO_IMAGE)
     elif not await asyncio.to_thread(Path(PROGRAM).exists):
         raise SandboxUnavailable(_MISSING)
+
+
+async def _probe(sandbox: Sandbox, homes: SessionFolders) -> list[Wall]:
+    """Return what holds in a sandbox, and note in its capabilities which runtimes it has."""
+    walls, runtimes = await probe_sandbox(sandbox, homes)
+    sandbox.capabilities = structs.replace(sandbox.capabilities, runtimes=runtimes)
+    return walls
 
 
 def _explain(wall: Wall) -> str:

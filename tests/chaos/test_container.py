@@ -72,7 +72,8 @@ def sandbox(engine: str, place: Place, limits: ResourceLimits | None = None) -> 
 
 
 async def test_the_probe_finds_every_wall(engine: str, place: Place) -> None:
-    walls = await probe_sandbox(sandbox(engine, place), place.homes)
+    walls, runtimes = await probe_sandbox(sandbox(engine, place), place.homes)
+    assert runtimes == ("bash",)
     assert [(wall.name, wall.reason) for wall in walls if not wall.holds] == []
 
 

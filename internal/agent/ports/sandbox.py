@@ -1,6 +1,6 @@
 """Execution of commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -42,6 +42,10 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     serves: bool = False
 
 
+Runtime = Literal["python", "node", "bash"]
+RUNTIME_PROGRAMS: Mapping[Runtime, str] = {"python": "python3", "node": "node", "bash": "bash"}
+"""The languages in which `run_code` runs programs, and what each needs of the sandbox."""
+
 Resource = Literal["memory", "processes", "output"]
 
 
@@ -68,6 +72,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     - `hides`: names and attributes of other files, and a folder of Larkspur in the workspace,
       cannot be seen
     - `bounds`: what the bounds of memory and processes hold for
+    - `runtimes`: the languages whose programs commands find; all until the sandbox has been tried
     - `read_only`: what every command may read besides the programs of the machine
     - `packages`: the Python packages that commands find, such as numpy==2.4.0
     """
@@ -77,6 +82,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     protects: bool = False
     hides: bool = False
     bounds: Literal["command", "process", "none"] = "none"
+    runtimes: tuple[Runtime, ...] = tuple(RUNTIME_PROGRAMS)
     read_only: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 

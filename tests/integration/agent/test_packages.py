@@ -1,6 +1,5 @@
 """Code of `run_code` uses the packages of `sandbox.packages`, and its files reach the person."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +44,6 @@ async def test_packages_that_cannot_be_installed_are_named_at_the_start(
     home: Path, tmp_path: Path
 ) -> None:
     environ = {"LARKSPUR_SANDBOX__PACKAGES": str(tmp_path / "absent.txt")}
-    with pytest.raises(SandboxUnavailable, match=re.escape("absent.txt: No such file")):
+    with pytest.raises(SandboxUnavailable, match=r"No such file or directory: .*absent\.txt\.$"):
         async with core(home, [], environ):
             pass

@@ -11,7 +11,7 @@ from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.domain.permissions.network import NetworkAccess
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.ports.sandbox import Sandbox
-from internal.sandbox.packages import PackageEnvironment, install_packages
+from internal.sandbox.packages import PackageEnvironment, find_packages, install_packages
 from internal.sandbox.selection import open_sandbox
 from tests.unit.sandbox.test_bubblewrap import Place, package_index
 
@@ -56,6 +56,9 @@ async def test_packages_are_installed_once_and_found_by_commands(
 ) -> None:
     made = await installation.install("bubblewrap", "canary==1.0")
     assert "canary==1.0" in made.installed
+    found = find_packages(installation.file, installation.folder)
+    assert found is not None
+    assert found.installed == made.installed
     assert (await installation.install("bubblewrap", "canary==1.0")).programs == made.programs
     assert installation.opened == 1
     place = installation.place
@@ -73,15 +76,18 @@ async def test_packages_are_installed_once_and_found_by_commands(
 async def test_a_package_that_cannot_be_installed_is_named(installation: Installation) -> None:
     with pytest.raises(SandboxUnavailable, match=r"cannot be installed: .*no-such-package"):
         await installation.install("native", "no-such-package")
+    assert find_packages(installation.file, installation.folder) is None
     assert [each.name for each in installation.folder.iterdir()] == [".lock"]
 
 
 async def test_a_file_that_cannot_be_read_is_named(installation: Installation) -> None:
     absent = installation.folder / "absent.txt"
-    with pytest.raises(SandboxUnavailable, match=r"absent\.txt: No such file"):
+    with pytest.raises(SandboxUnavailable, match=r"No such file .*absent\.txt\.$"):
         await install_packages(
             absent, installation.folder, lambda: pytest.fail("opened"), installation.network
         )
+    with pytest.raises(SandboxUnavailable, match="No such file"):
+        find_packages(absent, installation.folder)
     installation.url = "# " + "x" * 1_000_000
     with pytest.raises(SandboxUnavailable, match="larger than 1 MB"):
         await installation.install("native", "")

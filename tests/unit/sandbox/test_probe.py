@@ -1,6 +1,8 @@
 """The start-up probe: each wall is broken in a real sandbox, and the probe must notice it."""
 
+import asyncio
 import os
+import shutil
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -171,7 +173,7 @@ POSSIBLE: dict[str, Callable[[], bool]] = {
 
 
 async def broken_walls(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
-    return {wall.name for wall in await probe_sandbox(sandbox, homes) if not wall.holds}
+    return {wall.name for wall in (await probe_sandbox(sandbox, homes)).walls if not wall.holds}
 
 
 @pytest.fixture
@@ -194,7 +196,7 @@ def processes_with(token: str) -> list[str]:
 async def test_every_wall_of_a_sandbox_holds(
     homes: SessionFolders, kind: type[BubblewrapSandbox | LandlockSandbox]
 ) -> None:
-    walls = await probe_sandbox(kind(homes), homes)
+    walls, _ = await probe_sandbox(kind(homes), homes)
     assert {wall.name for wall in walls} == SENTENCES.keys()
     assert [wall.name for wall in walls if not wall.holds] == []
     assert list(homes.root.iterdir()) == []
@@ -209,11 +211,29 @@ async def test_the_native_sandbox_has_few_walls(homes: SessionFolders) -> None:
 
 async def test_a_check_that_is_ended_early_proves_nothing(homes: SessionFolders) -> None:
     sandbox = BubblewrapSandbox(homes, limits=ResourceLimits(output_bytes=20))
-    (wall,) = await probe_sandbox(sandbox, homes)
+    (wall,), _ = await probe_sandbox(sandbox, homes)
     assert (wall.name, wall.holds) == ("start", False)
     assert "ended early" in wall.reason
     with pytest.raises(SandboxUnavailable, match=r"cannot be isolated .* early"):
         await require_isolation(sandbox, homes)
+
+
+@pytest.mark.parametrize("kind", [BubblewrapSandbox, LandlockSandbox])
+async def test_runtimes_are_those_that_a_command_can_start(
+    homes: SessionFolders, tmp_path: Path, kind: type[BubblewrapSandbox | LandlockSandbox]
+) -> None:
+    shown, hidden = tmp_path / "shown", tmp_path / "hidden"
+    for folder in (shown, hidden):
+        folder.mkdir()
+    for name in await asyncio.to_thread(os.listdir, "/usr/bin"):
+        if name != "node":
+            (shown / name).symlink_to(f"/usr/bin/{name}")
+    shutil.copy("/usr/bin/env", hidden / "node")
+    environment = CommandEnvironment(f"{shown}:{hidden}")
+    sandbox = kind(homes, read_only=(str(shown),), environment=environment)
+    assert NativeSandbox(homes, environment).capabilities.runtimes == ("python", "node", "bash")
+    await require_isolation(sandbox, homes)
+    assert sandbox.capabilities.runtimes == ("python", "bash")
 
 
 def test_every_wall_is_broken_by_a_row() -> None:

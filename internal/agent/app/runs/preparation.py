@@ -37,7 +37,7 @@ from internal.agent.domain.tasks import GateMode, Profile, Task
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import ModelBook
-from internal.agent.ports.sandbox import SandboxCapabilities
+from internal.agent.ports.sandbox import RUNTIME_PROGRAMS, SandboxCapabilities
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.history import MessageCache, read_history
 
@@ -82,6 +82,8 @@ _MAX_HOSTS_CHARS = _MAX_PATHS_CHARS = 500
 _PACKAGES_RULE = """
 - `python3` in commands has these packages: {packages}."""
 _MAX_PACKAGES_CHARS = 1_000
+_RUNTIMES_RULE = """
+- `run_code` has {found} here, not {missing}."""
 
 
 def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
@@ -93,6 +95,9 @@ def command_rules(policy: Policy, sandbox: SandboxCapabilities) -> str:
     if sandbox.packages:
         names = truncate(", ".join(sandbox.packages), _MAX_PACKAGES_CHARS)
         rules += _PACKAGES_RULE.format(packages=names)
+    if missing := [each for each in RUNTIME_PROGRAMS if each not in sandbox.runtimes]:
+        found = " and ".join(sandbox.runtimes) or "no language"
+        rules += _RUNTIMES_RULE.format(found=found, missing=" and ".join(missing))
     return rules
 
 

@@ -19,7 +19,7 @@ from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.commands.run_code import run_code
 from internal.tools.registry import ToolBox
-from tests.support.tools import tool_box
+from tests.support.tools import native_sandbox, tool_box
 
 
 @pytest.fixture
@@ -57,6 +57,20 @@ async def test_errors_and_time_limits_are_part_of_the_result(box: ToolBox, tmp_p
         box, tmp_path, language="python", code="while True: pass", timeout_seconds=1
     )
     assert endless.text == "[ended after 1 s with all it had started]"
+
+
+async def test_nobody_is_asked_about_a_language_that_the_sandbox_lacks(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("bash", "python3"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    box = tool_box(tmp_path, sandbox=native_sandbox(tmp_path, path=str(programs)))
+    context = CallContext(SessionId("s"), RunId("r"), "c", str(tmp_path), lambda _text: None)
+    call = {"language": "node", "code": "1"}
+    for handle in (box.preview, box.run):
+        with pytest.raises(ToolError, match="no node in the sandbox; run_code has python and bash"):
+            await handle(context, "run_code", call)
+    assert await box.preview(context, "run_code", {**call, "language": "bash"}) == ""
 
 
 @pytest.mark.parametrize("language", ["python", "node", "bash"])

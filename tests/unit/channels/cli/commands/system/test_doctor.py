@@ -1,7 +1,14 @@
 """`larkspur doctor`."""
 
+from pathlib import Path
+
+import pytest
+
+from internal.agent.ports.sandbox import SandboxCapabilities
 from internal.channels.cli.application import Check
 from internal.channels.cli.commands.system.doctor import format_check
+from internal.channels.cli.exit_codes import CONFIG
+from larkspur.sandbox_checks import describe_capabilities
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 
@@ -20,6 +27,64 @@ def test_a_transcription_service_is_named(run: CommandRunner, environ: dict[str,
     environ["LARKSPUR_AUDIO__TRANSCRIPTION__BASE_URL"] = "http://127.0.0.1:1/v1"
     said = "Recordings are transcribed by whisper-1 at http://127.0.0.1:1/v1 (not tested)."
     assert f"ok    audio: {said}" in run("doctor").out
+
+
+def test_the_sandbox_that_is_used_is_described(
+    run: CommandRunner, environ: dict[str, str], tmp_path: Path
+) -> None:
+    native = run("doctor", "sandbox").out.splitlines()
+    assert native[0] == "ok    sandbox native: Commands reach what your user reaches."
+    assert native[1].endswith("Nothing bounds the memory and the processes of a command.")
+    assert native[2].startswith("ok    sandbox native: run_code runs python")
+    assert native[3].startswith("warn  sandbox: Commands are not isolated")
+    environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
+    environ["LARKSPUR_SANDBOX__PACKAGES"] = str(tmp_path / "requirements.txt")
+    (tmp_path / "requirements.txt").write_text("six\n")
+    isolated = run("doctor", "sandbox").out
+    assert "ok    packages: The next start installs the packages of" in isolated
+    assert "ok    sandbox bubblewrap: No process outlives its command." in isolated
+    assert "Commands have no network but the hosts that are permitted." in isolated
+    assert "hold" in isolated.splitlines()[-2]
+    assert isolated.splitlines()[-1].startswith("ok    sandbox bubblewrap: run_code runs python")
+    (tmp_path / "requirements.txt").unlink()
+    everything = run("doctor")
+    assert "fail  packages: sandbox.packages: No such file or directory" in everything.out
+    assert "ok    sandbox: Commands run isolated (bubblewrap)" in everything.out
+    assert everything.code == CONFIG
+
+
+DESCRIBED = {
+    SandboxCapabilities(isolated=True, bounds="process", runtimes=("bash",)): [
+        (
+            "Commands are isolated, but see the names of other files and can change the protected"
+            " files of a workspace."
+        ),
+        "Commands have no network, and no host can be permitted.",
+        "The bound of memory holds for each process of a command.",
+        "run_code runs bash, not python and node.",
+    ],
+    SandboxCapabilities(
+        isolated=True, hosts=True, protects=True, hides=True, bounds="command", packages=("a==1",)
+    ): [
+        "Commands are isolated.",
+        "Commands have no network but the hosts that are permitted.",
+        "The bounds of memory and processes hold for a whole command.",
+        "run_code runs python, node and bash.",
+        "python3 has these packages: a==1.",
+    ],
+    SandboxCapabilities(runtimes=()): [
+        "Commands reach what your user reaches.",
+        "Nothing bounds the memory and the processes of a command.",
+        "run_code runs nothing, not python, node and bash.",
+    ],
+}
+
+
+@pytest.mark.parametrize(("capabilities", "sentences"), DESCRIBED.items())
+def test_capabilities_are_described(
+    capabilities: SandboxCapabilities, sentences: list[str]
+) -> None:
+    assert list(describe_capabilities(capabilities)) == sentences
 
 
 def test_check_is_one_line() -> None:
