@@ -1,9 +1,10 @@
 """The program between Larkspur and a command: starts the command, ends all processes it started.
 
 It is run as a file (`python -I -S launcher.py FD PROGRAM ARGUMENT…`), so it may import nothing but
-the standard library. On the socket FD it writes `started PID`, then at the end `exited CODE`
-(negative after a signal), or only `failed ERRNO` when the program cannot be executed. It ends the
-command when the other end of FD is shut down: on a stop, a timeout or the death of Larkspur.
+the standard library. On the socket FD it writes `started PID` before the program runs, then at the
+end `exited CODE` (negative after a signal), or `failed ERRNO` when the program cannot be executed.
+It ends the command when the other end of FD is shut down: on a stop, a timeout or the death of
+Larkspur.
 
 A command is confined if the first argument is `FD,RULESET,FILTER[,GROUP…]`: a ruleset of Landlock,
 a file with a filter of system calls, and the files of control groups that take processes.
@@ -79,10 +80,13 @@ def confine(ruleset: int, filter_file: int, groups: list[int]) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def start(argv: list[str], confinement: list[int]) -> int:
-    """Execute the program in a new session and return its process id.
+def start(link: int, argv: list[str], confinement: list[int]) -> int:
+    """Execute the program in a new session and return its process id, which is reported first.
+
+    So Larkspur knows the group of a program that kills this process at once.
 
     Args:
+        link: where to report.
         argv: the program, and its arguments.
         confinement: the descriptors for `confine`, or none.
 
@@ -90,9 +94,13 @@ def start(argv: list[str], confinement: list[int]) -> int:
         OSError: it cannot be executed.
     """
     errno_reader, errno_writer = os.pipe()  # closed by a successful exec
+    gate, gate_writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            os.close(gate_writer)
+            if not os.read(gate, 1):
+                os._exit(127)  # this process has been killed before it could report
             os.setsid()
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number in _RESET_SIGNALS:  # ignored signals are inherited; Python ignores SIGPIPE
@@ -108,6 +116,10 @@ def start(argv: list[str], confinement: list[int]) -> int:
         finally:
             os._exit(127)
     os.close(errno_writer)
+    os.close(gate)
+    report(link, f"started {child}")
+    os.write(gate_writer, b"1")
+    os.close(gate_writer)
     code = os.read(errno_reader, 16)
     os.close(errno_reader)
     if code:
@@ -196,11 +208,10 @@ def main(link: int, confinement: list[int], argv: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
-        processes = ProcessTree(start(argv, confinement))
+        processes = ProcessTree(start(link, argv, confinement))
     except OSError as error:
         report(link, f"failed {error.errno}")
         return
-    report(link, f"started {processes.first}")
     with open(os.devnull, "r+b", buffering=0) as null:  # noqa: PTH123  # Path adds nothing here
         for stream in range(3):  # only the command may hold its pipes open
             os.dup2(null.fileno(), stream)

@@ -146,7 +146,8 @@ class LaunchedCommand:
                 process.kill()
         await process.wait()
         group = self._reported("started")
-        if b"exited" not in self._reports and group is not None:
+        ended = b"exited" in self._reports or b"failed" in self._reports
+        if group is not None and not ended:
             await _kill_group(group)  # the launcher was killed before it could do so
 
     def _result(self, *, timed_out: bool) -> SandboxResult:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -46,7 +47,14 @@ def test_start_and_exit_are_reported(environ: dict[str, str]) -> None:
 
 
 def test_a_failed_exec_is_reported(environ: dict[str, str]) -> None:
-    assert Launched(environ, "/dev/null").reports() == "failed 13\n"
+    assert Launched(environ, "/dev/null").reports().splitlines()[1:] == ["failed 13"]
+
+
+def test_a_command_that_kills_the_launcher_at_once_is_known(environ: dict[str, str]) -> None:
+    launched = Launched(environ, "/bin/sh", "-c", "kill -9 $PPID")
+    assert launched.link.recv(64).startswith(b"started ")
+    assert launched.process.wait(30) == -signal.SIGKILL
+    launched.link.close()
 
 
 @pytest.mark.parametrize("trap", ["", "trap '' TERM;"])
