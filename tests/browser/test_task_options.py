@@ -75,6 +75,29 @@ def test_isolated_commands_run_unasked(serve: Serve, script: Any, enter: Open, s
     page.screenshot(path=shots / "isolated.png")
 
 
+def test_a_task_reaches_the_chosen_network(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    command = "mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; echo proxy=$HTTPS_PROXY"
+    replies = [planned(), shell(command, 1), Reply(text="Done.", when=when(2))]
+    gateway = serve(script(replies), SANDBOX__PROVIDER="auto")
+    page = enter(gateway)
+    page.get_by_role("button", name="Model, profile and folder").click()
+    dialog = page.get_by_role("dialog", name="Model, profile and folder")
+    dialog.get_by_label("Network").select_option("registries")
+    accessible(page)
+    page.screenshot(path=shots / "task-network.png")
+    dialog.get_by_role("button", name="Done").click()
+    expect(page.get_by_text("isolated · package indexes")).to_be_visible()
+    send(page, "reach it")
+    status(page, "completed")
+    expect(page.get_by_test_id("thread")).to_contain_text("⚠ .git/hooks/pre-commit")
+    page.screenshot(path=shots / "trusted-files.png")
+    rows = gateway.events(session_of(page))
+    done = [row["event"] for row in rows if row["event"]["event"] == "workflow.tool.completed"]
+    assert "proxy=http://" in done[0]["payload"]["result"]
+
+
 def test_background_commands_are_shown_and_stopped(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

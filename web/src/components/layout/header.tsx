@@ -7,6 +7,7 @@ import type { State } from '../../state/session_state';
 import { useWaitingCount } from '../../state/open_questions';
 import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
+import { useTaskOptions } from '../../state/task_options';
 import { useListed, useTitle } from '../../state/sessions';
 import { StatusIcon } from '../thread/status_icon';
 
@@ -27,6 +28,7 @@ export function Header(props: {
   const workspace = useListed(props.session)?.workspace ?? '';
   const status = useSessionStore((store) => statusOf(store.state));
   const model = useSessionStore((store) => lastModel(store.state)) || props.me?.model;
+  const network = (useTaskOptions(props.session ?? 'new').network || props.me?.network) as MeView['network'];
   const [dialog, setDialog] = useState<'none' | 'rename' | 'delete'>('none');
   return (
     <header className="flex h-12 flex-none items-center gap-2 border-b border-line px-3">
@@ -57,7 +59,7 @@ export function Header(props: {
         )}
         {props.me !== undefined && (
           <span title={props.me.isolated ? t.isolatedHelp : t.notIsolatedHelp} className="hidden lg:inline">
-            {props.me.isolated ? t.isolated[props.me.network] : t.notIsolated}
+            {props.me.isolated ? t.isolated[network] : t.notIsolated}
           </span>
         )}
         <span className="max-w-24 truncate sm:max-w-48">{model}</span>

@@ -28,9 +28,9 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   const failed = line.error !== '' ? line.error.split('\n')[0] : '';
   const hint = (
     <>
+      {line.configuration.length > 0 && <span className="text-warn">⚠ {line.configuration.join(', ')} · </span>}
       {gist(line.arguments)}
       {failed !== '' && <span className="text-bad"> · {failed}</span>}
-      {line.configuration.length > 0 && <span className="text-warn"> · ⚠ {line.configuration.join(', ')}</span>}
     </>
   );
   return (
