@@ -61,7 +61,7 @@ async def test_files_shell_commands_and_own_commands_reach_the_model(
         await tty.wait_for("✕ stopped")
         assert not model.requests
         tty.type("read @notes.md,\\\rplease\r")
-        await tty.wait_for("> read @notes.md,\n  please", "● noted", "context 1 %")
+        await tty.wait_for("> read @notes.md,\n  please", "● noted", "context ")
         sent = str(model.requests[0]["messages"])
         for part in (
             "read @notes.md,\\nplease",

@@ -14,13 +14,13 @@ from internal.agent.domain.permissions.network import (
     network_hosts,
     network_kind,
 )
-from internal.agent.domain.permissions.network_choice import parse_network_choice
 from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import PlanReview
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
+from internal.channels.network_choice import parse_network_choice
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import find_switch
 

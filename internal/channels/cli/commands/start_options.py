@@ -3,10 +3,6 @@
 import argparse
 from typing import Any
 
-from internal.agent.domain.permissions.network_choice import (
-    NETWORK_CHOICES,
-    parse_network_choice,
-)
 from internal.channels.cli.commands.parser import (
     OUTPUT_FORMATS,
     CliParser,
@@ -15,6 +11,10 @@ from internal.channels.cli.commands.parser import (
     text_argument,
 )
 from internal.channels.cli.task_request import decode_argument
+from internal.channels.network_choice import (
+    NETWORK_CHOICES,
+    parse_network_choice,
+)
 
 _MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")
 _REVIEWS = ("off", "complex", "always")

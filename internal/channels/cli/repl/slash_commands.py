@@ -10,12 +10,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from internal.agent.domain.permissions.network_choice import (
-    NETWORK_CHOICES,
-    NETWORK_WORDS,
-    format_network_choice,
-    parse_network_choice,
-)
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost, format_tokens, short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
@@ -38,6 +32,12 @@ from internal.channels.cli.repl.commands.conversation import clear, compact, con
 from internal.channels.cli.repl.commands.custom import load_commands
 from internal.channels.cli.repl.commands.folder import diff, init
 from internal.channels.cli.repl.open_question import OpenQuestion
+from internal.channels.network_choice import (
+    NETWORK_CHOICES,
+    NETWORK_WORDS,
+    format_network_choice,
+    parse_network_choice,
+)
 from internal.i18n.catalog import load_catalog
 
 _PERMISSION_MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from internal.agent.domain.permissions.network_choice import (
+from internal.channels.network_choice import (
     format_network_choice,
     parse_network_choice,
 )
