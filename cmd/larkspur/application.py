@@ -27,6 +27,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
     ListedModel,
+    ListedProfile,
     SettingsSummary,
     ToolItem,
     TransportWork,
@@ -54,6 +55,7 @@ from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
 from larkspur.file_storage import check_attachments
 from larkspur.model_list import list_models
+from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
     Services,
@@ -279,6 +281,10 @@ class Application:
     def models(self, config: str | None) -> list[ListedModel]:
         """Return the known models of every provider, the one in use first."""
         return list(list_models(self._load(config=config)))
+
+    def profiles(self, config: str | None) -> list[ListedProfile]:
+        """Return the profiles, also those that cannot be used."""
+        return list(list_profiles(self._load(config=config)))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

@@ -35,7 +35,7 @@ from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
-from internal.agent.app.task_options import TaskDefaults
+from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
     REGISTRIES,
@@ -45,7 +45,6 @@ from internal.agent.domain.permissions.network import (
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.permissions.rules import parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
-from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.attachments import Attachments
@@ -68,6 +67,7 @@ from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
+from internal.profiles.library import ProfileLibrary, shipped_folder
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.packages import (
     PACKAGES_SESSION,
@@ -218,7 +218,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             remote_files=RemoteFiles(files),
             audio=audio,
             model_book=book,
-            defaults=task_defaults(settings, book),
+            defaults=task_defaults(settings, book, open_profiles(loaded.home)),
             recovery=Recovery(
                 database,
                 stores,
@@ -514,14 +514,25 @@ def own_files(loaded: Loaded) -> list[Path]:
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
-def task_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
-    """Return the options of a task that sets none."""
+def open_profiles(home: Path) -> ProfileLibrary:
+    """Return the shipped profiles, and those of the home folder."""
+    tools = (one.spec.name for one in TOOLS)
+    return ProfileLibrary((shipped_folder(), home / "profiles"), tools)
+
+
+def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary) -> TaskDefaults:
+    """Return the options of a task that sets none.
+
+    Raises:
+        InvalidRequest: a rule is invalid, or the profile of the settings cannot be used.
+    """
     agent, targets = settings.agent, tool_targets()
     hosts = rules_of_network(settings.sandbox.network)
     policy = Policy(allow=(*settings.tools.allow, *hosts), deny=settings.tools.deny)
     policy.check(targets)
-    return TaskDefaults(
-        profiles={"default": Profile()},
+    defaults = TaskDefaults(
+        profiles=profiles,
+        profile_problems=profiles.problems,
         policy=policy,
         targets=targets,
         limits=RunLimits(
@@ -542,6 +553,8 @@ def task_defaults(settings: Settings, book: ModelBook) -> TaskDefaults:
         plan_review=agent.plan_review,
         question_ttl_minutes=agent.question_ttl_minutes,
     )
+    find_profile(defaults, defaults.profile)
+    return defaults
 
 
 def tool_targets() -> ToolTargets:

@@ -34,6 +34,7 @@ class ChatGroup(Section):
     busy_mode: BusyMode | None = None
     session_scope: SessionScope | None = None
     network: Network | None = None
+    profile: Text | None = None
 
 
 _NO_OVERRIDES = ChatGroup()
@@ -61,8 +62,8 @@ class ChatChannelSettings(Section):
     )
     groups: Mapping[Text, ChatGroup] = key(
         {},
-        "{chat_id: {policy, talk, operate, auto_chat_context, busy_mode, session_scope, network}}"
-        " of single groups; policy may also be off.",
+        "{chat_id: {policy, talk, operate, auto_chat_context, busy_mode, session_scope, network,"
+        " profile}} of single groups; policy may also be off.",
     )
     run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
     react_emoji: Names = key(
@@ -93,6 +94,9 @@ class ChatChannelSettings(Section):
     network: Network | None = key(
         None, "As sandbox.network, for runs from this channel; unset: inherited."
     )
+    profile: Text | None = key(
+        None, "As agent.profile, for runs from this channel; unset: inherited."
+    )
     access: ChatAccess = ChatAccess()
 
     def working_emoji(self, message_id: str) -> str:
@@ -113,6 +117,11 @@ class ChatChannelSettings(Section):
         """Return True if a message to the bot in a group comes with earlier ones."""
         override = self.group(chat_id).auto_chat_context
         return self.auto_chat_context if override is None else override
+
+    def network_in(self, chat_id: str) -> Network | None:
+        """Return what commands of a chat may reach; None if neither group nor channel says it."""
+        own = self.group(chat_id).network
+        return self.network if own is None else own
 
     def busy_mode_in(self, chat_id: str) -> BusyMode:
         """Return how a message is handled while a run of the chat is active."""

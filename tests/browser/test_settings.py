@@ -52,6 +52,12 @@ def test_every_section_shows_what_it_is_about(
     expect(page.get_by_test_id("thread")).to_contain_text("made")
     page.go_back()
 
+    section(page, "Profiles")
+    page.get_by_text("Divides a goal into steps").click()
+    expect(page.get_by_role("definition").filter(has_text="read_file, list_dir")).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "settings-profiles.png")
+
     section(page, "Rules")
     rules = page.get_by_role("region", name="Rules")
     expect(rules.get_by_role("cell").first).to_contain_text("shell(touch made)")

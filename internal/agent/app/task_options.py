@@ -1,5 +1,7 @@
 """Task options: the settings and the submitter's choices become the run spec of a task."""
 
+import difflib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated
@@ -7,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from internal.agent.domain.errors import Forbidden, InvalidRequest
+from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
 from internal.agent.domain.permissions.network import NetworkSetting, widens_network
 from internal.agent.domain.permissions.policy import Mode, Policy, with_network
 from internal.agent.domain.permissions.rules import RuleText, parse_rule, split_rule
@@ -15,6 +17,7 @@ from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import GateMode, Profile, RunSpec
+from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.usage import PriceTable, RunLimits
 
 UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.SANDBOXED)
@@ -49,10 +52,11 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TaskDefaults:
     """The values of the settings, for a task without options. `profiles` is keyed by name.
 
+    `profile_problems` returns why profiles cannot be used, by name.
     `isolated`: commands run in a sandbox that isolates them. `hosts`: it can let them reach hosts.
     """
 
-    profiles: dict[str, Profile]
+    profiles: Mapping[str, Profile]
     policy: Policy
     limits: RunLimits
     gates: GateMode
@@ -66,6 +70,7 @@ class TaskDefaults:
     question_ttl_minutes: int = 1440
     isolated: bool = False
     hosts: bool = True
+    profile_problems: Callable[[], Mapping[str, str]] = dict
 
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
         """Return what commands reach if this is chosen; None for the value of the settings."""
@@ -77,26 +82,41 @@ def build_run_spec(
     options: TaskOptions,
     principal: Principal,
     profile_name: str | None = None,
+    *,
+    policy: Policy | None = None,
 ) -> RunSpec:
     """Return the run spec of a task.
 
+    Args:
+        defaults: the values of the settings.
+        options: what the submitter chose.
+        principal: the submitter.
+        profile_name: the profile; None for that of the settings.
+        policy: what the options add to; None for the policy of the settings and the profile.
+
     Raises:
-        InvalidRequest: a rule or a profile is unknown, or the model of a
-            cost limit has no price.
+        InvalidRequest: a rule or a profile is unknown, the profile cannot be used or does not allow
+            the mode, or the model of a cost limit has no price.
         Forbidden: only the owner may choose a workspace, allow tools or widen the mode or the
             network.
     """
-    profile = _profile(defaults, profile_name or defaults.profile)
+    profile = find_profile(defaults, profile_name or defaults.profile)
     _check_rights(options, principal)
+    if options.permission_mode is not None and profile.exceeds(options.permission_mode):
+        raise InvalidRequest(
+            f"The profile {profile.name} allows at most the mode {profile.permission_mode}."
+        )
     model = options.model or profile.model or defaults.model
     if options.max_cost is not None and defaults.prices.price(model) is None:
         raise InvalidRequest(
             f"max_cost needs a price for {model}: set llm.prices.{model} (dollars per million"
             " tokens for input and output)."
         )
-    base = choose_network(defaults, defaults.policy, options.network, principal)
+    if policy is None:
+        policy = profile_policy(defaults, profile)
+    base = choose_network(defaults, policy, options.network, principal)
     policy = Policy(
-        mode=options.permission_mode or base.mode,
+        mode=options.permission_mode or profile.narrow_mode(base.mode),
         allow=(*base.allow, *options.allow),
         deny=(*base.deny, *options.deny),
     )
@@ -104,16 +124,39 @@ def build_run_spec(
     return RunSpec(
         profile=profile,
         policy=policy,
-        limits=_limits(defaults.limits, options, principal),
+        limits=_limits(_profile_limits(defaults.limits, profile), options, principal),
         gates=defaults.gates,
         workspace=_workspace(options.workspace or defaults.workspace),
         provider=defaults.provider,
         model=model,
         people=True,
         approvals=options.approvals,
-        plan_review=_review(defaults.plan_review, options.plan_review, principal),
+        plan_review=_review(
+            profile.plan_review or defaults.plan_review, options.plan_review, principal
+        ),
         question_ttl_minutes=defaults.question_ttl_minutes,
     )
+
+
+def profile_policy(defaults: TaskDefaults, profile: Profile) -> Policy:
+    """Return the policy of the settings with the network of a profile."""
+    return with_network(defaults.policy, defaults.possible_network(profile.network))
+
+
+def find_profile(defaults: TaskDefaults, name: str) -> Profile:
+    """Return a profile.
+
+    Raises:
+        ProfileUnusable: it is unknown or cannot be used.
+    """
+    profile = defaults.profiles.get(name)
+    if profile is not None:
+        return profile
+    if problem := defaults.profile_problems().get(name):
+        raise ProfileUnusable(f"The profile {name[:80]} cannot be used: {problem}")
+    near = difflib.get_close_matches(name[:80], defaults.profiles, n=1)
+    known = f"Did you mean {near[0]}?" if near else f"Profiles: {', '.join(defaults.profiles)}."
+    raise ProfileUnusable(f"There is no profile {escape_invisible(name[:80])}. {known}")
 
 
 def choose_network(
@@ -145,14 +188,6 @@ def _review(own: PlanReview, wanted: PlanReview | None, principal: Principal) ->
     return wanted
 
 
-def _profile(defaults: TaskDefaults, name: str) -> Profile:
-    profile = defaults.profiles.get(name)
-    if profile is None:
-        known = ", ".join(sorted(defaults.profiles))
-        raise InvalidRequest(f"There is no profile {name[:80]}. Profiles: {known}.")
-    return profile
-
-
 def _check_rights(options: TaskOptions, principal: Principal) -> None:
     if principal.may("owner"):
         return
@@ -160,6 +195,15 @@ def _check_rights(options: TaskOptions, principal: Principal) -> None:
         raise Forbidden("Only the owner may choose a workspace or allow tools.")
     if options.permission_mode is not None and options.permission_mode not in UNPRIVILEGED_MODES:
         raise Forbidden(f"Only the owner may use the mode {options.permission_mode}.")
+
+
+def _profile_limits(limits: RunLimits, profile: Profile) -> RunLimits:
+    return msgspec.structs.replace(
+        limits,
+        max_iterations=profile.max_iterations or limits.max_iterations,
+        max_cost=limits.max_cost if profile.max_cost is None else profile.max_cost,
+        timeout_seconds=profile.timeout_seconds or limits.timeout_seconds,
+    )
 
 
 def _limits(limits: RunLimits, options: TaskOptions, principal: Principal) -> RunLimits:

@@ -117,6 +117,7 @@ class ChatSettings(NamedTuple):
     plan_review: PlanReview | None = None
     model: str = ""
     network: NetworkSetting | None = None
+    profile: str = ""
 
 
 class RunDisplay(NamedTuple):

@@ -3,6 +3,7 @@
 LarkspurError
 ├── RequestError            the request is not acceptable; nothing was done
 │   ├── InvalidRequest      a field is missing, not valid or too large
+│   │   ├── ProfileUnusable     the profile does not exist, or its file has an error
 │   │   ├── FileTooLarge        a file, or the files of a session, exceed their limit
 │   │   └── WrongHash           received bytes do not have the hash that was announced
 │   ├── NotFound            it does not exist, or belongs to another person
@@ -47,6 +48,10 @@ class RequestError(LarkspurError):
 
 class InvalidRequest(RequestError):
     """A field is missing, not valid or too large; the message names it."""
+
+
+class ProfileUnusable(InvalidRequest):
+    """The profile does not exist, or its file has an error."""
 
 
 class FileTooLarge(InvalidRequest):

@@ -6,26 +6,61 @@ import msgspec
 
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.permissions.policy import Policy
+from internal.agent.domain.permissions.network import NetworkSetting
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.usage import RunLimits, Usage
 
+DEFAULT_ROLE = "a careful assistant that does real work with its tools"
+
+_WIDTH = {
+    each: width
+    for width, each in enumerate(
+        (Mode.PLAN, Mode.DENY, Mode.ASK, Mode.ACCEPT_EDITS, Mode.SANDBOXED, Mode.FULL)
+    )
+}
+"""How much runs without a question in each mode."""
+
 
 class Profile(msgspec.Struct, frozen=True):
-    """The role of the agent. `tools` None grants every tool, otherwise only the named ones."""
+    """The role of the agent, stored with each task.
+
+    `description` and `keywords` say people what it is for. `prompt` are its instructions. `tools`
+    None grants every tool, otherwise only the named ones. `permission_mode` is the widest mode of
+    its tasks. What is None is left to the settings.
+    """
 
     name: str = "default"
-    role: str = "a careful assistant that does real work with its tools"
+    description: str = ""
+    role: str = DEFAULT_ROLE
     goal: str = ""
     tone: str = ""
     prompt: str = ""
     tools: tuple[str, ...] | None = None
     model: str | None = None
+    permission_mode: Mode | None = None
+    network: NetworkSetting | None = None
+    plan_review: PlanReview | None = None
+    max_iterations: int | None = None
+    max_cost: float | None = None
+    timeout_seconds: float | None = None
+    language: str = ""
+    keywords: tuple[str, ...] = ()
 
     def grants(self, tool: str) -> bool:
         """Return True if the profile offers this tool to the model."""
         return self.tools is None or tool in self.tools
+
+    def narrow_mode(self, mode: Mode) -> Mode:
+        """Return a mode, or the widest one of the profile if that is narrower."""
+        ceiling = self.permission_mode
+        return mode if ceiling is None or not self.exceeds(mode) else ceiling
+
+    def exceeds(self, mode: Mode) -> bool:
+        """Return True if a mode is wider than the profile allows."""
+        ceiling = self.permission_mode
+        return ceiling is not None and _WIDTH[mode] > _WIDTH[ceiling]
 
 
 Channel = str

@@ -33,13 +33,14 @@ class ChatStore:
         rows = yield Statement("chat_settings", (chat,))
         if not rows:
             return ChatSettings()
-        review, model, network = rows[0]
-        return ChatSettings(review or None, model, _network.decode(network))
+        review, model, network, profile = rows[0]
+        return ChatSettings(review or None, model, _network.decode(network), profile)
 
     def save_settings(self, chat: str, settings: ChatSettings, /) -> Write[None]:
         """Insert or replace the settings of a chat."""
         network = to_json(settings.network)
-        values = (chat, settings.plan_review or "", storable(settings.model), network)
+        profile = storable(settings.profile)
+        values = (chat, settings.plan_review or "", storable(settings.model), network, profile)
         yield Statement("upsert_chat_settings", values)
 
 

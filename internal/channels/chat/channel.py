@@ -17,7 +17,6 @@ from internal.agent.domain.chats import InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.permissions.policy import with_network
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
 from internal.channels.chat.displays.run_display import RunDisplayLoop
@@ -51,7 +50,7 @@ def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> T
     """Return the task defaults of a channel; what it does not set is that of the agent."""
     return replace(
         defaults,
-        policy=with_network(defaults.policy, defaults.possible_network(settings.network)),
+        profile=settings.profile or defaults.profile,
         plan_review=settings.plan_review or defaults.plan_review,
         question_ttl_minutes=settings.question_ttl_minutes or defaults.question_ttl_minutes,
     )

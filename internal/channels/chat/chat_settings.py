@@ -6,18 +6,25 @@ import msgspec
 
 from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.task_options import TaskDefaults, choose_network
+from internal.agent.app.task_options import (
+    TaskDefaults,
+    choose_network,
+    find_profile,
+    profile_policy,
+)
 from internal.agent.domain.chats import ChatSettings
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.network import (
     NetworkSetting,
+    exceeds_network,
     network_hosts,
     network_kind,
 )
 from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import PlanReview
-from internal.channels.chat.answers import MessageContext
+from internal.agent.domain.tasks import Profile
+from internal.channels.chat.answers import MessageContext, escape_markdown
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.network_choice import parse_network_choice
@@ -27,18 +34,37 @@ from internal.i18n.chat import find_switch
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
 
 
-def chat_policy(
+def chat_profile(
     defaults: TaskDefaults, configured: ChatChannelSettings, chat_id: str, chosen: ChatSettings
+) -> str:
+    """Return the name of the profile for tasks of a chat: chosen there, of its group, or usual."""
+    return chosen.profile or configured.group(chat_id).profile or defaults.profile
+
+
+def chat_policy(
+    defaults: TaskDefaults, profile: Profile, ceiling: NetworkSetting | None, chosen: ChatSettings
 ) -> Policy:
-    """Return the permission policy for tasks of a chat: its group's network, or the chosen one."""
-    policy = defaults.policy
-    for setting in (configured.group(chat_id).network, chosen.network):
-        policy = with_network(policy, defaults.possible_network(setting))
-    return policy
+    """Return the permission policy for tasks of a chat.
+
+    Args:
+        defaults: the values of the settings.
+        profile: that of the chat.
+        ceiling: the network of its group or channel, which the profile does not exceed.
+        chosen: what the people of the chat have chosen.
+    """
+    policy = profile_policy(defaults, profile)
+    if ceiling is not None and (
+        profile.network is None or exceeds_network(ceiling, profile.network)
+    ):
+        policy = with_network(policy, defaults.possible_network(ceiling))
+    return with_network(policy, defaults.possible_network(chosen.network))
 
 
 class SettingsCommands:
-    """Handles /plan, /model, /network, /usage and /pair. Only operators change settings."""
+    """Handles /plan, /model, /profile, /network, /usage and /pair.
+
+    Only operators change settings.
+    """
 
     def __init__(
         self,
@@ -58,6 +84,8 @@ class SettingsCommands:
                 return await self._plan(argument, message)
             case ChatCommand("model", argument):
                 return await self._model(argument, message)
+            case ChatCommand("profile", argument):
+                return await self._profile(argument, message)
             case ChatCommand("network", argument):
                 return await self._network(argument, message)
             case ChatCommand("pair", code):
@@ -95,6 +123,30 @@ class SettingsCommands:
             return phrases("model_default")
         return phrases("model", model=settings.model)
 
+    async def _profile(self, argument: str, message: MessageContext) -> str:
+        """Choose the profile of the chat's coming tasks."""
+        phrases, actor, chat_id = message.phrases, message.actor, message.chat.chat_id
+        if argument and not actor.principal.may("operate"):
+            return phrases("setting_not_allowed")
+        settings = await self._gateway.chats.get_settings(actor.chat)
+        if argument:
+            name = "" if find_switch(argument) == "default" else argument.strip().lower()
+            if name:
+                try:
+                    find_profile(self._defaults, name)
+                except InvalidRequest as error:
+                    return escape_markdown(str(error))
+            settings = settings._replace(profile=name)
+            await self._gateway.chats.save_settings(actor.chat, settings)
+        chosen = chat_profile(self._defaults, self._configured, chat_id, settings)
+        known = "\n".join(
+            f"- `{name}` {escape_markdown(profile.description)}".rstrip()
+            for name, profile in sorted(self._defaults.profiles.items())
+        )
+        return phrases(
+            "profile_is", profile=chosen, known=known, command=phrases.command("profile")
+        )
+
     async def _network(self, argument: str, message: MessageContext) -> str:
         """Choose what commands reach. Only the owner may choose more than the settings allow."""
         phrases, actor = message.phrases, message.actor
@@ -102,7 +154,7 @@ class SettingsCommands:
             return phrases("setting_not_allowed")
         if argument:
             try:
-                chosen = self._parse_network(argument, message)
+                chosen = await self._parse_network(argument, message)
             except RuleError:
                 return phrases("network_how", command=phrases.command("network"))
             except InvalidRequest:
@@ -113,7 +165,13 @@ class SettingsCommands:
             await self._gateway.chats.save_settings(actor.chat, settings._replace(network=chosen))
         return await self.describe_isolation(message)
 
-    def _parse_network(self, argument: str, message: MessageContext) -> NetworkSetting | None:
+    def _policy(self, message: MessageContext, chosen: ChatSettings) -> Policy:
+        chat_id, configured = message.chat.chat_id, self._configured
+        name = chat_profile(self._defaults, configured, chat_id, chosen)
+        profile = self._defaults.profiles.get(name, Profile())
+        return chat_policy(self._defaults, profile, configured.network_in(chat_id), chosen)
+
+    async def _parse_network(self, argument: str, message: MessageContext) -> NetworkSetting | None:
         """Return what is to be stored; None for the value of the settings.
 
         Raises:
@@ -124,7 +182,8 @@ class SettingsCommands:
         if find_switch(argument) == "default":
             return None
         chosen: NetworkSetting = msgspec.convert(parse_network_choice(argument), NetworkSetting)
-        base = chat_policy(self._defaults, self._configured, message.chat.chat_id, ChatSettings())
+        settings = await self._gateway.chats.get_settings(message.actor.chat)
+        base = self._policy(message, settings._replace(network=None))
         choose_network(self._defaults, base, chosen, message.actor.principal)
         return chosen
 
@@ -134,7 +193,7 @@ class SettingsCommands:
         if not self._defaults.isolated:
             return phrases("not_isolated")
         chosen = await self._gateway.chats.get_settings(message.actor.chat)
-        policy = chat_policy(self._defaults, self._configured, message.chat.chat_id, chosen)
+        policy = self._policy(message, chosen)
         kind = network_kind(policy.allow)
         hosts = f" ({', '.join(network_hosts(policy.allow))})" if kind == "hosts" else ""
         return phrases("isolated", network=f"{phrases(f'network_{kind}')}{hosts}")

@@ -20,13 +20,26 @@ CommandName = Literal[
     "reject",
     "plan",
     "model",
+    "profile",
     "network",
     "usage",
     "ps",
     "pair",
 ]
 _SUGGESTED: frozenset[CommandName] = frozenset(
-    {"help", "status", "tasks", "questions", "plan", "model", "network", "usage", "ps", "pair"}
+    {
+        "help",
+        "status",
+        "tasks",
+        "questions",
+        "plan",
+        "model",
+        "profile",
+        "network",
+        "usage",
+        "ps",
+        "pair",
+    }
 )
 """Commands that change nothing when they are sent without an argument."""
 _MIN_SIMILARITY = 0.75

@@ -3,19 +3,22 @@
 The gateway decides with the rights of the sender: what may not steer or interrupt is queued.
 """
 
-from dataclasses import replace
-
 import msgspec
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
-from internal.agent.app.task_options import TaskDefaults, TaskOptions, build_run_spec
+from internal.agent.app.task_options import (
+    TaskDefaults,
+    TaskOptions,
+    build_run_spec,
+    find_profile,
+)
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.chat_settings import chat_policy
+from internal.channels.chat.chat_settings import chat_policy, chat_profile
 from internal.config.chat import ChatChannelSettings
 
 
@@ -82,9 +85,11 @@ class TaskRouter:
             timeout_seconds=self._settings.run_timeout_seconds,
             model=chosen.model or None,
         )
-        policy = chat_policy(self._defaults, self._settings, message.chat.chat_id, chosen)
-        defaults = replace(self._defaults, policy=policy)
-        spec = build_run_spec(defaults, options, message.actor.principal)
+        name = chat_profile(self._defaults, self._settings, message.chat.chat_id, chosen)
+        profile = find_profile(self._defaults, name)
+        ceiling = self._settings.network_in(message.chat.chat_id)
+        policy = chat_policy(self._defaults, profile, ceiling, chosen)
+        spec = build_run_spec(self._defaults, options, message.actor.principal, name, policy=policy)
         # the configured workspace is the owner's; the tasks of chats get directories of their own
-        review = chosen.plan_review or self._defaults.plan_review
+        review = chosen.plan_review or spec.plan_review
         return msgspec.structs.replace(spec, workspace="", plan_review=review)

@@ -70,6 +70,20 @@ class ListedModel(NamedTuple):
     price: Mapping[str, float | None] | None
 
 
+class ListedProfile(NamedTuple):
+    """A profile. `problem` is why it cannot be used, "" if it can.
+
+    `source` is its file, "built in" without one, and `values` are its keys as a file has them.
+    """
+
+    name: str
+    in_use: bool
+    source: str
+    problem: str
+    summary: str
+    values: Mapping[str, Any]
+
+
 class ToolItem(NamedTuple):
     """A tool in a list."""
 
@@ -151,6 +165,14 @@ class Application(Protocol):
 
     def models(self, config: str | None) -> list[ListedModel]:
         """Return the known models of every provider, the one in use first."""
+        ...
+
+    def profiles(self, config: str | None) -> list[ListedProfile]:
+        """Return the profiles, also those that cannot be used.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
         ...
 
     def tools(self) -> list[ToolItem]:

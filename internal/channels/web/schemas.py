@@ -9,7 +9,7 @@ from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitt
 from internal.agent.app.task_options import TaskDefaults, TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Message, Thinking
-from internal.agent.domain.permissions.network import NetworkKind, network_kind
+from internal.agent.domain.permissions.network import NetworkKind, NetworkSetting, network_kind
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
@@ -17,6 +17,7 @@ from internal.agent.domain.tasks import (
     Attachment,
     Channel,
     Feedback,
+    Profile,
     Rating,
     Run,
     Session,
@@ -331,22 +332,46 @@ class EventsPage(msgspec.Struct, frozen=True):
 
 
 class ProfileView(msgspec.Struct, frozen=True):
-    """A profile. `tools` is null if all tools are available."""
+    """A profile. `tools` is null if all tools are available; other nulls are left to the settings.
+
+    `permission_mode` is the widest mode of its tasks.
+    """
 
     name: str
+    description: str
     role: str
     goal: str
     tone: str
+    instructions: str
     tools: tuple[str, ...] | None
     model: str | None
+    permission_mode: Mode | None
+    network: NetworkSetting | None
+    plan_review: PlanReview | None
+    max_iterations: int | None
+    max_cost: float | None
+    timeout_seconds: float | None
+    language: str
+    keywords: tuple[str, ...]
+
+
+class ProfileProblemView(msgspec.Struct, frozen=True):
+    """A profile that cannot be used, and why."""
+
+    name: str
+    problem: str
 
 
 class ProfilesView(msgspec.Struct, frozen=True):
-    """All profiles, the one used by default, and the limits of a run."""
+    """All profiles, the one used by default, and the limits of a run.
+
+    `problems` is empty for everybody but the owner.
+    """
 
     profiles: list[ProfileView]
     default: str
     limits: RunLimits
+    problems: list[ProfileProblemView]
 
 
 class MeView(msgspec.Struct, frozen=True):
@@ -369,6 +394,22 @@ class HealthSummary(msgspec.Struct, frozen=True):
     """The health that unauthenticated clients see."""
 
     status: HealthStatus
+
+
+def profiles_view(principal: Principal, defaults: TaskDefaults) -> ProfilesView:
+    """Return the view of the profiles."""
+    found = defaults.profile_problems() if principal.may("owner") else {}
+    return ProfilesView(
+        [_profile_view(one) for _, one in sorted(defaults.profiles.items())],
+        defaults.profile,
+        defaults.limits,
+        [ProfileProblemView(name, problem) for name, problem in sorted(found.items())],
+    )
+
+
+def _profile_view(profile: Profile) -> ProfileView:
+    fields = msgspec.structs.asdict(profile)
+    return ProfileView(instructions=fields.pop("prompt"), **fields)
 
 
 def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:

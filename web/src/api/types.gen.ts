@@ -284,6 +284,11 @@ export interface MessagesPage {
   next: string | null;
 }
 
+/** What happens to a call that no rule decides; docs/permissions.md has the table. */
+export interface Mode {
+
+}
+
 /** A known model; `id` is `provider:name`. Tasks can use it if it is `available`. `context_window` is in tokens, null if unknown. */
 export interface ModelView {
   id: string;
@@ -343,21 +348,38 @@ export interface PlanStep {
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
 }
 
-/** A profile. `tools` is null if all tools are available. */
+/** A profile that cannot be used, and why. */
+export interface ProfileProblemView {
+  name: string;
+  problem: string;
+}
+
+/** A profile. `tools` is null if all tools are available; other nulls are left to the settings. `permission_mode` is the widest mode of its tasks. */
 export interface ProfileView {
   name: string;
+  description: string;
   role: string;
   goal: string;
   tone: string;
+  instructions: string;
   tools: Array<string> | null;
   model: string | null;
+  permission_mode: Mode | null;
+  network: "off" | "open" | "registries" | Array<string> | null;
+  plan_review: "always" | "complex" | "off" | null;
+  max_iterations: number | null;
+  max_cost: number | null;
+  timeout_seconds: number | null;
+  language: string;
+  keywords: Array<string>;
 }
 
-/** All profiles, the one used by default, and the limits of a run. */
+/** All profiles, the one used by default, and the limits of a run. `problems` is empty for everybody but the owner. */
 export interface ProfilesView {
   profiles: Array<ProfileView>;
   default: string;
   limits: RunLimits;
+  problems: Array<ProfileProblemView>;
 }
 
 /** A provider of models. `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the key itself is never returned. */

@@ -110,10 +110,15 @@ def system_prompt(
     return "\n\n".join(filter(None, parts))
 
 
+_LANGUAGES = {"en": "English", "zh": "Chinese"}
+
+
 def _identity(profile: Profile) -> str:
     lines = [f"You are {profile.role}. You work through Larkspur."]
     if profile.goal:
         lines.append(f"Your goal: {profile.goal}")
     if profile.tone:
         lines.append(f"Your tone: {profile.tone}")
+    if profile.language:
+        lines.append(f"Answer in {_LANGUAGES[profile.language]}, unless a person asks otherwise.")
     return "\n".join(lines)

@@ -89,6 +89,11 @@ def widens_network(allow: Iterable[Rule], setting: NetworkSetting) -> bool:
     return any(not any(covers_host(rule, host) for rule in rules) for host in hosts)
 
 
+def exceeds_network(ceiling: NetworkSetting, setting: NetworkSetting) -> bool:
+    """Return True if a setting lets commands reach a host that another one does not."""
+    return widens_network([parse_rule(text, {}) for text in rules_of_network(ceiling)], setting)
+
+
 def rules_of_network(setting: NetworkSetting) -> tuple[str, ...]:
     """Return the rules for a setting; they may be invalid if an entry is not a host.
 

@@ -12,8 +12,8 @@ from internal.channels.web.schemas import (
     HealthSummary,
     MeView,
     ProfilesView,
-    ProfileView,
     me_view,
+    profiles_view,
 )
 from internal.channels.web.services import ModelsView
 from internal.channels.web.static_page import CONTENT_SECURITY_POLICY, IMMUTABLE, NOT_BUILT_MESSAGE
@@ -34,15 +34,7 @@ async def show_me(request: ApiRequest[EmptyRequest, EmptyRequest]) -> MeView:
 
 async def list_profiles(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProfilesView:
     """List the profiles."""
-    defaults = request.services.defaults
-    return ProfilesView(
-        [
-            ProfileView(name, known.role, known.goal, known.tone, known.tools, known.model)
-            for name, known in sorted(defaults.profiles.items())
-        ],
-        defaults.profile,
-        defaults.limits,
-    )
+    return profiles_view(request.principal, request.services.defaults)
 
 
 async def list_models(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ModelsView:

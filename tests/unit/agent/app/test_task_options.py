@@ -1,6 +1,7 @@
 """Task options: the settings, the choices of the submitter, and who may choose what."""
 
 import dataclasses
+import re
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from internal.agent.app.task_options import (
     TaskOptions,
     build_run_spec,
 )
-from internal.agent.domain.errors import Forbidden, InvalidRequest
+from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
@@ -226,3 +227,60 @@ def test_where_commands_reach_no_host_none_is_chosen() -> None:
     build_run_spec(unable, TaskOptions(network="off"), LOCAL_OWNER)
     with pytest.raises(InvalidRequest, match="no network in the sandbox of this machine"):
         build_run_spec(unable, TaskOptions(network="open"), LOCAL_OWNER)
+
+
+REVIEWER = Profile(
+    "reviewer",
+    permission_mode=Mode.ASK,
+    network="off",
+    plan_review="always",
+    max_iterations=3,
+    max_cost=0.5,
+    timeout_seconds=9.0,
+)
+WITH_REVIEWER = dataclasses.replace(
+    SOME_NETWORK,
+    profiles={"default": Profile(), "reviewer": REVIEWER},
+    policy=Policy(Mode.SANDBOXED, allow=("network(a.example)",)),
+    profile_problems=lambda: {"broken": "x.yaml:1: role must be text."},
+)
+
+
+def test_a_profile_narrows_the_mode_and_sets_limits_and_the_network() -> None:
+    spec = build_run_spec(WITH_REVIEWER, TaskOptions(), LOCAL_OWNER, "reviewer")
+    assert spec.policy == Policy(Mode.ASK)
+    assert spec.plan_review == "always"
+    limits = spec.limits
+    assert (limits.max_iterations, limits.max_cost, limits.timeout_seconds) == (3, 0.5, 9.0)
+    narrower = TaskOptions(permission_mode=Mode.PLAN, network=("a.example",))
+    spec = build_run_spec(WITH_REVIEWER, narrower, LOCAL_OWNER, "reviewer")
+    assert spec.policy == Policy(Mode.PLAN, allow=("network(a.example)",))
+
+
+def test_a_mode_that_the_profile_does_not_allow_is_refused() -> None:
+    wide = TaskOptions(permission_mode=Mode.FULL)
+    with pytest.raises(InvalidRequest, match="reviewer allows at most the mode ask"):
+        build_run_spec(WITH_REVIEWER, wide, LOCAL_OWNER, "reviewer")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("broken", "The profile broken cannot be used: x.yaml:1: role must be text."),
+        ("reviewr", "There is no profile reviewr. Did you mean reviewer?"),
+        ("zzz", "There is no profile zzz. Profiles: default, reviewer."),
+        ("a\u202eb", "There is no profile a\\u202eb."),
+    ],
+)
+def test_a_profile_that_cannot_be_used_is_named(name: str, sentence: str) -> None:
+    with pytest.raises(ProfileUnusable, match=re.escape(sentence)):
+        build_run_spec(WITH_REVIEWER, TaskOptions(), LOCAL_OWNER, name)
+
+
+def test_modes_are_compared_by_what_runs_unasked() -> None:
+    narrow = Profile(permission_mode=Mode.ACCEPT_EDITS)
+    assert [narrow.narrow_mode(mode) for mode in Mode] == [
+        *(Mode.ASK, Mode.PLAN, Mode.ACCEPT_EDITS),
+        *(Mode.ACCEPT_EDITS, Mode.DENY, Mode.ACCEPT_EDITS),
+    ]
+    assert [mode for mode in Mode if Profile().exceeds(mode)] == []

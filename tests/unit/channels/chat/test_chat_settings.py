@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from internal.agent.domain.chats import ChatSettings
+from internal.agent.domain.permissions.network import NetworkSetting, network_hosts
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import Profile
 from internal.channels.chat.answers import MessageContext
-from internal.channels.chat.chat_settings import SettingsCommands, chat_policy
+from internal.channels.chat.chat_settings import SettingsCommands, chat_policy, chat_profile
 from internal.channels.chat.command_parser import ChatCommand
 from internal.config.chat import ChatChannelSettings, ChatGroup
 from tests.support.web_app import defaults
@@ -43,7 +45,7 @@ async def test_only_the_owner_turns_off_what_the_settings_require(
     assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "off"
 
 
-@pytest.mark.parametrize("name", ["plan", "model", "network"])
+@pytest.mark.parametrize("name", ["plan", "model", "network", "profile"])
 async def test_others_change_nothing(app: EchoApp, commands: SettingsCommands, name: str) -> None:
     message = await app.message("x", "guest", "talk")
     reply = await commands.handle(ChatCommand(name, "on"), message)  # type: ignore[arg-type]  # a name
@@ -87,16 +89,51 @@ async def test_without_isolation_the_network_is_not_shown(app: EchoApp) -> None:
     assert reply == message.phrases("not_isolated")
 
 
-def test_the_network_of_a_chat_is_chosen_or_configured() -> None:
-    base = replace(defaults(), isolated=True)
-    configured = ChatChannelSettings(groups={"room-9": ChatGroup(network=("g.example",))})
-    assert chat_policy(base, configured, "room-1", ChatSettings()) == base.policy
-    group = chat_policy(base, configured, "room-9", ChatSettings())
-    assert "network(g.example)" in group.allow
-    chosen = chat_policy(base, configured, "room-9", ChatSettings(network="open"))
-    assert "network" in chosen.allow
-    unable = replace(base, hosts=False)
-    assert chat_policy(unable, configured, "room-9", ChatSettings()).allow == base.policy.allow
+def test_what_a_chat_reaches() -> None:
+    base = replace(defaults(), isolated=True, policy=Policy(allow=("network(s.example)",)))
+    plain, narrow = Profile(), Profile("narrow", network="off")
+    wide = Profile("wide", network=("s.example", "w.example"))
+
+    def hosts(
+        profile: Profile, ceiling: NetworkSetting | None, chosen: NetworkSetting | None = None
+    ) -> tuple[str, ...]:
+        settings = ChatSettings(network=chosen)
+        return network_hosts(chat_policy(base, profile, ceiling, settings).allow)
+
+    assert hosts(plain, None) == ("s.example",)
+    assert hosts(plain, ("g.example",)) == ("g.example",)
+    assert hosts(wide, None) == ("s.example", "w.example")
+    assert hosts(wide, ("s.example",)) == ("s.example",)
+    assert hosts(narrow, ("g.example",)) == ()
+    assert hosts(narrow, ("g.example",), ("c.example",)) == ("c.example",)
+    unable = replace(base, hosts=False, policy=Policy())
+    assert chat_policy(unable, wide, "open", ChatSettings(network="open")).allow == ()
+    configured = ChatChannelSettings(
+        network=("c.example",), groups={"room-9": ChatGroup(network="off")}
+    )
+    assert configured.network_in("room-9") == "off"
+    assert configured.network_in("room-1") == ("c.example",)
+
+
+async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
+    profiles = {"default": Profile(), "support": Profile("support", description="Helps *people*")}
+    known = replace(defaults(), profiles=profiles)
+    configured = ChatChannelSettings(groups={"room-9": ChatGroup(profile="support")})
+    commands = SettingsCommands(app.gateway, app.users, configured=configured, defaults=known)
+    message = await app.message("/profile")
+
+    async def choose(text: str) -> str:
+        return await commands.handle(ChatCommand("profile", text), message)
+
+    shown = await choose("")
+    assert "profile `default`" in shown
+    assert "- `support` Helps \\*people\\*" in shown
+    assert "profile `support`" in await choose("Support")
+    assert (await app.gateway.chats.get_settings(CHAT)).profile == "support"
+    assert "Did you mean support?" in await choose("suport")
+    assert "profile `default`" in await choose("default")
+    assert chat_profile(known, configured, "room-9", ChatSettings()) == "support"
+    assert chat_profile(known, configured, "room-9", ChatSettings(profile="x")) == "x"
 
 
 async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: SettingsCommands) -> None:

@@ -19,7 +19,7 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
 from larkspur.serve import background_simulator
-from larkspur.services import task_defaults
+from larkspur.services import open_profiles, task_defaults
 
 BOT = "ou_bot"
 
@@ -31,7 +31,7 @@ def load_settings(home: Path, text: str = "", flags: dict[str, Any] | None = Non
 
 def lark_defaults(home: Path, text: str) -> TaskDefaults:
     settings = load_settings(home, text)
-    defaults = task_defaults(settings, make_model_book(settings.llm))
+    defaults = task_defaults(settings, make_model_book(settings.llm), open_profiles(home))
     return channel_defaults(settings.channels.lark, defaults)
 
 

@@ -1,5 +1,7 @@
 """Views of domain objects."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -9,7 +11,7 @@ from internal.agent.domain.principals import Principal
 from internal.channels.web.schemas import CreateSessionRequest, me_view, message_view
 from internal.config.settings import Settings
 from internal.llm.model_catalog import make_model_book
-from larkspur.services import task_defaults
+from larkspur.services import open_profiles, task_defaults
 
 
 def test_a_message_is_shown_without_the_models_thinking() -> None:
@@ -19,10 +21,12 @@ def test_a_message_is_shown_without_the_models_thinking() -> None:
     assert [part["type"] for part in view.parts] == ["text"]
 
 
-def test_roles_are_listed_in_a_stable_order() -> None:
+def test_roles_are_listed_in_a_stable_order(tmp_path: Path) -> None:
     principal = Principal("lark:a:b", "Ada", frozenset({"talk", "operate"}))
     settings = Settings()
-    view = me_view(principal, task_defaults(settings, make_model_book(settings.llm)))
+    view = me_view(
+        principal, task_defaults(settings, make_model_book(settings.llm), open_profiles(tmp_path))
+    )
     assert (view.roles, view.permission_mode, view.isolated) == (["operate", "talk"], "ask", False)
 
 

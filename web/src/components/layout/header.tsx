@@ -28,7 +28,8 @@ export function Header(props: {
   const workspace = useListed(props.session)?.workspace ?? '';
   const status = useSessionStore((store) => statusOf(store.state));
   const model = useSessionStore((store) => lastModel(store.state)) || props.me?.model;
-  const network = (useTaskOptions(props.session ?? 'new').network || props.me?.network) as MeView['network'];
+  const chosen = useTaskOptions(props.session ?? 'new');
+  const network = (chosen.network || props.me?.network) as MeView['network'];
   const [dialog, setDialog] = useState<'none' | 'rename' | 'delete'>('none');
   return (
     <header className="flex h-12 flex-none items-center gap-2 border-b border-line px-3">
@@ -62,6 +63,7 @@ export function Header(props: {
             {props.me.isolated ? t.isolated[network] : t.notIsolated}
           </span>
         )}
+        {chosen.profile !== '' && <span className="hidden sm:inline">{chosen.profile}</span>}
         <span className="max-w-24 truncate sm:max-w-48">{model}</span>
         {status !== undefined && props.session !== null && (
           <span data-testid="status" className="flex items-center">

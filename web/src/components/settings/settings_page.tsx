@@ -6,10 +6,11 @@ import { Appearance } from './appearance';
 import { Lark } from './lark';
 import { Models } from './models';
 import { People } from './people';
+import { Profiles } from './profiles';
 import { Rules } from './rules';
 import { Usage } from './usage';
 
-const SECTIONS = { appearance: Appearance, models: Models, lark: Lark, usage: Usage, rules: Rules, people: People };
+const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, lark: Lark, usage: Usage, rules: Rules, people: People };
 
 type Section = keyof typeof SECTIONS;
 
