@@ -2,7 +2,6 @@
 
 import asyncio
 import codecs
-import logging
 import secrets
 from contextlib import suppress
 from typing import NamedTuple
@@ -19,12 +18,10 @@ from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.agent.ports.tools import CallContext
 from internal.tools.commands.command_end import describe_end
 from internal.tools.commands.configuration_files import (
-    MAX_REPORTED,
     ConfigurationSnapshot,
     describe_changes,
+    log_changes,
 )
-
-logger = logging.getLogger(__name__)
 
 MAX_RUNNING = 8
 """Running commands of a session."""
@@ -89,7 +86,7 @@ class BackgroundCommandPool:
             rfc3339(self._clock.now()),
             kept,
         )
-        self._commands[record.id] = _RunningCommand(record, self._clock)
+        self._commands[record.id] = _RunningCommand(record, call, self._clock)
         self._commands[record.id].start(sandbox, command)
         return record.id
 
@@ -159,8 +156,9 @@ class BackgroundCommandPool:
 class _RunningCommand:
     """One command, also after its end."""
 
-    def __init__(self, record: BackgroundCommand, clock: Clock) -> None:
+    def __init__(self, record: BackgroundCommand, call: CallContext, clock: Clock) -> None:
         self._record = record
+        self._call = call
         self._clock = clock
         self._output = bytearray()
         self._dropped = 0
@@ -226,12 +224,7 @@ class _RunningCommand:
             self._ended = "[stopped]"
         finally:
             self._configuration = tuple(before.changes())
-            if self._configuration:  # also where nobody reads its output any more
-                ids = {"command": self._record.id, "session_id": self._record.session_id}
-                logger.warning(
-                    "a background command changed files that configure agents or programs",
-                    extra={**ids, "files": self._configuration[:MAX_REPORTED]},
-                )
+            log_changes(self._configuration, self._call)  # nobody may read its output any more
             end = self._ended or "[it broke: the log of Larkspur has the reason]"
             self._ended = "\n".join(filter(None, (end, describe_changes(self._configuration))))
             self._ended_at = rfc3339(self._clock.now())

@@ -5,6 +5,7 @@ a hook of git, an `AGENTS.md`. Nothing in Larkspur uses them unasked, but a pers
 agent might, so they are reported.
 """
 
+import logging
 import os
 import re
 import stat
@@ -13,6 +14,9 @@ from typing import Any
 
 from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
 from internal.agent.domain.text import escape_invisible, truncate
+from internal.agent.ports.tools import CallContext
+
+logger = logging.getLogger(__name__)
 
 MAX_FILES = 500
 """Files of one workspace that are compared; the others are not."""
@@ -70,6 +74,19 @@ class ConfigurationSnapshot:
 def configuration_metadata(names: Sequence[str]) -> dict[str, Any]:
     """Return the part of the metadata of a call that names changed files."""
     return {"configuration": list(names[:MAX_REPORTED])} if names else {}
+
+
+def log_changes(names: Sequence[str], call: CallContext) -> None:
+    """Write changed files to the log, for commands whose result nobody may read."""
+    if names:
+        logger.warning(
+            "a command changed files that configure agents or programs",
+            extra={
+                "session_id": call.session_id,
+                "run_id": call.run_id,
+                "files": list(names[:MAX_REPORTED]),
+            },
+        )
 
 
 def describe_changes(names: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from internal.tools.commands.configuration_files import (
     ConfigurationSnapshot,
     configuration_metadata,
     describe_changes,
+    log_changes,
 )
 from internal.tools.tool import OutputBuffer, ToolContext
 from internal.tools.workspace import Workspace
@@ -125,7 +126,11 @@ async def run_session_command(
 
     running = session_command(context, argv, float(seconds), stdin)
     before = await asyncio.to_thread(ConfigurationSnapshot, running.access.writable)
-    finished = await context.sandbox.run(running, write)
+    try:
+        finished = await context.sandbox.run(running, write)
+    except BaseException:  # nobody gets a result that could name them
+        log_changes(before.changes(), context.call)
+        raise
     changed = await asyncio.to_thread(before.changes)
     end = "\n".join(filter(None, (describe_end(finished, seconds), describe_changes(changed))))
     text = output.text().rstrip("\n")

@@ -19,6 +19,7 @@ from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import ContextSnapshot, Event, InputFilesFetched
 from internal.agent.domain.messages import Image, Message, Text
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.react.context_window import (
     message_budget,
@@ -80,7 +81,7 @@ class RunPreparer:
                 spec.gates,
                 workspace,
                 self._clock.now(),
-                commands=command_rules(spec.policy, self._sandbox),
+                commands=self._command_rules(spec.policy, tools),
             ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,
@@ -109,6 +110,11 @@ class RunPreparer:
         if answer:
             turn.answer(answer)
         return turn, [*fetched, *file_problems(files), _snapshot(turn)]
+
+    def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
+        """Return the rules about commands if the run has tools for them."""
+        runs_commands = any(tool.sandboxed and tool.risk == "exec" for tool in tools)
+        return command_rules(policy, self._sandbox) if runs_commands else ""
 
     async def _history(self, task: Task, config: RunConfig) -> History:
         """Return what the model learns of the earlier runs of the session."""

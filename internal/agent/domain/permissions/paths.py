@@ -23,14 +23,19 @@ PROTECTED_FOLDERS = (".git",)
 
 
 CONFIGURATION_NAMES = (
+    ".git/commondir",
     ".git/config",
+    ".git/config.worktree",
     ".git/hooks",
     ".larkspur",
     ".mcp.json",
     "AGENTS.md",
     "CLAUDE.md",
 )
-"""What configures programs and agents that people run in the workspace later."""
+"""What configures programs and agents that people run in the workspace later.
+
+Git reads the configuration and the hooks of the folder that `.git/commondir` names.
+"""
 
 
 def normalize_path(path: str) -> str:

@@ -35,6 +35,8 @@ def write(path: Path, text: str = "x") -> None:
         ".mcp.json",
         ".git/hooks/pre-commit",
         ".git/config",
+        ".git/commondir",
+        ".git/config.worktree",
         ".larkspur/skills/deep/SKILL.md",
     ],
 )
