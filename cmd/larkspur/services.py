@@ -80,6 +80,7 @@ from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
+from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
 from larkspur.file_storage import make_session_files, open_attachments
@@ -104,6 +105,7 @@ class Services:
     workspaces: Workspaces
     commands: BackgroundCommandPool
     protected: ProtectedPaths
+    instruction_files: WorkspaceInstructionFiles
     files: SessionFiles
     remote_files: RemoteFiles
     audio: TranscribingAudioReader
@@ -199,6 +201,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             home=loaded.home,
             clock=clock,
         )
+        protected = protected_paths(loaded, workspaces)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
         yield Services(
@@ -213,7 +216,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             attachments=attachments,
             workspaces=workspaces,
             commands=BackgroundCommandPool(clock),
-            protected=protected_paths(loaded, workspaces),
+            protected=protected,
+            instruction_files=WorkspaceInstructionFiles(loaded.home, protected),
             files=files,
             remote_files=RemoteFiles(files),
             audio=audio,
@@ -479,7 +483,12 @@ def _coordinator(
     return AgentCoordinator(
         run_services,
         preparer=RunPreparer(
-            run_services, tools, input_files, book=book, sandbox=sandbox.capabilities
+            run_services,
+            tools,
+            input_files,
+            book=book,
+            sandbox=sandbox.capabilities,
+            instruction_files=services.instruction_files,
         ),
         engine=ReactEngine(
             run_services,

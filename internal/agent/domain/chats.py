@@ -111,13 +111,20 @@ class OutboxBacklog(NamedTuple):
     given_up: int
 
 
+MAX_CHAT_INSTRUCTIONS_BYTES = 8 * 1024
+
+
 class ChatSettings(NamedTuple):
-    """Settings for the tasks of one chat; None and "" mean the value of the configuration."""
+    """Settings for the tasks of one chat; None and "" mean the value of the configuration.
+
+    `instructions` are for the model, at most `MAX_CHAT_INSTRUCTIONS_BYTES` as UTF-8.
+    """
 
     plan_review: PlanReview | None = None
     model: str = ""
     network: NetworkSetting | None = None
     profile: str = ""
+    instructions: str = ""
 
 
 class RunDisplay(NamedTuple):

@@ -153,7 +153,7 @@ _DRAWN_AS_NOTHING = frozenset(
 """Visible by category but drawn as nothing (Default_Ignorable_Code_Point)."""
 
 
-_BLOCKS = "attachment|message|quoted_message|recent_messages"
+_BLOCKS = "attachment|instructions|message|quoted_message|recent_messages"
 _DELIMITER = re.compile(rf"[<\uff1c\u2039](?=[^\w<>]{{0,8}}(?:{_BLOCKS})\b)", re.IGNORECASE)
 
 
@@ -174,6 +174,22 @@ def is_invisible(char: str) -> bool:
 def find_invisible(text: str) -> str:
     """Return the first invisible character other than space, tab and line feed, or ""."""
     return next((char for char in _NOT_PRINTABLE_ASCII.findall(text) if is_invisible(char)), "")
+
+
+def escape_hidden(text: str) -> str:
+    """Return a text for a model with nothing hidden from people: no invisible character is left.
+
+    Other blanks become a space, line ends a line feed, the rest is escaped. Unlike the result of
+    `escape_invisible` it is not unique.
+    """
+    return _NOT_PRINTABLE_ASCII.sub(_revealed, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _revealed(found: re.Match[str]) -> str:
+    char = found[0]
+    if unicodedata.category(char) == "Zs":
+        return " "
+    return _escape(char) if is_invisible(char) else char
 
 
 def escape_invisible(text: str) -> str:

@@ -7,5 +7,6 @@ Reading order:
 - `sandbox`: execution of commands
 - `attachments`: storage of files
 - `documents`: text of documents, size and scaling of pictures
+- `instructions`: standing texts for the model
 - `runtime`: clock, processes, dispatcher and event listeners
 """

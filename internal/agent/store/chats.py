@@ -33,14 +33,14 @@ class ChatStore:
         rows = yield Statement("chat_settings", (chat,))
         if not rows:
             return ChatSettings()
-        review, model, network, profile = rows[0]
-        return ChatSettings(review or None, model, _network.decode(network), profile)
+        review, model, network, *texts = rows[0]
+        return ChatSettings(review or None, model, _network.decode(network), *texts)
 
     def save_settings(self, chat: str, settings: ChatSettings, /) -> Write[None]:
         """Insert or replace the settings of a chat."""
         network = to_json(settings.network)
-        profile = storable(settings.profile)
-        values = (chat, settings.plan_review or "", storable(settings.model), network, profile)
+        texts = (storable(settings.profile), storable(settings.instructions))
+        values = (chat, settings.plan_review or "", storable(settings.model), network, *texts)
         yield Statement("upsert_chat_settings", values)
 
 

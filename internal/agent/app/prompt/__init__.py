@@ -1,4 +1,5 @@
 """What the model reads before the conversation.
 
 - `system_prompt`: the parts of the system prompt and their order
+- `instructions`: the texts of the owner, the chat and the folder, which follow it
 """

@@ -1,5 +1,6 @@
 """Preparation: the first Turn of a run, with its history, prompt, tools and rules."""
 
+import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -15,9 +16,15 @@ from internal.agent.app.files.input_files import (
     file_problems,
     stored_files,
 )
+from internal.agent.app.prompt.instructions import fitting_instructions
 from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.app.runs.context import RunContext, RunServices
-from internal.agent.domain.events.types import ContextSnapshot, Event, InputFilesFetched
+from internal.agent.domain.events.types import (
+    ContextSnapshot,
+    DiagnosticError,
+    Event,
+    InputFilesFetched,
+)
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.targets import PathTarget
@@ -32,7 +39,9 @@ from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
+from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.instructions import FoundInstructions, InstructionFiles
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.sandbox import SandboxCapabilities
 from internal.agent.ports.tools import ToolSource
@@ -53,7 +62,9 @@ class RunPreparer:
         *,
         book: ModelBook,
         sandbox: SandboxCapabilities,
+        instruction_files: InstructionFiles,
     ) -> None:
+        self._instruction_files = instruction_files
         self._sandbox = sandbox
         self._database = services.database
         self._stores = services.stores
@@ -94,7 +105,11 @@ class RunPreparer:
             plan_review=spec.plan_review,
             isolated=self._sandbox.isolated,
         )
-        history = await self._history(context.task, config)
+        found = await self._instructions(context.task, workspace)
+        budget = self._budget(config)
+        instructions = fitting_instructions(found.texts, budget)
+        config = msgspec.structs.replace(config, instructions=instructions)
+        history = await self._history(context.task, budget - text_tokens(instructions))
         task = context.task
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
         fetched = await self._fetched(task, files)
@@ -109,22 +124,34 @@ class RunPreparer:
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         if answer:
             turn.answer(answer)
-        return turn, [*fetched, *file_problems(files), _snapshot(turn)]
+        events = [*fetched, *file_problems(files), *_ignored(found), _snapshot(turn)]
+        return turn, events
 
     def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
         """Return the rules about commands if the run has tools for them."""
         runs_commands = any(tool.sandboxed and tool.risk == "exec" for tool in tools)
         return command_rules(policy, self._sandbox) if runs_commands else ""
 
-    async def _history(self, task: Task, config: RunConfig) -> History:
-        """Return what the model learns of the earlier runs of the session."""
+    async def _instructions(self, task: Task, workspace: str) -> FoundInstructions:
+        """Return the texts of the owner, the chat and the folder."""
+        found = await asyncio.to_thread(self._instruction_files.read, workspace)
+        if not (chat := task.origin.chat):
+            return found
+        settings = await self._database.read(partial(self._stores.chats.get_settings, chat))
+        return found.with_chat(settings.instructions)
+
+    def _budget(self, config: RunConfig) -> int:
+        """Return the tokens that the messages of a request may have."""
         limits = self._book.limits(config.model)
-        budget = message_budget(
+        return message_budget(
             config.system,
             config.tools,
             context_window=limits.context_window,
             max_output_tokens=limits.max_output_tokens,
         )
+
+    async def _history(self, task: Task, budget: int) -> History:
+        """Return what the model learns of the earlier runs of the session."""
         read = partial(
             read_history,
             self._stores.sessions,
@@ -164,14 +191,21 @@ def _earlier_words(messages: Sequence[Message]) -> list[str]:
     return [found[-1] for each, found in written if each.role == "user" and found][::-1]
 
 
+def _ignored(found: FoundInstructions) -> list[DiagnosticError]:
+    """Return the event that names the instruction files which are not used, if there are any."""
+    problems = truncate_json("; ".join(found.problems))
+    return [DiagnosticError(phase="prepare", error=problems)] if problems else []
+
+
 def _has_images(message: Message) -> bool:
     return any(isinstance(part, Image) for part in message.parts)
 
 
 def _snapshot(turn: Turn) -> ContextSnapshot:
     tokens = sum(message_tokens(message) for message in turn.messages)
-    fixed = text_tokens(turn.config.system) + tools_tokens(turn.config.tools)
-    digest = hashlib.sha256(msgspec.json.encode((turn.config.system, turn.messages)))
+    texts = (turn.config.system, turn.config.instructions)
+    fixed = sum(map(text_tokens, texts)) + tools_tokens(turn.config.tools)
+    digest = hashlib.sha256(msgspec.json.encode((*texts, turn.messages)))
     return ContextSnapshot(
         messages=len(turn.messages),
         tools=len(turn.config.tools),

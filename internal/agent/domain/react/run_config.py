@@ -16,7 +16,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
     call that needs approval is denied. `plan_review` selects the plans that a person must approve
     before anything runs. `isolated`: the sandbox of the process that executes the run keeps
-    commands from everything but the folders of the session.
+    commands from everything but the folders of the session. `instructions` begin the first user
+    message of every request.
     """
 
     run_id: RunId
@@ -31,6 +32,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     approvals: bool = True
     plan_review: PlanReview = "off"
     isolated: bool = False
+    instructions: str = ""
 
     def tool(self, name: str) -> ToolSpec | None:
         """Return the specification of a tool, None if the run does not offer it."""

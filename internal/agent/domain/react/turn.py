@@ -24,6 +24,7 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
     assign_call_ids,
+    merge_messages,
     text_parts,
     user_message,
 )
@@ -46,7 +47,7 @@ from internal.agent.domain.react.closing_prompts import (
     REFUSED,
     STOP_EXPLANATIONS,
 )
-from internal.agent.domain.react.context_window import ContextWindow
+from internal.agent.domain.react.context_window import ContextWindow, text_tokens
 from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.run_config import RunConfig
@@ -119,7 +120,7 @@ class Turn(msgspec.Struct, kw_only=True):
         calls = tuple(call for call in self.calls if call.call_id not in self.results)
         if calls:
             return Act(tuple(call for call in calls if call.call_id not in self.pending_approvals))
-        return Ask(self._selected_messages(), bool(self.closing_reason))
+        return Ask(self._request_messages(), bool(self.closing_reason))
 
     @property
     def usage(self) -> Usage:
@@ -291,8 +292,11 @@ class Turn(msgspec.Struct, kw_only=True):
     def fit_context(self, budget: int, *, refused: bool = False) -> ContextCompression | None:
         """Leave out old exchanges until the messages take at most `budget` tokens.
 
-        `refused`: the provider rejected the request as too long, so the estimate was too low.
+        `refused`: the provider rejected the request as too long, so the estimate was too low. The
+        instructions are never shortened.
         """
+        if self.config.instructions:
+            budget = max(budget - text_tokens(self.config.instructions), 1)
         if refused:
             budget = min(budget, self._window_tokens()) // 2
         window = context_window.fit_window(self.messages, self.task_index, self.window, budget)
@@ -444,6 +448,12 @@ class Turn(msgspec.Struct, kw_only=True):
     def _fresh_id(self) -> QuestionId:
         self.question_count += 1
         return question_id(self.config.run_id, self.question_count)
+
+    def _request_messages(self) -> tuple[Message, ...]:
+        messages = self._selected_messages()
+        if not self.config.instructions:
+            return messages
+        return tuple(merge_messages((user_message(self.config.instructions), *messages)))
 
     def _selected_messages(self) -> tuple[Message, ...]:
         return context_window.select_messages(self.messages, self.task_index, self.window)

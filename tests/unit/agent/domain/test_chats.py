@@ -23,4 +23,5 @@ def test_an_unknown_stop_reason_is_not_decoded() -> None:
 
 
 def test_chat_settings_override_nothing_by_default() -> None:
-    assert ChatSettings() == ChatSettings(plan_review=None, model="", network=None, profile="")
+    nothing = ChatSettings(plan_review=None, model="", network=None, profile="", instructions="")
+    assert ChatSettings() == nothing

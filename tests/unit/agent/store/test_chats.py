@@ -32,11 +32,13 @@ async def test_chat_settings_are_replaced(database: Database, stores: Stores) ->
         ChatSettings("always"),
         ChatSettings("off", HOSTILE),
         ChatSettings(None, "claude-y"),
+        ChatSettings(instructions=HOSTILE),
     ):
         await database.write(partial(stores.chats.save_settings, CHAT, settings))
         stored = await database.read(partial(stores.chats.get_settings, CHAT))
         assert stored == settings._replace(
-            model=CLEANED if settings.model == HOSTILE else settings.model
+            model=CLEANED if settings.model == HOSTILE else settings.model,
+            instructions=CLEANED if settings.instructions else "",
         )
     assert await database.read(partial(stores.chats.get_settings, OTHER)) == ChatSettings()
 

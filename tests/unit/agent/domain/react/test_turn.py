@@ -361,3 +361,15 @@ def test_a_turn_survives_storage() -> None:
         turn.calls,
         turn.pending_user_messages,
     )
+
+
+def test_instructions_begin_every_request_and_are_never_left_out() -> None:
+    turn = start_turn(msgspec.structs.replace(run_config(), instructions="x" * 3000))
+    first, words = next_ask(turn), Text("x" * 3000)
+    assert (first.messages[0].role, first.messages[0].parts[0]) == ("user", words)
+    assert words not in turn.messages[0].parts
+    for number in range(5):
+        add_reply(turn, read(f"r{number}"))
+        run_calls(turn, "long " * 1000)
+    assert turn.fit_context(1) is not None
+    assert next_ask(turn).messages[0].parts[0] == words

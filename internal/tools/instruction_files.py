@@ -1,0 +1,161 @@
+"""Reads the instruction files of the owner and of a folder: `AGENTS.md`, else `CLAUDE.md`.
+
+Files are opened below the root of the repository as tools open them below a workspace: a symbolic
+link may not lead outside, and no file of Larkspur itself is read.
+"""
+
+import errno
+import os
+import stat
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+from pathlib import Path
+
+from internal.agent.domain.text import escape_invisible, truncate_line
+from internal.agent.ports.instructions import (
+    MAX_TEXT_BYTES,
+    FoundInstructions,
+    Instruction,
+    InstructionSource,
+)
+from internal.tools.protected_paths import ProtectedPaths, Protection
+from internal.tools.workspace import open_beneath, open_components, real_path
+
+FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
+"""In each folder the first one that exists is used."""
+
+_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})
+_REASONS = {
+    errno.EXDEV: "it leads outside through a symbolic link",
+    errno.ELOOP: "it is a symbolic link that is not followed",
+    errno.EACCES: "permission denied",
+    errno.ENXIO: "it is not a regular file",
+}
+_MAX_NAME_CHARS = 200
+
+
+class _Ignored(Exception):
+    """A file is not used; the text is the reason."""
+
+
+class WorkspaceInstructionFiles:
+    """Reads instruction files. May be used in several threads.
+
+    Args:
+        home: the folder of the owner's file, whose symbolic links are not followed.
+        protected: the files of Larkspur, which are never read as instructions of a folder.
+    """
+
+    def __init__(self, home: Path, protected: ProtectedPaths) -> None:
+        self._home = str(home)
+        self._protected = protected
+
+    def read(self, workspace: str, /) -> FoundInstructions:
+        """Return the owner's file, then those from the repository's root down to the workspace."""
+        problems: list[str] = []
+        texts = [*self._owner(problems), *self._folder(os.path.realpath(workspace), problems)]
+        return FoundInstructions(tuple(texts), tuple(problems))
+
+    def _owner(self, problems: list[str]) -> Iterator[Instruction]:
+        name = FILE_NAMES[0]
+        try:
+            home = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            file = open_components(home, (name,), os.O_RDONLY)
+            try:
+                yield _read(file, "owner", name)
+            finally:
+                os.close(file)
+        except (OSError, _Ignored) as error:
+            if reason := _reason(error):
+                problems.append(f"{name} of the owner was ignored: {reason}")
+        finally:
+            os.close(home)
+
+    def _folder(self, workspace: str, problems: list[str]) -> list[Instruction]:
+        root = workspace if self._protected.is_session_folder(workspace) else _root_of(workspace)
+        below = Path(workspace).relative_to(root).parts
+        try:
+            folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            problems.append(f"the folder {_shown(root)} was not searched: {error.strerror}")
+            return []
+        found: list[Instruction] = []
+        try:
+            protection = self._protected.protection(workspace)
+            for depth in range(len(below) + 1):
+                found += _read_first(folder, below[:depth], protection, problems)
+        finally:
+            os.close(folder)
+        return found
+
+
+def _root_of(workspace: str) -> str:
+    """Return the nearest folder with a repository, from the workspace upwards; else the workspace.
+
+    A folder of another user is no root: in `/tmp`, anybody could leave instructions for everybody.
+    """
+    try:
+        users = {os.geteuid(), os.stat(workspace).st_uid}  # noqa: PTH116 - text
+        for folder in (Path(workspace), *Path(workspace).parents):
+            if os.path.lexists(folder / ".git"):
+                return str(folder) if folder.stat().st_uid in users else workspace
+    except OSError:
+        pass
+    return workspace
+
+
+def _read_first(
+    root: int, parts: tuple[str, ...], protection: Protection, problems: list[str]
+) -> list[Instruction]:
+    """Return the instructions of one folder below the root, none if they are ignored."""
+    for file_name in FILE_NAMES:
+        name = "/".join((*parts, file_name))
+        try:
+            file = open_beneath(root, (*parts, file_name), os.O_RDONLY)
+            try:
+                if protection.covers(real_path(file), os.fstat(file)):
+                    raise _Ignored("it belongs to Larkspur")
+                return [_read(file, "folder", name)]
+            finally:
+                os.close(file)
+        except (OSError, _Ignored) as error:
+            if reason := _reason(error):
+                problems.append(f"{_shown(name)} was ignored: {reason}")
+                return []
+    return []
+
+
+def _read(file: int, source: InstructionSource, name: str) -> Instruction:
+    """Read an open file up to its bound.
+
+    Raises:
+        OSError, _Ignored: it cannot be read, or is no regular file.
+    """
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        is_folder = stat.S_ISDIR(status.st_mode)
+        raise _Ignored("it is a folder" if is_folder else "it is not a regular file")
+    with os.fdopen(os.dup(file), "rb") as opened:
+        content = opened.read(MAX_TEXT_BYTES)
+    unread = max(status.st_size - len(content), 0)
+    decoder = getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(content, final=not unread)  # else the last character may be cut
+    return Instruction(source, text, name, unread + len(decoder.getstate()[0]))
+
+
+def _reason(error: OSError | _Ignored) -> str:
+    """Return why a file is not used, "" for one that does not exist."""
+    if isinstance(error, _Ignored):
+        return str(error)
+    if error.errno in _MISSING:
+        return ""
+    return _REASONS.get(error.errno or 0) or os.strerror(error.errno or 0)
+
+
+def _shown(name: str) -> str:
+    return escape_invisible(
+        truncate_line(os.fsencode(name).decode("utf-8", "replace"), _MAX_NAME_CHARS)
+    )

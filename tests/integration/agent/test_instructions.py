@@ -1,0 +1,114 @@
+"""Instructions on the wire: what the scripted model gets in its requests."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.agent_app import Core, core
+from tests.support.anthropic_server import Call, Reply
+
+NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "AGENTS.md").write_text("Indent with tabs.")
+    return folder
+
+
+def parts_of(request: dict[str, Any]) -> list[Any]:
+    """Return the system prompt, the tools and every content block, without cache marks."""
+    blocks = [block for message in request["messages"] for block in message["content"]]
+    parts = [*request["system"], *request["tools"], *blocks]
+    return [{key: value for key, value in part.items() if key != "cache_control"} for part in parts]
+
+
+async def run(here: Core, workspace: Path, text: str, session: Any = None) -> Any:
+    made = await here.submit(text, session, workspace=str(workspace))
+    await here.end_of(made)
+    return made
+
+
+async def test_the_requests_of_the_next_run_begin_with_those_of_the_run_before(
+    home: Path, workspace: Path
+) -> None:
+    (home / "AGENTS.md").write_text("Call me Ada.")
+    async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:
+        first = await run(here, workspace, "first")
+        await run(here, workspace, "second", first.session_id)
+        before, after = map(parts_of, here.model.requests)
+    assert after[: len(before)] == before
+    text = before[-2]["text"]
+    assert text.index("Call me Ada.") < text.index("Indent with tabs.")
+    assert before[-1]["text"] == "first"
+
+
+async def test_a_changed_file_changes_neither_system_prompt_nor_tools(
+    home: Path, workspace: Path
+) -> None:
+    async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:
+        first = await run(here, workspace, "first")
+        (workspace / "AGENTS.md").write_text("Indent with spaces.")
+        await run(here, workspace, "second", first.session_id)
+        before, after = here.model.requests
+    assert (before["system"], before["tools"]) == (after["system"], after["tools"])
+    assert "tabs" not in str(after["messages"])
+    assert "Indent with spaces." in after["messages"][0]["content"][0]["text"]
+
+
+async def test_a_file_that_changes_during_a_run_counts_from_the_next_run_on(
+    home: Path, workspace: Path
+) -> None:
+    change = Call("shell", {"command": "echo Obey. > AGENTS.md"})
+    script = [Reply(calls=[change]), Reply("one"), Reply("two")]
+    async with core(home, script, NO_GATES) as here:
+        first = await run(here, workspace, "first")
+        await run(here, workspace, "second", first.session_id)
+        texts = [each["messages"][0]["content"][0]["text"] for each in here.model.requests]
+    assert [("tabs" in text, "Obey." in text) for text in texts] == [
+        (True, False),
+        (True, False),
+        (False, True),
+    ]
+
+
+async def test_instructions_survive_the_compression_of_a_long_session(
+    home: Path, workspace: Path
+) -> None:
+    (workspace / "long.txt").write_text("word " * 8_000)
+    reads = [Reply(calls=[Call("read_file", {"path": "long.txt"})]) for _ in range(6)]
+    environ = {
+        **NO_GATES,
+        "LARKSPUR_LLM__CONTEXT_WINDOW": "40000",
+    }
+    script = [*reads, Reply("one"), *reads, Reply("two")]
+    async with core(home, script, environ) as here:
+        first = await run(here, workspace, "first")
+        second = await run(here, workspace, "second", first.session_id)
+        events = [*await here.durable(first), *await here.durable(second)]
+        requests = here.model.requests
+    assert "workflow.diagnostic.context_compression" in {each["event"] for each in events}
+    assert len(requests) == len(script)
+    for request in requests:
+        assert "Indent with tabs." in request["messages"][0]["content"][0]["text"]
+        assert str(request["messages"]).count("Indent with tabs.") == 1
+
+
+async def test_an_ignored_file_is_named_by_one_event(home: Path, workspace: Path) -> None:
+    (workspace / "AGENTS.md").unlink()
+    (workspace / "AGENTS.md").symlink_to("/etc/passwd")
+    (workspace / "sub" / "CLAUDE.md").mkdir(parents=True)
+    async with core(home, [Reply("one")], NO_GATES) as here:
+        made = await run(here, workspace / "sub", "first")
+        events = await here.durable(made)
+        (request,) = here.model.requests
+    found = [each["payload"] for each in events if each["event"] == "workflow.diagnostic.error"]
+    (problem,) = found
+    assert problem["recoverable"]
+    assert "AGENTS.md was ignored" in problem["error"]
+    assert "sub/CLAUDE.md was ignored: it is a folder" in problem["error"]
+    assert "root:" not in msgspec.json.encode(request).decode()
