@@ -12,7 +12,7 @@ from internal.agent.app.task_options import (
     find_profile,
     profile_policy,
 )
-from internal.agent.domain.chats import ChatSettings
+from internal.agent.domain.chats import MAX_CHAT_INSTRUCTIONS_BYTES, ChatSettings
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.network import (
     NetworkSetting,
@@ -24,6 +24,7 @@ from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import Profile
+from internal.agent.domain.text import escape_hidden, format_size
 from internal.channels.chat.answers import MessageContext, escape_markdown
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
@@ -61,7 +62,7 @@ def chat_policy(
 
 
 class SettingsCommands:
-    """Handles /plan, /model, /profile, /network, /usage and /pair.
+    """Handles /plan, /model, /profile, /network, /instructions, /usage and /pair.
 
     Only operators change settings.
     """
@@ -88,6 +89,8 @@ class SettingsCommands:
                 return await self._profile(argument, message)
             case ChatCommand("network", argument):
                 return await self._network(argument, message)
+            case ChatCommand("instructions", argument):
+                return await self._instructions(argument, message)
             case ChatCommand("pair", code):
                 return await self._pair(code, message)
             case _:
@@ -197,6 +200,24 @@ class SettingsCommands:
         kind = network_kind(policy.allow)
         hosts = f" ({', '.join(network_hosts(policy.allow))})" if kind == "hosts" else ""
         return phrases("isolated", network=f"{phrases(f'network_{kind}')}{hosts}")
+
+    async def _instructions(self, argument: str, message: MessageContext) -> str:
+        """Set, remove or show what the model is told to do in this chat."""
+        phrases, actor = message.phrases, message.actor
+        command = phrases.command("instructions")
+        settings = await self._gateway.chats.get_settings(actor.chat)
+        if argument and not actor.principal.may("operate"):
+            return phrases("setting_not_allowed")
+        text = "" if find_switch(argument) in {"off", "default"} else argument
+        size, most = len(text.encode("utf-8", "replace")), MAX_CHAT_INSTRUCTIONS_BYTES
+        if size > most:
+            return phrases("instructions_too_long", size=format_size(size), most=format_size(most))
+        if argument:
+            settings = settings._replace(instructions=text)
+            await self._gateway.chats.save_settings(actor.chat, settings)
+        shown = escape_hidden(settings.instructions).strip()
+        own = "instructions" if shown else "instructions_none"
+        return f"{phrases(own, command=command, text=shown)}\n\n{phrases('instructions_others')}"
 
     async def _pair(self, code: str, message: MessageContext) -> str:
         """Use a pairing code. A code that was posted in a group becomes invalid."""

@@ -65,7 +65,9 @@ class CommandHandlers:
                 return await self._answers.reject(argument, message)
             case ChatCommand("resume", argument):
                 return await self._resume(argument, message)
-            case ChatCommand("plan" | "model" | "network" | "profile" | "pair" | "usage"):
+            case ChatCommand(
+                "plan" | "model" | "network" | "profile" | "instructions" | "pair" | "usage"
+            ):
                 return CommandResult(await self._settings_commands.handle(command, message))
             case ChatCommand():
                 return CommandResult(await self._reply(command, message))

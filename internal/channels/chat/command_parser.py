@@ -22,23 +22,15 @@ CommandName = Literal[
     "model",
     "profile",
     "network",
+    "instructions",
     "usage",
     "ps",
     "pair",
 ]
 _SUGGESTED: frozenset[CommandName] = frozenset(
     {
-        "help",
-        "status",
-        "tasks",
-        "questions",
-        "plan",
-        "model",
-        "profile",
-        "network",
-        "usage",
-        "ps",
-        "pair",
+        *("help", "status", "tasks", "questions", "plan", "model", "profile", "network"),
+        *("instructions", "usage", "ps", "pair"),
     }
 )
 """Commands that change nothing when they are sent without an argument."""

@@ -77,6 +77,30 @@ async def test_commands_are_answered_without_a_run(service: ChatService, tmp_pat
         assert app.model.requests == []
 
 
+async def test_the_instructions_of_a_chat_reach_the_model_in_that_chat_only(
+    service: ChatService, tmp_path: Path
+) -> None:
+    (tmp_path / "AGENTS.md").write_text("Call me Ada.")
+    script = [Reply("here"), Reply("elsewhere"), Reply("later")]
+    async with core(tmp_path, script) as app, open_channel(service, app, QUIET):
+        asked = await service.say("/instructions Answer in French.")
+        await service.until(partial(has_reply, service, asked))
+        assert "Answer in French." in service.replies()[-1][0]
+        for number, (text, chat) in enumerate([("one", 0), ("two", 1)], start=1):
+            await service.say(text, chat=chat)
+            await app.model.until_asked(number)
+            await until_idle(service, app)
+        asked = await service.say("/\u8bf4\u660e \u5173\u95ed")
+        await service.until(partial(has_reply, service, asked))
+        await service.say("three")
+        await service.until(lambda: service.replies()[-1][0] == "later")
+        sent = [str(request["messages"]) for request in app.model.requests]
+    title = "the operators of this chat"
+    assert [title in each and "Answer in French." in each for each in sent] == [True, False, False]
+    assert sent[0].index("Call me Ada.") < sent[0].index("Answer in French.")
+    assert all("Call me Ada." in each for each in sent)
+
+
 async def test_an_operator_narrows_what_commands_of_a_chat_reach(
     service: ChatService, tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ async def test_only_the_owner_turns_off_what_the_settings_require(
     assert (await app.gateway.chats.get_settings(CHAT)).plan_review == "off"
 
 
-@pytest.mark.parametrize("name", ["plan", "model", "network", "profile"])
+@pytest.mark.parametrize("name", ["plan", "model", "network", "profile", "instructions"])
 async def test_others_change_nothing(app: EchoApp, commands: SettingsCommands, name: str) -> None:
     message = await app.message("x", "guest", "talk")
     reply = await commands.handle(ChatCommand(name, "on"), message)  # type: ignore[arg-type]  # a name
@@ -134,6 +134,29 @@ async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
     assert "profile `default`" in await choose("default")
     assert chat_profile(known, configured, "room-9", ChatSettings()) == "support"
     assert chat_profile(known, configured, "room-9", ChatSettings(profile="x")) == "x"
+
+
+async def test_operators_set_and_remove_the_instructions_of_a_chat(
+    app: EchoApp, commands: SettingsCommands
+) -> None:
+    operator, guest = await app.message("x"), await app.message("x", "guest", "talk")
+
+    async def send(text: str, message: MessageContext) -> str:
+        return await commands.handle(ChatCommand("instructions", text), message)
+
+    assert "no instructions" in await send("", guest)
+    assert "Answer in French.\nBe brief.\\u202e" in await send(
+        "Answer in French.\nBe brief.\u202e", operator
+    )
+    stored = (await app.gateway.chats.get_settings(CHAT)).instructions
+    assert stored == "Answer in French.\nBe brief.\u202e"
+    assert "Answer in French." in await send("", guest)
+    assert "nothing was changed" in await send("\u00e9" * 5_000, operator)
+    assert (await app.gateway.chats.get_settings(CHAT)).instructions == stored
+    for word in ("off", "\u9ed8\u8ba4"):
+        await send("x", operator)
+        assert "no instructions" in await send(word, operator)
+        assert (await app.gateway.chats.get_settings(CHAT)).instructions == ""
 
 
 async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: SettingsCommands) -> None:

@@ -62,6 +62,7 @@ def test_a_command_is_an_exact_word_and_its_argument(text: str, command: object)
         ("/usages", "/usage"),
         ("/modle", "/model"),
         ("/plans", "/plan"),
+        ("/instruction", "/instructions"),
         # words that mean the opposite of a similar command, or less
         ("/start", ""),
         ("/stopp", ""),
