@@ -80,21 +80,18 @@ class SettingsCommands:
 
     async def handle(self, command: ChatCommand, message: MessageContext) -> str:
         """Carry out a command and return the reply."""
-        match command:
-            case ChatCommand("plan", argument):
-                return await self._plan(argument, message)
-            case ChatCommand("model", argument):
-                return await self._model(argument, message)
-            case ChatCommand("profile", argument):
-                return await self._profile(argument, message)
-            case ChatCommand("network", argument):
-                return await self._network(argument, message)
-            case ChatCommand("instructions", argument):
-                return await self._instructions(argument, message)
-            case ChatCommand("pair", code):
-                return await self._pair(code, message)
-            case _:
-                return await self._usage(message)
+        handlers = {
+            "plan": self._plan,
+            "model": self._model,
+            "profile": self._profile,
+            "network": self._network,
+            "instructions": self._instructions,
+            "pair": self._pair,
+        }
+        handler = handlers.get(command.name)
+        if handler is None:
+            return await self._usage(message)
+        return await handler(command.argument, message)
 
     async def _plan(self, argument: str, message: MessageContext) -> str:
         """Turn plan review on or off. Only the owner may turn off what the settings require."""
