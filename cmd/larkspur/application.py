@@ -26,6 +26,8 @@ from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
+    FolderPrompt,
+    InstructionItem,
     ListedModel,
     ListedProfile,
     SettingsSummary,
@@ -55,6 +57,7 @@ from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
 from larkspur.file_storage import check_attachments
 from larkspur.model_list import list_models
+from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
@@ -289,6 +292,18 @@ class Application:
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
         return [ToolItem(one.spec.name, one.spec.risk, one.spec.description) for one in TOOLS]
+
+    def instructions(self, config: str | None, folder: Path) -> list[InstructionItem]:
+        """Return the instructions that apply to tasks in a folder, the most general first."""
+        return list_instructions(self._load(config=config), folder)
+
+    def prompt(self, config: str | None, folder: Path) -> FolderPrompt:
+        """Return what the model gets before a task in a folder.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the services cannot be opened.
+        """
+        return asyncio.run(make_prompt(self._prepare(config), folder))
 
     def serve(
         self,

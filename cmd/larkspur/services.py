@@ -247,7 +247,7 @@ async def open_gateway(
     async with (
         _open_model(loaded, sleep=sleep) as model,
         open_services(loaded, "gateway") as services,
-        _open_sandbox(loaded, services) as sandbox,
+        open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
     ):
         documents = ChildDocumentReader(sandbox)
@@ -283,7 +283,7 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     async with (
         _open_model(loaded, preload=True) as model,
         open_services(loaded, "terminal") as services,
-        _open_sandbox(loaded, services) as sandbox,
+        open_sandbox_of(loaded, services) as sandbox,
     ):
         documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
@@ -346,10 +346,11 @@ def _run_services(services: Services) -> RunServices:
 def _fields(services: Services, sandbox: Sandbox) -> dict[str, Any]:
     """Return the services, with the default mode that this sandbox allows."""
     found = {field.name: getattr(services, field.name) for field in fields(services)}
-    return {**found, "defaults": _with_isolation(services, sandbox)}
+    return {**found, "defaults": with_isolation(services, sandbox)}
 
 
-def _with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
+def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
+    """Return the defaults of tasks with what the sandbox allows."""
     defaults, wanted = services.defaults, services.settings.tools.permission_mode
     able = sandbox.capabilities
     mode = Mode.SANDBOXED if able.isolated and wanted == "auto" else Mode.ASK
@@ -386,7 +387,12 @@ def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
 
 
 @asynccontextmanager
-async def _open_sandbox(loaded: Loaded, services: Services) -> AsyncGenerator[Sandbox]:
+async def open_sandbox_of(loaded: Loaded, services: Services) -> AsyncGenerator[Sandbox]:
+    """Open the sandbox that the settings choose.
+
+    Raises:
+        SandboxUnavailable: it cannot be used, or its packages cannot be installed.
+    """
     settings = loaded.settings.sandbox
     opener = partial(
         open_sandbox,

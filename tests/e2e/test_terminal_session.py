@@ -316,6 +316,9 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
     async with open_session("gateway", home, environ, script) as repl:
         await repl.send("say one")
         await repl.tty.wait_for("● one", " out")
+        repl.tty.type("/instructions\r")
+        await repl.tty.wait_for("No instructions apply in this folder. /init writes AGENTS.md.")
+        (repl.place.folder / "AGENTS.md").write_text("Indent with tabs.\n")
         for command, answer in (
             ("/hepl", "Did you mean /help?"),
             ("/permissions plan", "Permission mode: plan."),
@@ -331,7 +334,9 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
             ("/theme", "/theme\n  plain"),  # the list; the next one filters it
             ("lig", "Theme: light"),
             ("/copy", "Copied the last answer (OSC 52)."),
+            ("/instructions", "Instructions: AGENTS.md of this folder, 17 bytes"),
             ("/context", "about 2: your messages and the answers"),
+            ("/context", "about 4: AGENTS.md of this folder"),
             ("/compact", "The context is shortened automatically"),
             ("/diff", "No changes."),
             ("/clear", "Started a new session."),

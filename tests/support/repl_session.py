@@ -38,6 +38,7 @@ class GatewaySession:
                 ui=UiChoices(),
                 language="en",
                 tools=list,
+                instructions=lambda _folder: [],
                 models=list,
                 doctor=list,
                 check_rule=lambda _rule, _allows: None,

@@ -92,6 +92,26 @@ class ToolItem(NamedTuple):
     description: str
 
 
+class InstructionItem(NamedTuple):
+    """A text that the model follows. `name` is its file, `size` its size in bytes."""
+
+    source: Literal["owner", "chat", "folder"]
+    name: str
+    text: str
+    size: int
+
+
+class FolderPrompt(NamedTuple):
+    """What the model gets before a task in a folder.
+
+    `problems` are sentences on the instruction files that are ignored.
+    """
+
+    system: str
+    instructions: str
+    problems: Sequence[str]
+
+
 class Application(Protocol):
     """The process that a command runs in."""
 
@@ -177,6 +197,22 @@ class Application(Protocol):
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
+        ...
+
+    def instructions(self, config: str | None, folder: Path) -> list[InstructionItem]:
+        """Return the instructions that apply to tasks in a folder, the most general first.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
+    def prompt(self, config: str | None, folder: Path) -> FolderPrompt:
+        """Return what the model gets before a task in a folder.
+
+        Raises:
+            LarkspurError, ConfigError: the services of this process cannot be opened.
+        """
         ...
 
     def serve(

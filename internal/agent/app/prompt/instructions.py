@@ -17,7 +17,7 @@ from internal.agent.domain.text import (
     escape_invisible,
     truncate_line,
 )
-from internal.agent.ports.instructions import MAX_TEXT_BYTES, Instruction
+from internal.agent.ports.instructions import MAX_TEXT_BYTES, Instruction, InstructionSource
 
 MAX_FOLDER_BYTES = 64 * 1024
 """Bytes of all texts of a folder together. Those of the deepest folders are kept first."""
@@ -34,11 +34,23 @@ _MAX_NAME_CHARS = 200
 
 
 class InstructionBlock(NamedTuple):
-    """One text as the model gets it. `title` says where it is from; `left_out` counts bytes."""
+    """One text as the model gets it. `name` is its file, shortened; `left_out` counts bytes."""
 
-    title: str
+    source: InstructionSource
+    name: str
     text: str
     left_out: int
+
+    @property
+    def title(self) -> str:
+        """Where it is from, in words."""
+        match self.source:
+            case "owner":
+                return "the owner of Larkspur"
+            case "chat":
+                return "the operators of this chat"
+            case "folder":
+                return f"the folder, {self.name}"
 
     @property
     def size(self) -> int:
@@ -83,18 +95,8 @@ def _block(instruction: Instruction, max_bytes: int) -> InstructionBlock:
     content = escape_delimiters(text).strip().encode()
     kept = content[:max_bytes].decode("utf-8", "ignore").rstrip()
     left_out = instruction.unread + len(content) - len(content[:max_bytes])
-    return InstructionBlock(_title(instruction), kept, left_out)
-
-
-def _title(instruction: Instruction) -> str:
-    match instruction.source:
-        case "owner":
-            return "the owner of Larkspur"
-        case "chat":
-            return "the operators of this chat"
-        case "folder":
-            name = escape_invisible(truncate_line(instruction.name, _MAX_NAME_CHARS))
-            return f"the folder, {name}"
+    name = escape_invisible(truncate_line(instruction.name, _MAX_NAME_CHARS))
+    return InstructionBlock(instruction.source, name, kept, left_out)
 
 
 def _delimited(block: InstructionBlock) -> str:

@@ -58,6 +58,7 @@ def _services(
         ui=shown[1],
         language=resolve_language(shown[0], terminal_facts().locale),
         tools=application.tools,
+        instructions=partial(application.instructions, config),
         models=partial(application.models, config),
         doctor=lambda: [format_check(check) for check in run_checks(application, config)],
         check_rule=partial(_check_rule, application),

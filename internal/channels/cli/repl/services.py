@@ -1,9 +1,10 @@
 """What a session works with once its first frame is drawn."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from internal.channels.cli.application import ListedModel, ToolItem, UiChoices
+from internal.channels.cli.application import InstructionItem, ListedModel, ToolItem, UiChoices
 from internal.channels.cli.client import GatewayClient
 from internal.i18n.language import Language
 
@@ -14,13 +15,14 @@ class ReplServices(NamedTuple):
     `check_rule` takes a rule and whether it allows; it raises ValueError for a rule that cannot be
     used. So does `check_network` for hosts that are none. `decide` parses a text as the answer to a
     question, both as JSON; it raises ValueError. `read_steps` splits a text into the steps of a
-    plan.
+    plan. `instructions` returns those of a folder; it raises ConfigError.
     """
 
     client: GatewayClient
     ui: UiChoices
     language: Language
     tools: Callable[[], Sequence[ToolItem]]
+    instructions: Callable[[Path], Sequence[InstructionItem]]
     models: Callable[[], Sequence[ListedModel]]
     doctor: Callable[[], Sequence[str]]
     check_rule: Callable[[str, bool], None]

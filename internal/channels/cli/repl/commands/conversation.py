@@ -32,7 +32,13 @@ async def context_use(context: SlashContext, _arguments: str) -> None:
     messages = await services.client.transcript(session.session_id or "")
     written = sum(len(one.text) for one in messages)
     tools, conversation = (size // _CHARACTERS_PER_TOKEN for size in (described, written))
-    rest = max(last.input - tools - conversation, 0)
+    used = tools + conversation
+    for one in await to_thread(services.instructions, context.folder):
+        count = len(one.text) // _CHARACTERS_PER_TOKEN
+        used += count
+        name = context.session.messages(f"instructions_{one.source}", name=one.name)
+        context.print_message("context_instructions", count=format_tokens(count), name=name)
+    rest = max(last.input - used, 0)
     for name, count in (
         ("context_tools", tools),
         ("context_conversation", conversation),

@@ -3,10 +3,12 @@
 import asyncio
 from pathlib import Path
 
+from internal.agent.domain.text import format_size
 from internal.channels.cli.repl.commands.context import SlashContext
 
 _TIMEOUT_SECONDS = 20.0
 _MAX_LINES = 400
+_MAX_LINES_EACH = 40
 _INSTRUCTIONS = "AGENTS.md"
 
 
@@ -31,6 +33,21 @@ async def init(context: SlashContext, _arguments: str) -> None:
         key = "init_update" if (context.folder / _INSTRUCTIONS).exists() else "init_task"
         text = context.session.messages(key, file=_INSTRUCTIONS)
         context.session.send(text, {"permission_mode": "ask"})
+
+
+async def instructions(context: SlashContext, _arguments: str) -> None:
+    """Show the instructions that apply to tasks in the folder, and their sizes."""
+    services, messages = await context.session.ready(), context.session.messages
+    found = await asyncio.to_thread(services.instructions, context.folder)
+    if not found:
+        context.print_message("instructions_none", file=_INSTRUCTIONS)
+    for one in found:
+        name = messages(f"instructions_{one.source}", name=one.name)
+        context.print_message("instructions_of", name=name, size=format_size(one.size))
+        lines = one.text.splitlines()
+        context.print_notes(*lines[:_MAX_LINES_EACH])
+        if len(lines) > _MAX_LINES_EACH:
+            context.print_message("more_lines", count=len(lines) - _MAX_LINES_EACH)
 
 
 async def _git_changes(folder: Path) -> str | None:

@@ -1,0 +1,35 @@
+"""`larkspur debug`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.channels.cli.commands.conftest import CommandRunner
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "project"
+    (path / ".git").mkdir(parents=True)
+    (path / "AGENTS.md").write_text("Indent with tabs.")
+    monkeypatch.chdir(path)
+    return path
+
+
+def test_the_prompt_has_the_rules_the_folder_and_its_instructions(
+    run: CommandRunner, folder: Path
+) -> None:
+    shown = run("debug", "prompt")
+    assert shown.out.index("Rules:") < shown.out.index("Indent with tabs.")
+    assert f"Workspace: {folder}" in shown.out
+    assert '<instructions from="the folder, AGENTS.md">\nIndent with tabs.' in shown.out
+    assert shown.err == ""
+    assert run("debug", "prompt", "--json").json["instructions"].count("<instructions ") == 1
+
+
+def test_an_ignored_file_is_named_on_standard_error(run: CommandRunner, folder: Path) -> None:
+    (folder / "AGENTS.md").unlink()
+    (folder / "AGENTS.md").mkdir()
+    shown = run("debug", "prompt")
+    assert "AGENTS.md was ignored: it is a folder" in shown.err
+    assert "<instructions from" not in shown.out
