@@ -24,6 +24,9 @@ from internal.tools.workspace import open_beneath, open_components, real_path
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first one that exists is used."""
 
+MAX_FOLDERS = 32
+"""Folders of a repository that are searched: the deepest ones."""
+
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})
 _REASONS = {
     errno.EXDEV: "it leads outside through a symbolic link",
@@ -85,7 +88,7 @@ class WorkspaceInstructionFiles:
         found: list[Instruction] = []
         try:
             protection = self._protected.protection(workspace)
-            for depth in range(len(below) + 1):
+            for depth in range(max(len(below) + 1 - MAX_FOLDERS, 0), len(below) + 1):
                 found += _read_first(folder, below[:depth], protection, problems)
         finally:
             os.close(folder)

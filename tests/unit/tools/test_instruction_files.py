@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.ports.instructions import MAX_TEXT_BYTES, FoundInstructions
-from internal.tools.instruction_files import WorkspaceInstructionFiles
+from internal.tools.instruction_files import MAX_FOLDERS, WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 
 
@@ -125,6 +125,16 @@ def test_only_the_bound_of_a_huge_file_is_read(home: Path, repository: Path) -> 
     (only,) = read(home, repository).texts
     assert only.text == "x" + "é" * ((MAX_TEXT_BYTES - 1) // 2)
     assert len(only.text.encode()) + only.unread == len(content) + 1
+
+
+def test_only_the_deepest_folders_are_searched(home: Path, repository: Path) -> None:
+    folder = repository.joinpath(*["x"] * MAX_FOLDERS)
+    folder.mkdir(parents=True)
+    for each in (folder, *folder.parents[:MAX_FOLDERS]):
+        (each / "AGENTS.md").write_text("x")
+    names = [each.name for each in read(home, folder).texts]
+    assert len(names) == MAX_FOLDERS
+    assert names[0] == "x/AGENTS.md"
 
 
 def test_invalid_utf_8_is_replaced(home: Path, repository: Path) -> None:

@@ -107,7 +107,8 @@ class RunPreparer:
         )
         found = await self._instructions(context.task, workspace)
         budget = self._budget(config)
-        instructions = fitting_instructions(found.texts, budget)
+        # escapes in hostile texts take tens of milliseconds
+        instructions = await asyncio.to_thread(fitting_instructions, found.texts, budget)
         config = msgspec.structs.replace(config, instructions=instructions)
         history = await self._history(context.task, budget - text_tokens(instructions))
         task = context.task
