@@ -55,6 +55,7 @@ from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.registry import TOOLS
+from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.file_storage import check_attachments
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
@@ -288,6 +289,10 @@ class Application:
     def profiles(self, config: str | None) -> list[ListedProfile]:
         """Return the profiles, also those that cannot be used."""
         return list(list_profiles(self._load(config=config)))
+
+    def trust_file(self, config: str | None, path: Path) -> bool:
+        """Let agents follow an instruction file; False if they did before."""
+        return UntrustedFiles(self._load(config=config).home).trust(str(path))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

@@ -9,13 +9,15 @@ from internal.channels.cli.application import FolderPrompt, InstructionItem
 from internal.config.loader import Loaded
 from internal.sandbox.workspaces import Workspaces
 from internal.tools.instruction_files import WorkspaceInstructionFiles
+from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.services import open_sandbox_of, open_services, protected_paths, with_isolation
 
 
 def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
     """Return the instructions that apply to tasks in a folder, the most general first."""
     protected = protected_paths(loaded, Workspaces(loaded.home))
-    found = WorkspaceInstructionFiles(loaded.home, protected).read(str(folder))
+    untrusted = UntrustedFiles(loaded.home)
+    found = WorkspaceInstructionFiles(loaded.home, protected, untrusted).read(str(folder))
     return [
         InstructionItem(block.source, block.name, block.text, block.size)
         for block in instruction_blocks(found.texts)

@@ -83,6 +83,7 @@ from internal.tools.http_client import Fetcher
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
+from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.file_storage import make_session_files, open_attachments
 from larkspur.version import VERSION
 
@@ -201,7 +202,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             home=loaded.home,
             clock=clock,
         )
-        protected = protected_paths(loaded, workspaces)
+        protected, untrusted = protected_paths(loaded, workspaces), UntrustedFiles(loaded.home)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
         yield Services(
@@ -215,9 +216,9 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             process=process,
             attachments=attachments,
             workspaces=workspaces,
-            commands=BackgroundCommandPool(clock),
+            commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
-            instruction_files=WorkspaceInstructionFiles(loaded.home, protected),
+            instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),
             audio=audio,

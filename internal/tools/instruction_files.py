@@ -1,7 +1,8 @@
 """Reads the instruction files of the owner and of a folder: `AGENTS.md`, else `CLAUDE.md`.
 
 Files are opened below the root of the repository as tools open them below a workspace: a symbolic
-link may not lead outside, and no file of Larkspur itself is read.
+link may only lead to such a file in it, and no file of Larkspur itself is read. What a command of
+an agent wrote is not followed before a person's yes.
 """
 
 import errno
@@ -13,16 +14,15 @@ from pathlib import Path
 
 from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.ports.instructions import (
+    FILE_NAMES,
     MAX_TEXT_BYTES,
     FoundInstructions,
     Instruction,
     InstructionSource,
 )
 from internal.tools.protected_paths import ProtectedPaths, Protection
+from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.workspace import open_beneath, open_components, real_path
-
-FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
-"""In each folder the first one that exists is used."""
 
 MAX_FOLDERS = 32
 """Folders of a repository that are searched: the deepest ones."""
@@ -47,11 +47,13 @@ class WorkspaceInstructionFiles:
     Args:
         home: the folder of the owner's file, whose symbolic links are not followed.
         protected: the files of Larkspur, which are never read as instructions of a folder.
+        untrusted: the files that commands wrote.
     """
 
-    def __init__(self, home: Path, protected: ProtectedPaths) -> None:
+    def __init__(self, home: Path, protected: ProtectedPaths, untrusted: UntrustedFiles) -> None:
         self._home = str(home)
         self._protected = protected
+        self._untrusted = untrusted
 
     def read(self, workspace: str, /) -> FoundInstructions:
         """Return the owner's file, then those from the repository's root down to the workspace."""
@@ -89,10 +91,44 @@ class WorkspaceInstructionFiles:
         try:
             protection = self._protected.protection(workspace)
             for depth in range(max(len(below) + 1 - MAX_FOLDERS, 0), len(below) + 1):
-                found += _read_first(folder, below[:depth], protection, problems)
+                found += self._read_first(folder, below[:depth], protection, problems)
         finally:
             os.close(folder)
         return found
+
+    def _read_first(
+        self, root: int, parts: tuple[str, ...], protection: Protection, problems: list[str]
+    ) -> list[Instruction]:
+        """Return the instructions of one folder below the root, none if they are ignored."""
+        for file_name in FILE_NAMES:
+            name = "/".join((*parts, file_name))
+            try:
+                file = open_beneath(root, (*parts, file_name), os.O_RDONLY)
+                try:
+                    self._check(file, protection)
+                    return [_read(file, "folder", name)]
+                finally:
+                    os.close(file)
+            except (OSError, _Ignored) as error:
+                if reason := _reason(error):
+                    problems.append(f"{_shown(name)} was ignored: {reason}")
+                    return []
+        return []
+
+    def _check(self, file: int, protection: Protection) -> None:
+        """Check an open file of a folder.
+
+        Raises:
+            _Ignored: it may not instruct the model.
+        """
+        path, status = real_path(file), os.fstat(file)
+        if protection.covers(path, status):
+            raise _Ignored("it belongs to Larkspur")
+        if os.path.basename(path) not in FILE_NAMES:  # noqa: PTH119 - text
+            raise _Ignored("it is a symbolic link to a file of another name")
+        content = os.pread(file, MAX_TEXT_BYTES, 0) if stat.S_ISREG(status.st_mode) else b""
+        if self._untrusted.contains(path, content):
+            raise _Ignored(f"a command wrote it; read it, then run: larkspur trust {_shown(path)}")
 
 
 def _root_of(workspace: str) -> str:
@@ -108,27 +144,6 @@ def _root_of(workspace: str) -> str:
     except OSError:
         pass
     return workspace
-
-
-def _read_first(
-    root: int, parts: tuple[str, ...], protection: Protection, problems: list[str]
-) -> list[Instruction]:
-    """Return the instructions of one folder below the root, none if they are ignored."""
-    for file_name in FILE_NAMES:
-        name = "/".join((*parts, file_name))
-        try:
-            file = open_beneath(root, (*parts, file_name), os.O_RDONLY)
-            try:
-                if protection.covers(real_path(file), os.fstat(file)):
-                    raise _Ignored("it belongs to Larkspur")
-                return [_read(file, "folder", name)]
-            finally:
-                os.close(file)
-        except (OSError, _Ignored) as error:
-            if reason := _reason(error):
-                problems.append(f"{_shown(name)} was ignored: {reason}")
-                return []
-    return []
 
 
 def _read(file: int, source: InstructionSource, name: str) -> Instruction:

@@ -23,6 +23,7 @@ from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.untrusted_files import UntrustedFiles
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
 from tests.support.session_files import session_files
@@ -57,7 +58,7 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             dispatcher=IdleDispatcher(),
             clock=clock,
             files=session_files(file.parent, database, stores),
-            commands=BackgroundCommandPool(clock),
+            commands=BackgroundCommandPool(clock, UntrustedFiles(file.parent)),
         )
         streams = []
         for _ in range(writers):

@@ -12,6 +12,7 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
+from internal.tools.untrusted_files import UntrustedFiles
 
 
 def native_sandbox(folder: Path, **options: str) -> NativeSandbox:
@@ -29,7 +30,7 @@ def tool_box(folder: Path, **options: Any) -> ToolBox:
     """Return the built-in tools for a workspace, with other options than the usual ones."""
     usual: dict[str, Any] = {
         "sandbox": native_sandbox(folder),
-        "background": BackgroundCommandPool(SystemClock()),
+        "background": BackgroundCommandPool(SystemClock(), UntrustedFiles(folder.parent)),
         "documents": ChildDocumentReader(native_sandbox(folder)),
         "fetcher": Fetcher(),
         "protected": unprotected(folder),

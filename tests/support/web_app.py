@@ -37,6 +37,7 @@ from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.registry import TOOLS
+from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.http_client import HttpClient
 from tests.support.session_files import session_files
 from tests.support.tools import native_sandbox
@@ -146,7 +147,7 @@ async def open_backend(
             dispatcher=dispatcher,
             clock=clock,
             files=session_files(folder, database, stores),
-            commands=BackgroundCommandPool(clock),
+            commands=BackgroundCommandPool(clock, UntrustedFiles(folder)),
         )
 
         async def current_health() -> Health:

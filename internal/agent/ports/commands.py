@@ -44,6 +44,10 @@ class BackgroundCommands(Protocol):
         """
         ...
 
+    def note_changes(self) -> None:
+        """Do not trust instruction files that running commands have changed so far. Blocks."""
+        ...
+
     def request_end(self, run_id: RunId) -> None:
         """Begin to end the commands of a run that are not kept."""
         ...

@@ -8,6 +8,9 @@ from typing import Literal, NamedTuple, Protocol
 MAX_TEXT_BYTES = 32 * 1024
 """Bytes of one text that the model gets, as UTF-8. At most these are read of a file."""
 
+FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
+"""The files of a folder; the first one that exists is used."""
+
 InstructionSource = Literal["owner", "chat", "folder"]
 
 

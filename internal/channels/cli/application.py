@@ -195,6 +195,15 @@ class Application(Protocol):
         """
         ...
 
+    def trust_file(self, config: str | None, path: Path) -> bool:
+        """Let agents follow an instruction file; False if they did before.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+            OSError: this cannot be stored.
+        """
+        ...
+
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
         ...

@@ -22,6 +22,7 @@ from internal.tools.commands.configuration_files import (
     describe_changes,
     log_changes,
 )
+from internal.tools.untrusted_files import UntrustedFiles
 
 MAX_RUNNING = 8
 """Running commands of a session."""
@@ -49,10 +50,13 @@ class OutputPart(NamedTuple):
 
 
 class BackgroundCommandPool:
-    """Starts commands and keeps the end of their output. Implements `BackgroundCommands`."""
+    """Starts commands and keeps the end of their output. Implements `BackgroundCommands`.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    `untrusted` remembers which instruction files commands changed, also those in the foreground.
+    """
+
+    def __init__(self, clock: Clock, untrusted: UntrustedFiles) -> None:
+        self._clock, self.untrusted = clock, untrusted
         self._commands: dict[str, _RunningCommand] = {}
 
     def start(
@@ -86,7 +90,7 @@ class BackgroundCommandPool:
             rfc3339(self._clock.now()),
             kept,
         )
-        self._commands[record.id] = _RunningCommand(record, call, self._clock)
+        self._commands[record.id] = _RunningCommand(record, call, self._clock, self.untrusted)
         self._commands[record.id].start(sandbox, command)
         return record.id
 
@@ -109,6 +113,11 @@ class BackgroundCommandPool:
         found = self._find(session_id, command_id)
         await found.end()
         return found.record
+
+    def note_changes(self) -> None:
+        """Note what the running commands have changed; see the port."""
+        for each in self._commands.values():
+            each.note_changes()
 
     def request_end(self, run_id: RunId) -> None:
         """Begin to end the commands of a run; see the port."""
@@ -156,9 +165,17 @@ class BackgroundCommandPool:
 class _RunningCommand:
     """One command, also after its end."""
 
-    def __init__(self, record: BackgroundCommand, call: CallContext, clock: Clock) -> None:
+    def __init__(
+        self,
+        record: BackgroundCommand,
+        call: CallContext,
+        clock: Clock,
+        untrusted: UntrustedFiles,
+    ) -> None:
         self._record = record
         self._call = call
+        self._untrusted = untrusted
+        self._before = ConfigurationSnapshot(())
         self._clock = clock
         self._output = bytearray()
         self._dropped = 0
@@ -182,6 +199,11 @@ class _RunningCommand:
     def start(self, sandbox: Sandbox, command: SandboxCommand) -> None:
         """Start the command."""
         self._task = asyncio.create_task(self._run(sandbox, command))
+
+    def note_changes(self) -> None:
+        """Do not trust instruction files that the command has changed so far."""
+        if not self._ended:
+            self._before.report(self._untrusted)
 
     def request_end(self) -> None:
         """Begin to end the command and all that it started."""
@@ -213,7 +235,7 @@ class _RunningCommand:
         return OutputPart(text, end, missing, self._ended, self._configuration)
 
     async def _run(self, sandbox: Sandbox, command: SandboxCommand) -> None:
-        before = ConfigurationSnapshot(command.access.writable)
+        self._before = ConfigurationSnapshot(command.access.writable)
         try:
             result = await sandbox.run(command, self._write)
             self._exit_code = result.exit_code
@@ -223,7 +245,7 @@ class _RunningCommand:
         except asyncio.CancelledError:
             self._ended = "[stopped]"
         finally:
-            self._configuration = tuple(before.changes())
+            self._configuration = tuple(self._before.report(self._untrusted))
             log_changes(self._configuration, self._call)  # nobody may read its output any more
             end = self._ended or "[it broke: the log of Larkspur has the reason]"
             self._ended = "\n".join(filter(None, (end, describe_changes(self._configuration))))

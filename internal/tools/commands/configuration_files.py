@@ -15,6 +15,7 @@ from typing import Any
 from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
 from internal.agent.domain.text import escape_invisible, truncate
 from internal.agent.ports.tools import CallContext
+from internal.tools.untrusted_files import UntrustedFiles
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +57,15 @@ class ConfigurationSnapshot:
         self._folders = tuple(folders)
         self._files = _all_files(self._folders)
 
-    def changes(self) -> list[str]:
+    def report(self, untrusted: UntrustedFiles) -> list[str]:
         """Return the files that are new or different now, by whoever changed them meanwhile.
 
-        Names are relative to the working folder; invisible characters are escaped.
+        Instruction files among them become untrusted. Names are relative to the working folder;
+        invisible characters are escaped. Blocks.
         """
         now = _all_files(self._folders)
         changed = [path for path, identity in now.items() if self._files.get(path) != identity]
+        untrusted.record(changed)
         return [self._name(path) for path in changed if not _is_plain_git_config(path)]
 
     def _name(self, path: str) -> str:

@@ -129,9 +129,9 @@ async def run_session_command(
     try:
         finished = await context.sandbox.run(running, write)
     except BaseException:  # nobody gets a result that could name them
-        log_changes(before.changes(), context.call)
+        log_changes(before.report(context.background.untrusted), context.call)
         raise
-    changed = await asyncio.to_thread(before.changes)
+    changed = await asyncio.to_thread(before.report, context.background.untrusted)
     end = "\n".join(filter(None, (describe_end(finished, seconds), describe_changes(changed))))
     text = output.text().rstrip("\n")
     return ToolOutcome(

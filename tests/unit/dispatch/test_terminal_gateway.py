@@ -7,6 +7,7 @@ from internal.agent.domain.tasks import RunSpec
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.session_files import session_files
 from tests.support.store_records import a_run, add_run
 from tests.unit.dispatch.conftest import DispatchParts
@@ -35,7 +36,7 @@ async def gateway_of(parts: DispatchParts, errors: list[BaseException]) -> Termi
         runner=runner,
         clock=parts.clock,
         files=session_files(parts.folder, parts.database, parts.stores),
-        commands=BackgroundCommandPool(parts.clock),
+        commands=BackgroundCommandPool(parts.clock, UntrustedFiles(parts.folder)),
     )
 
 

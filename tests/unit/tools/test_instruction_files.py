@@ -8,6 +8,7 @@ import pytest
 from internal.agent.ports.instructions import MAX_TEXT_BYTES, FoundInstructions
 from internal.tools.instruction_files import MAX_FOLDERS, WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
+from internal.tools.untrusted_files import UntrustedFiles
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def repository(tmp_path: Path) -> Path:
 
 def read(home: Path, workspace: Path) -> FoundInstructions:
     protected = ProtectedPaths(home, session_folders=[home / "workspaces"])
-    return WorkspaceInstructionFiles(home, protected).read(str(workspace))
+    return WorkspaceInstructionFiles(home, protected, UntrustedFiles(home)).read(str(workspace))
 
 
 def test_files_apply_from_the_root_of_the_repository_down_to_the_folder(
@@ -75,17 +76,21 @@ def test_a_link_is_followed_inside_the_repository_only(
 ) -> None:
     (tmp_path / "secret").write_text("secret")
     (home / "token").write_text("token")
-    (repository / "CONTRIBUTING.md").write_text("inside")
+    (repository / "CONTRIBUTING.md").write_text("tools change it without a question")
+    (repository / "CLAUDE.md").write_text("inside")
+    (repository / "a" / "b" / "c").mkdir()
+    (repository / "a" / "b" / "c" / "AGENTS.md").symlink_to("../../../CONTRIBUTING.md")
     (repository / "AGENTS.md").symlink_to(tmp_path / "secret")
-    (repository / "a" / "AGENTS.md").symlink_to("../CONTRIBUTING.md")
+    (repository / "a" / "AGENTS.md").symlink_to("../CLAUDE.md")
     (repository / "a" / "b" / "AGENTS.md").symlink_to(home / "token")
 
-    found = read(home, repository / "a" / "b")
+    found = read(home, repository / "a" / "b" / "c")
 
     assert [each.text for each in found.texts] == ["inside"]
-    assert len(found.problems) == 2
+    assert len(found.problems) == 3
     assert found.problems[0].startswith("AGENTS.md was ignored: it leads outside")
     assert found.problems[1].startswith("a/b/AGENTS.md was ignored")
+    assert found.problems[2].endswith("it is a symbolic link to a file of another name")
 
 
 def test_files_of_larkspur_are_no_instructions_of_a_folder(repository: Path) -> None:

@@ -175,6 +175,8 @@ class AgentCoordinator:
         await emit(LifecycleUpdated(status="running", phase="prepare"))
         async with stage("prepare", emit, clock):
             workspace = self.services.workspaces(context.task)
+            # what an earlier run has left running may have written instructions since
+            await asyncio.to_thread(self._commands.note_changes)
             attempt.turn, events = await self._preparer.prepare(context, workspace)
             # stored before anything else: a service may have been paid for what is read of a file
             store = context.stream.commit if context.task.attachments else emit

@@ -52,6 +52,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("doctor", "system.doctor", "check the installation"),
     Command("models", "system.models", "list the known models"),
     Command("profiles", "system.profiles", "list, show, check and create profiles"),
+    Command("trust", "system.trust", "let agents follow instructions that a command wrote"),
     Command("debug", "system.debug", "print the prompt of the model in this folder"),
     Command("config", "system.config", "show the settings"),
     Command("events", "system.events", "print the schema of the event stream"),

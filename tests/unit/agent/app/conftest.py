@@ -13,6 +13,7 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher
 
@@ -45,5 +46,5 @@ def gateway(
         dispatcher=dispatcher,
         clock=SystemClock(),
         files=session_files(tmp_path, database, stores),
-        commands=BackgroundCommandPool(SystemClock()),
+        commands=BackgroundCommandPool(SystemClock(), UntrustedFiles(tmp_path)),
     )

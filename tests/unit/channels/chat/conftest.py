@@ -27,6 +27,7 @@ from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
 from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher, defaults
@@ -105,7 +106,7 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
             dispatcher=IdleDispatcher(),
             clock=clock,
             files=session_files(tmp_path, database, stores),
-            commands=BackgroundCommandPool(clock),
+            commands=BackgroundCommandPool(clock, UntrustedFiles(tmp_path)),
         )
         yield EchoApp(database, stores, gateway)
         broadcaster.close()

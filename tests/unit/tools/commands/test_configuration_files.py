@@ -14,12 +14,15 @@ from internal.tools.commands.configuration_files import (
     configuration_metadata,
     describe_changes,
 )
+from internal.tools.untrusted_files import UntrustedFiles
+
+NOTHING = UntrustedFiles(Path("/no/such/home"))
 
 
 def changes(workspace: Path, change: Callable[[], object]) -> list[str]:
     before = ConfigurationSnapshot([str(workspace)])
     change()
-    return before.changes()
+    return before.report(NOTHING)
 
 
 def write(path: Path, text: str = "x") -> None:
@@ -56,7 +59,7 @@ def test_a_file_with_the_same_size_and_time_is_different(tmp_path: Path) -> None
     before, times = ConfigurationSnapshot([str(tmp_path)]), path.stat()
     path.write_text("two")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert before.changes() == ["AGENTS.md"]
+    assert before.report(NOTHING) == ["AGENTS.md"]
 
 
 def test_other_files_and_what_git_itself_writes_are_not_named(tmp_path: Path) -> None:
@@ -137,5 +140,5 @@ def test_names_of_other_folders_are_absolute(tmp_path: Path) -> None:
     before = ConfigurationSnapshot([str(first), str(second)])
     for folder in (first, second):
         (folder / "AGENTS.md").touch()
-    assert before.changes() == ["AGENTS.md", f"{second}/AGENTS.md"]
-    assert ConfigurationSnapshot([str(tmp_path / "missing")]).changes() == []
+    assert before.report(NOTHING) == ["AGENTS.md", f"{second}/AGENTS.md"]
+    assert ConfigurationSnapshot([str(tmp_path / "missing")]).report(NOTHING) == []
