@@ -1,0 +1,5 @@
+"""Skills: folders with a `SKILL.md` in the Agent Skills format.
+
+Reading order: `skill_file` (the text of a `SKILL.md`), `skill_folder` (the files of a folder and
+their hash), `library` (the skills of several folders).
+"""

@@ -1,0 +1,166 @@
+"""The skills of several folders, and which of them the model is offered."""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from internal.agent.domain.errors import NotFound
+from internal.skills.skill_file import FILE_NAME, SkillFile, SkillUnreadable, parse_skill_file
+from internal.skills.skill_folder import SkillEntry, read_contents
+
+MAX_SKILLS = 200
+MAX_SCAN_DEPTH = 4
+_MAX_SCANNED_FOLDERS = 5_000
+
+SkillOrigin = Literal["own", "shipped", "shared"]
+SkillState = Literal["offered", "not reviewed", "changed since its review", "not usable"]
+PinnedHash = Callable[[Path], str | None]
+"""Returns the hash that a person has accepted for the folder of a skill, None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPlace:
+    """A folder with skills. Those of a `shipped` one need no review."""
+
+    folder: Path
+    origin: SkillOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill as it was found. `problem` is why it is not usable, a sentence."""
+
+    name: str
+    folder: Path
+    origin: SkillOrigin
+    state: SkillState
+    sha256: str = ""
+    file: SkillFile | None = None
+    entries: tuple[SkillEntry, ...] = ()
+    problem: str = ""
+
+    @property
+    def description(self) -> str:
+        """Its description, "" if it cannot be read."""
+        return self.file.description if self.file else ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is unusual about its `SKILL.md`, as sentences."""
+        return self.file.warnings if self.file else ()
+
+
+class SkillLibrary:
+    """The skills of several places; of two with one name, the one of the first place is used.
+
+    Every call reads the folders, so that a change is found at once. May be used in several threads.
+
+    Args:
+        places: where skills are, the first has precedence.
+        reserved: names of built-in tools, which no skill may have.
+        pinned: returns the hash that a person has accepted.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[SkillPlace],
+        reserved: Collection[str] = (),
+        pinned: PinnedHash = lambda _folder: None,
+    ) -> None:
+        self._places = tuple(places)
+        self._reserved = frozenset(name.casefold().replace("-", "_") for name in reserved)
+        self._pinned = pinned
+
+    def skills(self) -> list[Skill]:
+        """Return all skills, in the order of the places and their folders."""
+        found: list[Skill] = []
+        first: dict[str, Path] = {}
+        for place in self._places:
+            for folder in find_skill_folders(place.folder):
+                if len(found) >= MAX_SKILLS:
+                    return [*found, _too_many(folder, place)]
+                skill = self._read(folder, place)
+                if skill.file is not None:
+                    other = first.setdefault(skill.name.casefold(), folder)
+                    if other != folder:
+                        problem = f"{folder}: a skill of the same name is used, {other}."
+                        skill = replace(skill, state="not usable", problem=problem)
+                found.append(skill)
+        return found
+
+    def offered(self) -> list[Skill]:
+        """Return the skills that the model is offered."""
+        return [skill for skill in self.skills() if skill.state == "offered"]
+
+    def find(self, name: str) -> Skill:
+        """Return the skill of a name, one that is usable before others.
+
+        Raises:
+            NotFound: there is none.
+        """
+        named = [skill for skill in self.skills() if skill.name.casefold() == name.casefold()]
+        if not named:
+            raise NotFound(f"There is no skill {name[:100]!r}.")
+        return min(named, key=lambda skill: skill.state == "not usable")
+
+    def _read(self, folder: Path, place: SkillPlace) -> Skill:
+        try:
+            skill = read_skill(folder, place.origin)
+        except SkillUnreadable as error:
+            return Skill(folder.name, folder, place.origin, "not usable", problem=str(error))
+        if skill.name.casefold().replace("-", "_") in self._reserved:
+            problem = f"{folder}: {skill.name} is the name of a built-in tool."
+            return replace(skill, state="not usable", problem=problem)
+        if place.origin == "shipped":
+            return replace(skill, state="offered")
+        pin = self._pinned(folder)
+        if pin is None:
+            return skill
+        same = pin == skill.sha256
+        return replace(skill, state="offered" if same else "changed since its review")
+
+
+def read_skill(folder: Path, origin: SkillOrigin = "own") -> Skill:
+    """Return the skill of a folder as one that is not reviewed.
+
+    Raises:
+        SkillUnreadable: it cannot be read, or is larger than a skill may be.
+    """
+    contents = read_contents(folder, FILE_NAME)
+    path = str(folder / FILE_NAME)
+    if contents.kept is None:
+        raise SkillUnreadable(f"{path} is missing.")
+    file = parse_skill_file(contents.kept, path, folder.name)
+    return Skill(file.name, folder, origin, "not reviewed", contents.sha256, file, contents.entries)
+
+
+def find_skill_folders(place: Path, depth: int = MAX_SCAN_DEPTH) -> Iterator[Path]:
+    """Yield the folders below a place, at most so deep, that have a `SKILL.md`.
+
+    Links and folders whose names start with a dot are passed over.
+    """
+    waiting = [(place, depth)]
+    scanned = 0
+    while waiting and scanned < _MAX_SCANNED_FOLDERS:
+        folder, remaining = waiting.pop()
+        scanned += 1
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        if any(entry.name == FILE_NAME for entry in entries):
+            yield folder
+        elif remaining:
+            waiting += [
+                (folder / entry.name, remaining - 1)
+                for entry in reversed(entries)
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+            ]
+
+
+def _too_many(folder: Path, place: SkillPlace) -> Skill:
+    problem = f"{folder}: only the first {MAX_SKILLS} skills are read."
+    return Skill(folder.name, folder, place.origin, "not usable", problem=problem)

@@ -1,0 +1,137 @@
+"""The files of a skill, read without following links, and the hash of all of them."""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from internal.agent.domain.system_errors import describe_system_error
+from internal.skills.skill_file import SkillUnreadable
+
+MAX_FILES = 500
+MAX_BYTES = 20_000_000
+MAX_FOLDER_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SkillEntry:
+    """A file of a skill. `path` is relative to its folder; `link` is where it leads, "" if none."""
+
+    path: str
+    size: int
+    executable: bool = False
+    link: str = ""
+    has_shebang: bool = False
+
+    @property
+    def is_script(self) -> bool:
+        """True for what is meant to be executed."""
+        return self.executable or self.has_shebang or "scripts" in Path(self.path).parts[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillContents:
+    """The files of a skill at one moment, in the order of their paths.
+
+    `sha256` covers names, contents, links and executable bits. `kept` is the content of the one
+    file that was asked for, as it was hashed; None if there is no such file.
+    """
+
+    entries: tuple[SkillEntry, ...]
+    sha256: str
+    kept: bytes | None
+
+
+def read_contents(root: Path, keep: str = "") -> SkillContents:
+    """Read all files of a skill, and keep the content of the file at the relative path `keep`.
+
+    Links to files of the skill are followed for `keep` only; other links lead nowhere.
+
+    Raises:
+        SkillUnreadable: it has too many files or bytes, or something that is not a file; or it
+            cannot be read.
+    """
+    try:
+        return _Reader(root, _inside(root, keep) if keep else "").read()
+    except (OSError, UnicodeError) as error:
+        reason = describe_system_error(error) if isinstance(error, OSError) else "a name is invalid"
+        raise SkillUnreadable(f"{root} cannot be read: {reason}") from error
+
+
+def _inside(root: Path, path: str) -> str:
+    """Return the path of a file of the skill without links, relative to the skill.
+
+    Raises:
+        SkillUnreadable: it is outside of the skill.
+    """
+    if "\0" in path:
+        raise SkillUnreadable("A path cannot contain a null character.")
+    real_root = os.path.realpath(root)
+    real = os.path.realpath(Path(real_root, path))
+    if not real.startswith(f"{real_root}/"):
+        raise SkillUnreadable(f"{path[:200]} is outside of the skill.")
+    return os.path.relpath(real, real_root)
+
+
+class _Reader:
+    def __init__(self, root: Path, keep: str) -> None:
+        self._root, self._keep = root, keep
+        self._hash = hashlib.sha256()
+        self._entries: list[SkillEntry] = []
+        self._bytes = 0
+        self._kept: bytes | None = None
+
+    def read(self) -> SkillContents:
+        self._read_folder("", 0)
+        return SkillContents(tuple(self._entries), self._hash.hexdigest(), self._kept)
+
+    def _read_folder(self, folder: str, depth: int) -> None:
+        if depth > MAX_FOLDER_DEPTH:
+            raise SkillUnreadable(f"{self._root}/{folder}: its folders are nested too deeply.")
+        with os.scandir(self._root / folder) as found:
+            names = sorted(entry.name for entry in found)
+        for name in names:
+            path = f"{folder}/{name}" if folder else name
+            status = (self._root / path).lstat()
+            if stat.S_ISDIR(status.st_mode):
+                self._add("folder", path, b"", executable=False)
+                self._read_folder(path, depth + 1)
+            elif stat.S_ISLNK(status.st_mode):
+                link = str((self._root / path).readlink())
+                self._append(SkillEntry(path, 0, link=link))
+                self._add("link", path, link.encode(), executable=False)
+            else:
+                self._read_file(path)
+
+    def _read_file(self, path: str) -> None:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        mode = (self._root / path).lstat().st_mode
+        if not stat.S_ISREG(mode):
+            raise SkillUnreadable(f"{self._root}/{path} is neither a file nor a folder.")
+        with open(os.open(self._root / path, flags), "rb") as file:  # noqa: PTH123 - a descriptor
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise SkillUnreadable(f"{self._root}/{path} is neither a file nor a folder.")
+            content = file.read(MAX_BYTES - self._bytes + 1)
+        self._bytes += len(content)
+        if self._bytes > MAX_BYTES:
+            raise SkillUnreadable(f"{self._root}: a skill may have at most {MAX_BYTES:,} bytes.")
+        executable = bool(mode & 0o111)
+        shebang = content.startswith(b"#!")
+        self._append(SkillEntry(path, len(content), executable, has_shebang=shebang))
+        self._add("file", path, content, executable=executable)
+        if path == self._keep:
+            self._kept = content
+
+    def _append(self, entry: SkillEntry) -> None:
+        self._entries.append(entry)
+        if len(self._entries) > MAX_FILES:
+            raise SkillUnreadable(f"{self._root}: a skill may have at most {MAX_FILES} files.")
+
+    def _add(self, kind: str, path: str, content: bytes, *, executable: bool) -> None:
+        # every part has its length in front, so that no two folders make the same bytes
+        parts = (kind.encode(), path.encode(), b"x" if executable else b"-", content)
+        for part in parts:
+            self._hash.update(len(part).to_bytes(8, "big"))
+            self._hash.update(part)

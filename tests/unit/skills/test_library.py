@@ -1,0 +1,72 @@
+"""Which skills are found, and which are offered."""
+
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import NotFound
+from internal.skills.library import SkillLibrary, SkillPlace, find_skill_folders
+
+
+def write(folder: Path, name: str, description: str = "Does it.") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\nBody")
+    return folder
+
+
+def test_folders_are_found_four_deep_without_following_links(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    deep = write(place / "1/2/3/deep", "deep")
+    write(place / "1/2/3/4/deeper", "deeper")
+    write(place / ".git/hidden", "hidden")
+    outside = write(tmp_path / "outside", "outside")
+    (place / "link").symlink_to(outside)
+    (place / "loop").symlink_to(place)
+    inner = write(place / "a", "a")
+    write(place / "a/nested", "nested")
+    assert list(find_skill_folders(place)) == [deep, inner]
+    assert list(find_skill_folders(tmp_path / "missing")) == []
+
+
+def test_only_shipped_and_reviewed_skills_are_offered(tmp_path: Path) -> None:
+    own, shipped = SkillPlace(tmp_path / "own", "own"), SkillPlace(tmp_path / "shipped", "shipped")
+    pins: dict[Path, str] = {}
+    library = SkillLibrary([own, shipped], ["read_file"], pins.get)
+    ours = write(own.folder / "ours", "ours")
+    write(shipped.folder / "theirs", "theirs")
+    assert {skill.name: skill.state for skill in library.skills()} == {
+        "ours": "not reviewed",
+        "theirs": "offered",
+    }
+    pins[ours] = library.find("ours").sha256
+    assert [skill.name for skill in library.offered()] == ["ours", "theirs"]
+    (ours / "new").touch()
+    assert library.find("ours").state == "changed since its review"
+
+
+def test_a_second_skill_of_a_name_and_one_named_like_a_tool_are_reported(tmp_path: Path) -> None:
+    first, second = (SkillPlace(tmp_path / name, "shipped") for name in ("first", "second"))
+    write(first.folder / "a", "same")
+    write(second.folder / "b", "Same")
+    write(second.folder / "c", "read-file")
+    (second.folder / "d").mkdir()
+    (second.folder / "d" / "SKILL.md").write_text("nothing")
+    library = SkillLibrary([first, second], ["read_file"])
+    used, *others = library.skills()
+    assert used.state == "offered"
+    assert [skill.state for skill in others] == ["not usable"] * 3
+    problems = "\n".join(skill.problem for skill in others)
+    assert "a skill of the same name is used" in problems
+    assert "read-file is the name of a built-in tool" in problems
+    assert "line 1: the header" in problems
+    assert library.find("same") == used
+    with pytest.raises(NotFound):
+        library.find("none")
+
+
+def test_the_number_of_skills_is_bounded(tmp_path: Path) -> None:
+    for number in range(205):
+        write(tmp_path / f"s{number:03}", f"s{number:03}")
+    found = SkillLibrary([SkillPlace(tmp_path, "shipped")]).skills()
+    assert len(found) == 201
+    assert "only the first 200" in found[-1].problem
