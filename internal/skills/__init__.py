@@ -1,5 +1,6 @@
 """Skills: folders with a `SKILL.md` in the Agent Skills format.
 
 Reading order: `skill_file` (the text of a `SKILL.md`), `skill_folder` (the files of a folder and
-their hash), `library` (the skills of several folders).
+their hash), `library` (the skills of several folders), `pins` (what a person has accepted),
+`installation` (adding and removing), `review` (what a person should know of a skill).
 """

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,17 +44,20 @@ class SkillContents:
     kept: bytes | None
 
 
-def read_contents(root: Path, keep: str = "") -> SkillContents:
+def read_contents(
+    root: Path, keep: str = "", on_file: Callable[[str, bytes], None] = lambda _path, _content: None
+) -> SkillContents:
     """Read all files of a skill, and keep the content of the file at the relative path `keep`.
 
-    Links to files of the skill are followed for `keep` only; other links lead nowhere.
+    `on_file` receives the path and the content of every file, as it is hashed. Links to files of
+    the skill are followed for `keep` only; other links lead nowhere.
 
     Raises:
         SkillUnreadable: it has too many files or bytes, or something that is not a file; or it
             cannot be read.
     """
     try:
-        return _Reader(root, _inside(root, keep) if keep else "").read()
+        return _Reader(root, _inside(root, keep) if keep else "", on_file).read()
     except (OSError, UnicodeError) as error:
         reason = describe_system_error(error) if isinstance(error, OSError) else "a name is invalid"
         raise SkillUnreadable(f"{root} cannot be read: {reason}") from error
@@ -75,8 +79,8 @@ def _inside(root: Path, path: str) -> str:
 
 
 class _Reader:
-    def __init__(self, root: Path, keep: str) -> None:
-        self._root, self._keep = root, keep
+    def __init__(self, root: Path, keep: str, on_file: Callable[[str, bytes], None]) -> None:
+        self._root, self._keep, self._on_file = root, keep, on_file
         self._hash = hashlib.sha256()
         self._entries: list[SkillEntry] = []
         self._bytes = 0
@@ -121,6 +125,7 @@ class _Reader:
         shebang = content.startswith(b"#!")
         self._append(SkillEntry(path, len(content), executable, has_shebang=shebang))
         self._add("file", path, content, executable=executable)
+        self._on_file(path, content)
         if path == self._keep:
             self._kept = content
 

@@ -1,0 +1,77 @@
+"""What a person should know of a skill before it is offered to the model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from internal.agent.domain.text import is_invisible
+from internal.skills.library import Skill, read_skill
+from internal.skills.skill_file import SkillUnreadable
+from internal.skills.skill_folder import read_contents
+
+MAX_PLACES = 100
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class InvisibleCharacter:
+    """A character that is not seen, or changes how others are seen. Lines count from 1."""
+
+    path: str
+    line: int
+    column: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillReview:
+    """A skill as it was read for a review; `skill.sha256` is the hash of just these files.
+
+    `invisible` has at most `MAX_PLACES` places. `binary` are the files that are not text.
+    """
+
+    skill: Skill
+    scripts: tuple[str, ...]
+    binary: tuple[str, ...]
+    invisible: tuple[InvisibleCharacter, ...]
+
+
+def review_skill(folder: Path) -> SkillReview:
+    """Read a skill for a review.
+
+    Raises:
+        SkillUnreadable: it cannot be read, or changes meanwhile.
+    """
+    binary: list[str] = []
+    invisible: list[InvisibleCharacter] = []
+
+    def inspect(path: str, content: bytes) -> None:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            binary.append(path)
+            return
+        if "\0" in text:
+            binary.append(path)
+        elif len(invisible) < MAX_PLACES:
+            invisible.extend(_find_invisible(path, text))
+
+    contents = read_contents(folder, on_file=inspect)
+    skill = read_skill(folder)
+    if skill.sha256 != contents.sha256:
+        raise SkillUnreadable(f"{folder} changes while it is read.")
+    scripts = tuple(each.path for each in contents.entries if each.is_script)
+    return SkillReview(skill, scripts, tuple(binary), tuple(invisible[:MAX_PLACES]))
+
+
+def _find_invisible(path: str, text: str) -> list[InvisibleCharacter]:
+    text = text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n")
+    if text.isascii() and text.isprintable():
+        return []
+    found: list[InvisibleCharacter] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        for column, char in enumerate(line, 1):
+            if char not in " \t" and is_invisible(char):
+                found.append(InvisibleCharacter(path, number, column, f"U+{ord(char):04X}"))
+                if len(found) == MAX_PLACES:
+                    return found
+    return found
