@@ -69,6 +69,7 @@ from larkspur.services import (
     open_terminal,
     tool_targets,
 )
+from larkspur.skill_admin import SkillAdmin
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
@@ -293,6 +294,16 @@ class Application:
     def trust_file(self, config: str | None, path: Path) -> bool:
         """Let agents follow an instruction file; False if they did before."""
         return UntrustedFiles(self._load(config=config).home).trust(str(path))
+
+    def skills(self, config: str | None) -> SkillAdmin:
+        """Return the skills of the home folder.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        loaded = self._load(config=config)
+        prepare(loaded.home)
+        return SkillAdmin(loaded.home)
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

@@ -112,6 +112,65 @@ class FolderPrompt(NamedTuple):
     problems: Sequence[str]
 
 
+class SkillItem(NamedTuple):
+    """A skill in a list. `problems` are sentences: why it is not usable, or what is unusual."""
+
+    name: str
+    state: str
+    description: str
+    folder: str
+    origin: str
+    sha256: str
+    problems: Sequence[str]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns in a list."""
+        return self.name, self.state, self.description
+
+
+class SkillReport(NamedTuple):
+    """What a person should know of a skill. `files` are path, size and where a link leads."""
+
+    item: SkillItem
+    files: Sequence[tuple[str, int, str]]
+    scripts: Sequence[str]
+    binary: Sequence[str]
+    invisible: Sequence[str]
+    allowed_tools: Sequence[str]
+
+
+class SkillAdmin(Protocol):
+    """The skills of the home folder. Nothing of a skill is executed.
+
+    Every method raises LarkspurError if a skill is missing, not readable or refused.
+    """
+
+    def skills(self) -> list[SkillItem]:
+        """Return all skills, also those that are not usable."""
+        ...
+
+    def review(self, name: str) -> SkillReport:
+        """Return what a person should know of a skill."""
+        ...
+
+    def accept(self, item: SkillItem) -> None:
+        """Pin the hash of a skill as it was reviewed."""
+        ...
+
+    def add(self, source: str) -> SkillItem:
+        """Add the skill in a folder or ZIP file."""
+        ...
+
+    def remove(self, name: str) -> SkillItem:
+        """Remove a skill that was added."""
+        ...
+
+    def check(self, folder: str) -> list[str]:
+        """Return what is unusual about the skill in a folder."""
+        ...
+
+
 class Application(Protocol):
     """The process that a command runs in."""
 
@@ -202,6 +261,9 @@ class Application(Protocol):
             ConfigError: the settings cannot be used.
             OSError: this cannot be stored.
         """
+
+    def skills(self, config: str | None) -> SkillAdmin:
+        """Return the skills of the home folder."""
         ...
 
     def tools(self) -> list[ToolItem]:

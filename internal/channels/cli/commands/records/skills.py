@@ -1,0 +1,119 @@
+"""`larkspur skills`: add, review, list, check and remove skills."""
+
+import os
+from argparse import Namespace
+
+from internal.channels.cli.application import SkillAdmin, SkillItem, SkillReport
+from internal.channels.cli.command_output import CommandOutput, one_line
+from internal.channels.cli.commands.confirmation import confirms
+from internal.channels.cli.commands.context import CommandContext, Subparsers
+from internal.channels.cli.commands.parser import add_config, add_json
+from internal.channels.cli.exit_codes import DENIED, FAILED, OK, USAGE, WAITING, CliExit
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.task_request import decode_argument
+
+_ACTIONS = ("list", "show", "add", "review", "remove", "check")
+_USAGE = (
+    "Usage: larkspur skills [list] | show NAME | add PATH_OR_ZIP | review NAME [--yes]"
+    " | remove NAME | check [PATH]"
+)
+_MAX_COLUMNS = 500
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "skills", description="List, show, add, review, remove and check skills.", epilog=_USAGE
+    )
+    parser.add_argument("action", nargs="?", choices=_ACTIONS, default="list", help="what to do")
+    parser.add_argument("what", nargs="?", type=decode_argument, help="a name or a path")
+    parser.add_argument("--yes", action="store_true", help="accept without a question")
+    add_json(parser)
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace, context: CommandContext) -> int:
+    """Do the action."""
+    output = CommandOutput(Output(), args.json)
+    if (args.action == "list") == bool(args.what) and args.action != "check":
+        raise CliExit(USAGE, _USAGE)
+    skills = context.application().skills(args.config)
+    match args.action:
+        case "list":
+            return _list(skills.skills(), output, context)
+        case "check":
+            return _check(skills, args.what or ".", output)
+        case "add":
+            print_error(context.messages("skill_added", name=skills.add(args.what).name))
+        case "remove":
+            print_error(context.messages("removed", what=skills.remove(args.what).name))
+        case _:
+            return _review(skills, args, context, output)
+    return OK
+
+
+def _list(found: list[SkillItem], output: CommandOutput, context: CommandContext) -> int:
+    if not found and not output.as_json:
+        print_error(context.messages("no_skills"))
+    output.items(found)
+    if not output.as_json:
+        for problem in (problem for one in found for problem in one.problems):
+            print_error(one_line(problem, _MAX_COLUMNS))
+    return OK
+
+
+def _check(skills: SkillAdmin, folder: str, output: CommandOutput) -> int:
+    warnings = skills.check(folder)
+    if output.as_json:
+        output.json(warnings)
+    for warning in () if output.as_json else warnings:
+        output.line(one_line(warning, _MAX_COLUMNS))
+    return FAILED if warnings else OK
+
+
+def _review(
+    skills: SkillAdmin, args: Namespace, context: CommandContext, output: CommandOutput
+) -> int:
+    """Show a skill, and for `review` accept it if a person agrees.
+
+    Raises:
+        CliExit: the answer is no; without a terminal there is no answer.
+    """
+    report = skills.review(args.what)
+    if output.as_json:
+        output.json({**report._asdict(), "item": report.item._asdict()})
+    else:
+        _show(report, output)
+    if args.action == "show":
+        return OK
+    name = report.item.name
+    if not args.yes:
+        if not (os.isatty(0) and os.isatty(2)):
+            raise CliExit(WAITING, context.messages("accept_with_yes", name=name))
+        if not confirms(context.messages("accept_skill", name=name), context, default=False):
+            raise CliExit(DENIED)
+    skills.accept(report.item)
+    print_error(context.messages("skill_accepted", name=name))
+    return OK
+
+
+def _show(report: SkillReport, output: CommandOutput) -> None:
+    item = report.item
+    output.line(f"{item.name}: {item.state}")
+    output.line(one_line(item.description, 5_000))
+    output.line(f"{one_line(item.folder, _MAX_COLUMNS)} ({item.origin})")
+    output.line(f"sha256 {item.sha256}")
+    kinds = {**dict.fromkeys(report.binary, "binary"), **dict.fromkeys(report.scripts, "script")}
+    output.rows(
+        [
+            (path, f"{size:,}", f"link to {link}" if link else kinds.get(path, ""))
+            for path, size, link in report.files
+        ]
+    )
+    if report.allowed_tools:
+        tools = one_line(", ".join(report.allowed_tools), _MAX_COLUMNS)
+        output.line(f"allowed-tools (gives no right): {tools}")
+    for title, lines in (("problem", item.problems), ("invisible character", report.invisible)):
+        for line in lines:
+            output.line(f"{title}: {one_line(line, _MAX_COLUMNS)}")

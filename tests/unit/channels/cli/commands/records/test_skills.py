@@ -1,0 +1,69 @@
+"""`larkspur skills`."""
+
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import LarkspurError
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, WAITING
+from tests.unit.channels.cli.commands.conftest import CommandRunner
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "reports"
+    (folder / "scripts").mkdir(parents=True)
+    header = "name: reports\ndescription: Writes reports.\nallowed-tools: Bash(git *)"
+    (folder / "SKILL.md").write_text(f"---\n{header}\n---\nsee\u202ethis")
+    (folder / "scripts" / "run.py").write_text("1")
+    return folder
+
+
+def state(run: CommandRunner) -> list[str]:
+    return [one["state"] for one in run("skills", "--json").json]
+
+
+def test_a_skill_is_added_reviewed_and_removed(run: CommandRunner, source: Path) -> None:
+    assert run("skills").code == OK
+    assert run("skills", "add", str(source)).code == OK
+    assert state(run) == ["not reviewed"]
+    refused = run("skills", "review", "reports")
+    assert (refused.code, state(run)) == (WAITING, ["not reviewed"])
+    assert "--yes" in refused.message
+    for shown in ("scripts/run.py", "script", "Bash(git *)", "line 6, column 4: U+202E", "sha256"):
+        assert shown in refused.out
+    assert "\u202e" not in refused.out
+    assert run("skills", "review", "reports", "--yes").code == OK
+    [item] = run("skills", "list", "--json").json
+    assert item["state"] == "offered"
+    (Path(item["folder"]) / "scripts" / "run.py").write_text("2")
+    assert state(run) == ["changed since its review"]
+    assert "changed since its review" in run("skills", "show", "reports").out
+    assert run("skills", "remove", "reports").code == OK
+    assert state(run) == []
+
+
+def test_a_skill_that_is_added_again_needs_another_review(run: CommandRunner, source: Path) -> None:
+    run("skills", "add", str(source))
+    run("skills", "review", "reports", "--yes")
+    run("skills", "remove", "reports")
+    run("skills", "add", str(source))
+    assert state(run) == ["not reviewed"]
+
+
+def test_the_check_of_a_folder_names_what_is_unusual(run: CommandRunner, source: Path) -> None:
+    assert run("skills", "check", str(source)).code == OK
+    renamed = source.rename(source.with_name("other"))
+    found = run("skills", "check", str(renamed))
+    assert found.code == FAILED
+    assert "differs from the folder's, other" in found.out
+    with pytest.raises(LarkspurError, match="is missing"):
+        run("skills", "check", str(source.parent))
+
+
+def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
+    for line in (("show",), ("list", "name"), ("add",)):
+        found = run("skills", *line)
+        assert (found.code, found.message[:6]) == (USAGE, "Usage:")
+    with pytest.raises(LarkspurError, match="no skill 'none'"):
+        run("skills", "show", "none")
