@@ -2,5 +2,6 @@
 
 Reading order: `skill_file` (the text of a `SKILL.md`), `skill_folder` (the files of a folder and
 their hash), `library` (the skills of several folders), `pins` (what a person has accepted),
-`installation` (adding and removing), `review` (what a person should know of a skill).
+`installation` (adding and removing), `review` (what a person should know of a skill),
+`presentation` (what the model reads).
 """

@@ -1,0 +1,84 @@
+"""Skills as the model reads them: the catalogue of a system prompt, a whole skill, one file."""
+
+from collections.abc import Sequence
+
+from internal.agent.domain.errors import LarkspurError, ToolError
+from internal.agent.domain.react.context_window import text_tokens
+from internal.agent.domain.text import truncate_line
+from internal.skills.library import Skill, SkillLibrary
+from internal.skills.skill_folder import read_contents
+
+MAX_DESCRIPTION_CHARS = 200
+MAX_CATALOGUE_TOKENS = 3_000
+MAX_TEXT_CHARS = 30_000
+_MAX_LISTED_FILES = 100
+
+
+def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_TOKENS) -> str:
+    """Return a line for every skill, "" for none; those beyond the budget are counted."""
+    lines: list[str] = []
+    for skill in skills:
+        line = f"- {skill.name}: {truncate_line(skill.description, MAX_DESCRIPTION_CHARS)}"
+        max_tokens -= text_tokens(line)
+        if max_tokens < 0:
+            lines.append(f"and {len(skills) - len(lines)} more: find them with load_skill")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def load_skill_text(library: SkillLibrary, name: str, offset: int = 0) -> str:
+    """Return the folder, the files and the text of a skill that is offered.
+
+    Raises:
+        ToolError: there is none, or it has changed since its review.
+    """
+    skill = _offered(library, name)
+    files = [each.path for each in skill.entries]
+    listed = ", ".join(files[:_MAX_LISTED_FILES])
+    more = f" and {len(files) - _MAX_LISTED_FILES} more" if len(files) > _MAX_LISTED_FILES else ""
+    body = skill.file.body if skill.file else ""
+    return f"Folder: {skill.folder}\nFiles: {listed}{more}\n\n{_section(body, offset)}"
+
+
+def read_skill_file_text(library: SkillLibrary, name: str, path: str, offset: int = 0) -> str:
+    """Return the text of a file of a skill that is offered.
+
+    Raises:
+        ToolError: there is none, it is not text, or the skill has changed since its review.
+    """
+    skill = _offered(library, name)
+    try:
+        contents = read_contents(skill.folder, path)
+    except LarkspurError as error:
+        raise ToolError(str(error)) from error
+    if contents.sha256 != skill.sha256:
+        raise ToolError(f"the skill {skill.name} changes while it is read; try again")
+    if contents.kept is None:
+        raise ToolError(f"the skill {skill.name} has no file {path[:200]!r}")
+    try:
+        return _section(contents.kept.decode("utf-8-sig"), offset)
+    except UnicodeDecodeError:
+        raise ToolError(f"{path[:200]} is not text") from None
+
+
+def _offered(library: SkillLibrary, name: str) -> Skill:
+    try:
+        skill = library.find(name)
+    except LarkspurError as error:
+        names = truncate_line(", ".join(each.name for each in library.offered()), 2_000)
+        raise ToolError(f"there is no skill {name[:100]!r}; there are: {names}") from error
+    if skill.state != "offered":
+        raise ToolError(
+            f"the skill {skill.name} is withheld: {skill.problem or skill.state}; a person can"
+            f" review it with: larkspur skills review {skill.name}"
+        )
+    return skill
+
+
+def _section(text: str, offset: int) -> str:
+    shown = text[offset : offset + MAX_TEXT_CHARS]
+    remaining = len(text) - offset - len(shown)
+    if remaining <= 0:
+        return shown
+    return f"{shown}\n… {remaining:,} more characters, from offset {offset + len(shown)} on …"
