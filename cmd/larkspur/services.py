@@ -36,6 +36,7 @@ from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
+from internal.agent.app.tool_sources import CombinedTools
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
     REGISTRIES,
@@ -52,6 +53,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
+from internal.agent.ports.skills import SKILL_TOOLS
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
@@ -77,6 +79,9 @@ from internal.sandbox.packages import (
 )
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspaces import Workspaces
+from internal.skills.library import SkillLibrary, SkillPlace
+from internal.skills.pins import SkillPins
+from internal.skills.tool_source import SKILL_SPECS, ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
@@ -107,6 +112,7 @@ class Services:
     commands: BackgroundCommandPool
     protected: ProtectedPaths
     instruction_files: WorkspaceInstructionFiles
+    skills: ReviewedSkills
     files: SessionFiles
     remote_files: RemoteFiles
     audio: TranscribingAudioReader
@@ -218,6 +224,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             workspaces=workspaces,
             commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
+            skills=ReviewedSkills(open_skills(loaded.home)),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),
@@ -401,6 +408,7 @@ async def open_sandbox_of(loaded: Loaded, services: Services) -> AsyncGenerator[
         hidden=(loaded.home, *own_files(loaded)),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
+        skills=loaded.home / SKILLS_FOLDER,
         container=ContainerSettings(settings.engine, settings.image),
     )
     packages = await _packages(loaded, services, partial(opener, settings.provider))
@@ -461,7 +469,7 @@ def _coordinator(
         audio=services.audio,
         folders=folders,
     )
-    tools = ToolBox(
+    box = ToolBox(
         sandbox=sandbox,
         background=services.commands,
         documents=documents,
@@ -471,6 +479,7 @@ def _coordinator(
         protected=services.protected,
         folders=folders,
     )
+    tools = CombinedTools((box, SkillTools(services.skills)))
     artifacts = ArtifactRecorder(
         database,
         stores,
@@ -496,6 +505,7 @@ def _coordinator(
             book=book,
             sandbox=sandbox.capabilities,
             instruction_files=services.instruction_files,
+            skills=services.skills,
         ),
         engine=ReactEngine(
             run_services,
@@ -530,9 +540,19 @@ def own_files(loaded: Loaded) -> list[Path]:
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
+SKILLS_FOLDER = "skills"
+"""The folder of the owner's skills in the home folder."""
+
+
+def open_skills(home: Path) -> SkillLibrary:
+    """Return the skills of the home folder."""
+    reserved = [*(one.spec.name for one in TOOLS), *SKILL_TOOLS]
+    return SkillLibrary([SkillPlace(home / SKILLS_FOLDER, "own")], reserved, SkillPins(home).get)
+
+
 def open_profiles(home: Path) -> ProfileLibrary:
     """Return the shipped profiles, and those of the home folder."""
-    tools = (one.spec.name for one in TOOLS)
+    tools = (*(one.spec.name for one in TOOLS), *SKILL_TOOLS)
     return ProfileLibrary((shipped_folder(), home / "profiles"), tools)
 
 
@@ -575,4 +595,4 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
 
 def tool_targets() -> ToolTargets:
     """Return what the permission rules of each tool name."""
-    return targets_by_tool(one.spec for one in TOOLS)
+    return targets_by_tool((*(one.spec for one in TOOLS), *SKILL_SPECS))

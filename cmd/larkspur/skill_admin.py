@@ -4,20 +4,19 @@ from pathlib import Path
 
 from internal.channels.cli.application import SkillItem, SkillReport
 from internal.skills.installation import add_skill, remove_skill
-from internal.skills.library import Skill, SkillLibrary, SkillPlace, read_skill
+from internal.skills.library import Skill, read_skill
 from internal.skills.pins import SkillPins
 from internal.skills.review import review_skill
-from internal.tools.registry import TOOLS
+from larkspur.services import SKILLS_FOLDER, open_skills
 
 
 class SkillAdmin:
     """Implements `internal.channels.cli.application.SkillAdmin` for a home folder."""
 
     def __init__(self, home: Path) -> None:
-        self._folder = home / "skills"
+        self._folder = home / SKILLS_FOLDER
         self._pins = SkillPins(home)
-        places = [SkillPlace(self._folder, "own")]
-        self._library = SkillLibrary(places, [one.spec.name for one in TOOLS], self._pins.get)
+        self._library = open_skills(home)
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""

@@ -83,6 +83,7 @@ async def open_sandbox(
     *,
     private_networks: bool = False,
     read_only: Iterable[Path] = (),
+    skills: Path | None = None,
     packages: PackageEnvironment | None = None,
     container: ContainerSettings = _NO_CONTAINER,
 ) -> AsyncGenerator[Sandbox]:
@@ -96,6 +97,7 @@ async def open_sandbox(
         hidden: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
         read_only: what every command may read besides the programs of the machine.
+        skills: the folder of skills, which commands may read.
         packages: the Python packages of commands.
         container: for the provider `container`.
 
@@ -103,7 +105,15 @@ async def open_sandbox(
         SandboxUnavailable: the chosen sandbox is missing, or lets a command out.
     """
     readable = tuple(map(str, read_only))
-    options = _Options(homes, tuple(hidden), private_networks, readable, packages, container)
+    options = _Options(
+        homes,
+        tuple(hidden),
+        private_networks,
+        readable,
+        skills=skills,
+        packages=packages,
+        container=container,
+    )
     async with AsyncExitStack() as stack:
         sandbox: Sandbox | None = None
         for candidate in _candidates(provider):
@@ -186,6 +196,7 @@ class _Options(NamedTuple):
     hidden: tuple[Path, ...]
     private_networks: bool = False
     read_only: tuple[str, ...] = ()
+    skills: Path | None = None
     packages: PackageEnvironment | None = None
     container: ContainerSettings = _NO_CONTAINER
 
@@ -200,7 +211,8 @@ class _Options(NamedTuple):
 
     def readable(self) -> tuple[str, ...]:
         """Return what every command may read besides the programs of the machine."""
-        return (*self.read_only, *(self.packages.read_only if self.packages else ()))
+        skills = () if self.skills is None else (str(self.skills),)
+        return (*self.read_only, *skills, *(self.packages.read_only if self.packages else ()))
 
     def native(self) -> NativeSandbox:
         """Return the sandbox without isolation."""

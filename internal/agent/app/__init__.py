@@ -7,6 +7,7 @@
 - `access`: roles of people, the pairing codes that grant them, and permission rules.
 - `files`: files of sessions: what people send and what runs make.
 - `chats`: chats and the delivery of their messages; `run_displays`: the displays of runs in them.
+- `tool_sources`: the tools of several sources as one.
 - `prompt`: what the model reads before the conversation.
 - `runs`: the life of a run.
 - `session_titles`: session titles made by a model.

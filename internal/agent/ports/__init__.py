@@ -7,6 +7,7 @@ Reading order:
 - `sandbox`: execution of commands
 - `attachments`: storage of files
 - `documents`: text of documents, size and scaling of pictures
+- `skills`: know-how that the model loads when it needs it
 - `instructions`: standing texts for the model
 - `runtime`: clock, processes, dispatcher and event listeners
 """

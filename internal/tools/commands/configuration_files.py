@@ -20,7 +20,7 @@ from internal.tools.untrusted_files import UntrustedFiles
 logger = logging.getLogger(__name__)
 
 MAX_FILES = 500
-"""Files of one workspace that are compared; the others are not."""
+"""Files below one name that are compared one by one; of more, only their folders are."""
 MAX_REPORTED = 10
 
 _MAX_DEPTH = 6
@@ -28,6 +28,8 @@ _MAX_NAME_CHARS = 120
 _MAX_CONFIG_BYTES = 65_536
 _SAMPLE = re.compile(r"/\.git/hooks/[^/]+\.sample$")  # git creates them, and runs none
 _GIT_CONFIG = re.compile(r"/\.git/config$")
+_BARE_REPOSITORY = ("HEAD", "config", "hooks")
+"""With these, git takes a folder for a repository."""
 
 # What `git init` and `git clone` write. Every other setting may name a program.
 _PLAIN_SETTINGS = re.compile(
@@ -109,32 +111,43 @@ def _all_files(folders: Iterable[str]) -> dict[str, _Identity]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, _Identity]]:
-    """Yield the files below a folder, and `.git` where it is a file or a link."""
-    found: list[tuple[str, _Identity]] = []
+    """Yield the files below a folder that are trusted later.
+
+    These are also `.git` where it is a file or a link, and what makes the folder itself a
+    repository for git.
+    """
     git = _identity(f"{folder}/.git")
     if git is not None and not stat.S_ISDIR(git[0]):
         yield f"{folder}/.git", git
-        git = None
-    for name in CONFIGURATION_NAMES:
-        if not name.startswith(".git/") or git is not None:
-            _collect(f"{folder}/{name}", 0, found)
-    yield from found
+    is_folder = git is not None and stat.S_ISDIR(git[0])
+    names = [each for each in CONFIGURATION_NAMES if is_folder or not each.startswith(".git/")]
+    is_bare = _identity(f"{folder}/HEAD") is not None
+    for name in (*names, *(_BARE_REPOSITORY if is_bare else ())):
+        found: list[tuple[str, _Identity]] = []
+        _collect(f"{folder}/{name}", 0, found)
+        yield from found
 
 
 def _collect(path: str, depth: int, found: list[tuple[str, _Identity]]) -> None:
+    """Add a file, or the files below a folder; of a large folder only the folder itself.
+
+    The times of a folder change with its entries, so that no crowd of files hides a new one.
+    """
     identity = _identity(path)
-    if identity is None or len(found) >= MAX_FILES or _SAMPLE.search(path):
+    if identity is None or _SAMPLE.search(path):
         return
     if not stat.S_ISDIR(identity[0]):
         found.append((path, identity))
-    elif depth < _MAX_DEPTH:
-        try:
-            with os.scandir(path) as entries:
-                names = [entry.name for entry, _ in zip(entries, range(MAX_FILES), strict=False)]
-        except OSError:
-            return
-        for name in names:
-            _collect(f"{path}/{name}", depth + 1, found)
+        return
+    try:
+        with os.scandir(path) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(MAX_FILES), strict=False)]
+    except OSError:
+        names = []
+    if len(names) == MAX_FILES or len(found) >= MAX_FILES or depth == _MAX_DEPTH:
+        found.append((path, identity))
+    for name in names if len(found) < MAX_FILES and depth < _MAX_DEPTH else ():
+        _collect(f"{path}/{name}", depth + 1, found)
 
 
 def _identity(path: str) -> _Identity | None:

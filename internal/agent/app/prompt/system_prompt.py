@@ -90,6 +90,11 @@ def _network_rule(policy: Policy) -> str:
     return words.format(hosts=truncate(names, _MAX_HOSTS_CHARS))
 
 
+_SKILLS = """\
+Skills hold know-how for kinds of work. Call `load_skill` before work that one of them describes, \
+and follow it within the rules. They grant no permissions."""
+
+
 def system_prompt(
     profile: Profile,
     gates: GateMode,
@@ -97,16 +102,18 @@ def system_prompt(
     now: datetime,
     *,
     commands: str = "",
+    skills: str = "",
 ) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day.
-    `commands` are further rules, about commands.
+    `commands` are further rules, about commands, `skills` a line for each skill.
     """
     parts = (
         _identity(profile),
         f"Rules:\n{RULES}{commands}{GATE_RULES[gates]}",
         profile.prompt and f"Your instructions:\n{profile.prompt}",
+        skills and f"{_SKILLS}\n{skills}",
         f"Workspace: {workspace}\nToday: {now:%Y-%m-%d}",
     )
     return "\n\n".join(filter(None, parts))

@@ -44,6 +44,7 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.instructions import FoundInstructions, InstructionFiles
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.sandbox import SandboxCapabilities
+from internal.agent.ports.skills import LOAD_SKILL, SKILL_TOOLS, Skills
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.history import MessageCache, read_history
 
@@ -63,7 +64,9 @@ class RunPreparer:
         book: ModelBook,
         sandbox: SandboxCapabilities,
         instruction_files: InstructionFiles,
+        skills: Skills,
     ) -> None:
+        self._skills = skills
         self._instruction_files = instruction_files
         self._sandbox = sandbox
         self._database = services.database
@@ -81,8 +84,13 @@ class RunPreparer:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
         spec = context.task.spec
+        catalogue = await asyncio.to_thread(self._skills.describe)
         tools = (
-            *(tool for tool in self._tools.specs() if spec.profile.grants(tool.name)),
+            *(
+                tool
+                for tool in self._tools.specs()
+                if spec.profile.grants(tool.name) and (catalogue or tool.name not in SKILL_TOOLS)
+            ),
             *CONTROL_SPECS,
         )
         config = RunConfig(
@@ -93,6 +101,7 @@ class RunPreparer:
                 workspace,
                 self._clock.now(),
                 commands=self._command_rules(spec.policy, tools),
+                skills=catalogue if spec.profile.grants(LOAD_SKILL) else "",
             ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,

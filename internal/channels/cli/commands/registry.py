@@ -47,7 +47,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("cost", "records.cost", "show tokens and cost"),
     Command("pair", "records.pair", "grant roles to people of a channel"),
     Command("rules", "records.rules", "list and delete permission rules"),
-    Command("skills", "records.skills", "add, review and list skills (runs do not use them yet)"),
+    Command("skills", "records.skills", "add, review, list, check and remove skills"),
     Command("audit", "records.audit", "list who did what"),
     Command("lark", "records.lark", "list undelivered messages to Lark, and send them again"),
     Command("doctor", "system.doctor", "check the installation"),

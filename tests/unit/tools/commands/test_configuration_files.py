@@ -127,10 +127,43 @@ def test_names_are_shown_safely_and_are_bounded(tmp_path: Path) -> None:
             (hooks / f"hook-{number}").touch()
 
     found = changes(tmp_path, many)
-    assert MAX_REPORTED < len(found) <= MAX_FILES
+    assert MAX_REPORTED < len(found) <= MAX_FILES + 1  # with their folder
     assert len(configuration_metadata(found)["configuration"]) == MAX_REPORTED
     assert f"and {len(found) - MAX_REPORTED} more." in describe_changes(found)
     assert (configuration_metadata([]), describe_changes([])) == ({}, "")
+
+
+@pytest.mark.parametrize("crowd", ["samples", "hooks", "folders"])
+def test_no_crowd_of_files_hides_a_new_one(tmp_path: Path, crowd: str) -> None:
+    hooks = tmp_path / ".git" / "hooks"
+    hooks.mkdir(parents=True)
+    for number in range(2 * MAX_FILES):
+        match crowd:
+            case "samples":
+                (hooks / f"a{number}.sample").touch()
+            case "folders":
+                (hooks / f"a{number}").mkdir()
+            case _:
+                (hooks / f"a{number}").touch()
+
+    def work() -> None:
+        (tmp_path / "AGENTS.md").touch()
+        (hooks / "pre-commit").touch()
+
+    found = changes(tmp_path, work)
+    assert "AGENTS.md" in found
+    assert any(one.startswith(".git/hooks") for one in found)
+
+
+def test_what_makes_a_folder_a_bare_repository_is_named(tmp_path: Path) -> None:
+    assert changes(tmp_path, lambda: write(tmp_path / "config", "[core]")) == []
+
+    def work() -> None:
+        for name in ("HEAD", "objects/x", "refs/x", "hooks/post-checkout"):
+            write(tmp_path / name)
+
+    assert changes(tmp_path, work) == ["HEAD", "config", "hooks/post-checkout"]
+    assert changes(tmp_path, lambda: write(tmp_path / "config", "[core] x")) == ["config"]
 
 
 def test_names_of_other_folders_are_absolute(tmp_path: Path) -> None:

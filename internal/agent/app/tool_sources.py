@@ -1,0 +1,38 @@
+"""Several tool sources as one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+
+
+class CombinedTools:
+    """The tools of several sources. Implements `ToolSource`.
+
+    Args:
+        sources: the first one gets the calls of tools that no source has.
+    """
+
+    def __init__(self, sources: Sequence[ToolSource]) -> None:
+        self._sources = tuple(sources)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the specifications of all sources, in their order."""
+        return tuple(spec for source in self._sources for spec in source.specs())
+
+    async def run(
+        self, context: CallContext, name: str, arguments: dict[str, Any], /
+    ) -> ToolOutcome:
+        """Run a call; see `ToolSource.run`."""
+        return await self._find(name).run(context, name, arguments)
+
+    async def preview(self, context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
+        """Return what a call would change; see `ToolSource.preview`."""
+        return await self._find(name).preview(context, name, arguments)
+
+    def _find(self, name: str) -> ToolSource:
+        for source in self._sources:
+            if any(spec.name == name for spec in source.specs()):
+                return source
+        return self._sources[0]

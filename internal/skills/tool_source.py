@@ -1,0 +1,125 @@
+"""The tools `load_skill` and `read_skill_file`, and the catalogue of the system prompt."""
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.skills import LOAD_SKILL, READ_SKILL_FILE
+from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.i18n.language import Language
+from internal.skills.library import SkillLibrary
+from internal.skills.presentation import (
+    describe_catalogue,
+    load_skill_text,
+    read_skill_file_text,
+)
+
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The skill.")]
+_Offset = Annotated[int, msgspec.Meta(ge=0, description="Begin after so many characters.")]
+_Path = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=1_000, description="A path in the skill.")
+]
+
+
+class _Load(msgspec.Struct, forbid_unknown_fields=True):
+    name: _Name
+    offset: _Offset = 0
+
+
+class _ReadFile(msgspec.Struct, forbid_unknown_fields=True):
+    name: _Name
+    path: _Path
+    offset: _Offset = 0
+
+
+_ARGUMENTS: dict[str, type[_Load | _ReadFile]] = {LOAD_SKILL: _Load, READ_SKILL_FILE: _ReadFile}
+_DESCRIPTIONS = {
+    LOAD_SKILL: "Return the text of a skill, the list of its files and its folder, which commands"
+    " can read: run its scripts from there.",
+    READ_SKILL_FILE: "Return the text of a file of a skill.",
+}
+_TITLES: dict[str, dict[Language, str]] = {
+    LOAD_SKILL: {"en": "Load a skill", "zh": "加载技能"},
+    READ_SKILL_FILE: {"en": "Read a file of a skill", "zh": "读取技能的文件"},
+}
+
+
+class ReviewedSkills:
+    """The skills of a library that are offered. Implements `Skills`."""
+
+    def __init__(self, library: SkillLibrary) -> None:
+        self._library = library
+
+    def describe(self) -> str:
+        """Return a line for every skill, "" if there is none."""
+        return describe_catalogue(self._library.offered())
+
+    def load(self, name: str, offset: int) -> str:
+        """Return a skill; see the port."""
+        return load_skill_text(self._library, name, offset)
+
+    def read_file(self, name: str, path: str, offset: int) -> str:
+        """Return a file of a skill; see the port."""
+        return read_skill_file_text(self._library, name, path, offset)
+
+
+class SkillTools:
+    """The tools for skills. Implements `ToolSource`."""
+
+    def __init__(self, skills: ReviewedSkills) -> None:
+        self._skills = skills
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the specifications."""
+        return SKILL_SPECS
+
+    async def run(
+        self, _context: CallContext, name: str, arguments: dict[str, Any], /
+    ) -> ToolOutcome:
+        """Run a call.
+
+        Raises:
+            ToolError: an argument is wrong, or there is no such skill or file.
+        """
+        return ToolOutcome(await asyncio.to_thread(self._read, _parse(name, arguments)))
+
+    def _read(self, wanted: _Load | _ReadFile) -> str:
+        if isinstance(wanted, _Load):
+            return self._skills.load(wanted.name, wanted.offset)
+        return self._skills.read_file(wanted.name, wanted.path, wanted.offset)
+
+    async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
+        """Return "": nothing is changed.
+
+        Raises:
+            ToolError: an argument is wrong.
+        """
+        _parse(name, arguments)
+        return ""
+
+
+def _parse(name: str, arguments: dict[str, Any]) -> _Load | _ReadFile:
+    try:
+        return msgspec.convert(arguments, _ARGUMENTS[name], strict=False)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"{name}: {error}") from error
+
+
+def _spec(name: str) -> ToolSpec:
+    schema = msgspec.json.schema(_ARGUMENTS[name])["$defs"][_ARGUMENTS[name].__name__]
+    schema.pop("title", None)
+    return ToolSpec(
+        name=name,
+        description=_DESCRIPTIONS[name],
+        parameters=schema,
+        risk="read",
+        idempotent=True,
+        title=_TITLES[name],
+    )
+
+
+SKILL_SPECS = tuple(map(_spec, _ARGUMENTS))
+"""The specifications of the tools."""

@@ -1,0 +1,109 @@
+"""Skills in runs: the catalogue, the tools, the scripts, and what a changed byte does."""
+
+from pathlib import Path
+
+import pytest
+
+from larkspur.skill_admin import SkillAdmin
+from tests.support.agent_app import Core, core
+from tests.support.anthropic_server import Call, Reply, seen_in
+
+NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
+
+
+@pytest.fixture
+def skill(home: Path) -> Path:
+    folder = home / "skills" / "bird-song"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(
+        "---\nname: bird-song\ndescription: Writes down the songs of birds.\n---\nListen first.\n"
+    )
+    (folder / "scripts" / "sing.sh").write_text("echo tirra-lirra\n")
+    return folder
+
+
+def review(home: Path) -> None:
+    admin = SkillAdmin(home)
+    admin.accept(admin.review("bird-song").item)
+
+
+async def go(here: Core, workspace: Path) -> None:
+    made = await here.submit("go", workspace=str(workspace), permission_mode="full")
+    await here.end_of(made)
+
+
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
+    home: Path, skill: Path, tmp_path: Path, provider: str
+) -> None:
+    review(home)
+    (home / "secret").write_text("canary")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    tries = f"bash {skill}/scripts/sing.sh; echo x >> {skill}/SKILL.md; cat {home}/secret"
+    calls = (
+        Call("load_skill", {"name": "bird-song"}),
+        Call("read_skill_file", {"name": "bird-song", "path": "scripts/sing.sh"}),
+        Call("load_skill", {"name": "bird-sing"}),
+        Call("load_skill", {"skill": "bird-song"}),
+        Call("read_skill_file", {"name": "bird-song", "path": "../../secret"}),
+        Call(
+            "shell", {"command": tries if provider != "native" else f"bash {skill}/scripts/sing.sh"}
+        ),
+    )
+    environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
+    script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
+    async with core(home, script, environ) as here:
+        await go(here, workspace)
+        first, *others = here.model.requests
+        loaded, file, unknown, wrong, outside, ran = (seen_in(one).last_result for one in others)
+    assert "- bird-song: Writes down the songs of birds." in str(first["system"])
+    assert {"load_skill", "read_skill_file"} <= {tool["name"] for tool in first["tools"]}
+    assert f"Folder: {skill}" in loaded
+    assert "Listen first." in loaded
+    assert "echo tirra-lirra" in file
+    assert "there is no skill" in unknown
+    assert "load_skill: " in wrong
+    assert "is outside of the skill" in outside
+    assert "tirra-lirra" in ran
+    assert "canary" not in ran
+    assert (skill / "SKILL.md").read_text().endswith("Listen first.\n")
+
+
+async def test_without_skills_the_run_has_no_tools_for_them(home: Path, tmp_path: Path) -> None:
+    async with core(home, [Reply("done")], NO_GATES) as here:
+        await go(here, tmp_path)
+        (request,) = here.model.requests
+    assert "load_skill" not in {tool["name"] for tool in request["tools"]}
+    assert "Skills hold know-how" not in str(request["system"])
+
+
+async def test_a_skill_is_withheld_until_it_is_reviewed_and_after_a_changed_byte(
+    home: Path, skill: Path, tmp_path: Path
+) -> None:
+    load = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
+    script = [Reply("one"), load, Reply("two"), Reply("three")]
+    async with core(home, script, NO_GATES) as here:
+        await go(here, tmp_path)  # not reviewed
+        review(home)
+        holds = here.model.requests
+        assert "bird-song" not in str(holds[0]["system"])
+        await go(here, tmp_path)
+        assert "Listen first." in seen_in(holds[2]).last_result
+        (skill / "scripts" / "sing.sh").write_text("echo tirra-lirrA\n")
+        await go(here, tmp_path)
+        assert "bird-song" not in str(holds[3]["system"])
+
+
+async def test_a_skill_that_changes_during_a_run_is_withheld_at_once(
+    home: Path, skill: Path, tmp_path: Path
+) -> None:
+    review(home)
+    change = Call("shell", {"command": f"echo x >> {skill}/SKILL.md"})
+    load = Call("load_skill", {"name": "bird-song"})
+    script = [Reply(calls=[change]), Reply(calls=[load]), Reply("done")]
+    async with core(home, script, NO_GATES) as here:  # not isolated: it can change the file
+        await go(here, tmp_path)
+        assert (
+            "is withheld: changed since its review" in seen_in(here.model.requests[-1]).last_result
+        )
