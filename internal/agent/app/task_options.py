@@ -166,7 +166,7 @@ def choose_network(
 
     Raises:
         InvalidRequest: an entry is not a host, or the sandbox lets commands reach no host.
-        Forbidden: somebody else than the owner chose a host that the policy does not have.
+        Forbidden: only the owner may choose a host that the policy does not have.
     """
     chosen = with_network(policy, setting)
     if defaults.possible_network(setting) != setting:

@@ -60,7 +60,7 @@ class ConfigurationSnapshot:
         self._files = _all_files(self._folders)
 
     def report(self, untrusted: UntrustedFiles) -> list[str]:
-        """Return the files that are new or different now, by whoever changed them meanwhile.
+        """Return the files that are new or different now, whatever process changed them.
 
         Instruction files among them become untrusted. Names are relative to the working folder;
         invisible characters are escaped. Blocks.
