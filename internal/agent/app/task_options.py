@@ -12,8 +12,8 @@ from msgspec import Meta
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
 from internal.agent.domain.permissions.network import NetworkSetting, widens_network
 from internal.agent.domain.permissions.policy import Mode, Policy, with_network
-from internal.agent.domain.permissions.rules import RuleText, parse_rule, split_rule
-from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
+from internal.agent.domain.permissions.rules import RuleText
+from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import GateMode, Profile, RunSpec
@@ -173,8 +173,7 @@ def choose_network(
         raise InvalidRequest("Commands have no network in the sandbox of this machine.")
     if setting is None or principal.may("owner"):
         return chosen
-    rules = [parse_rule(text, {}) for text in policy.allow if split_rule(text)[0] == NETWORK]
-    if widens_network(rules, setting):
+    if widens_network(policy.allow, setting):
         raise Forbidden("Only the owner may let commands reach more hosts than the settings do.")
     return chosen
 

@@ -16,9 +16,10 @@ from internal.agent.domain.chats import MAX_CHAT_INSTRUCTIONS_BYTES, ChatSetting
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.permissions.network import (
     NetworkSetting,
-    exceeds_network,
     network_hosts,
     network_kind,
+    rules_of_network,
+    widens_network,
 )
 from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
@@ -55,7 +56,7 @@ def chat_policy(
     """
     policy = profile_policy(defaults, profile)
     if ceiling is not None and (
-        profile.network is None or exceeds_network(ceiling, profile.network)
+        profile.network is None or widens_network(rules_of_network(ceiling), profile.network)
     ):
         policy = with_network(policy, defaults.possible_network(ceiling))
     return with_network(policy, defaults.possible_network(chosen.network))

@@ -84,7 +84,8 @@ class RunPreparer:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
         spec = context.task.spec
-        catalogue = await asyncio.to_thread(self._skills.describe)
+        has_skills = spec.profile.grants(LOAD_SKILL)
+        catalogue = await asyncio.to_thread(self._skills.describe) if has_skills else ""
         tools = (
             *(
                 tool
@@ -101,7 +102,7 @@ class RunPreparer:
                 workspace,
                 self._clock.now(),
                 commands=self._command_rules(spec.policy, tools),
-                skills=catalogue if spec.profile.grants(LOAD_SKILL) else "",
+                skills=catalogue,
             ),
             model=self._book.usable_model(spec.provider, spec.model),
             tools=tools,

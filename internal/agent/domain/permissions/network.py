@@ -81,17 +81,11 @@ def network_access(
     return NetworkAccess((*_patterns(allow), *named), tuple(_patterns(deny)))
 
 
-def widens_network(allow: Iterable[Rule], setting: NetworkSetting) -> bool:
+def widens_network(allow: Iterable[str], setting: NetworkSetting) -> bool:
     """Return True if a setting lets commands reach a host that the allow rules do not."""
-    rules = [rule for rule in allow if rule.tool == NETWORK]
-    wanted = [parse_rule(text, {}) for text in rules_of_network(setting)]
-    hosts = [pattern for rule in wanted for pattern in _patterns([rule])]
-    return any(not any(covers_host(rule, host) for rule in rules) for host in hosts)
-
-
-def exceeds_network(ceiling: NetworkSetting, setting: NetworkSetting) -> bool:
-    """Return True if a setting lets commands reach a host that another one does not."""
-    return widens_network([parse_rule(text, {}) for text in rules_of_network(ceiling)], setting)
+    rules = [parse_rule(text, {}) for text in allow if split_rule(text)[0] == NETWORK]
+    wanted = _patterns(parse_rule(text, {}) for text in rules_of_network(setting))
+    return any(not any(covers_host(rule, host) for rule in rules) for host in wanted)
 
 
 def rules_of_network(setting: NetworkSetting) -> tuple[str, ...]:
