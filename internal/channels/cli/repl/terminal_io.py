@@ -50,14 +50,16 @@ class FrameOutput(Vt100_Output):
         self._frames = term not in _WITHOUT_FRAMES
         self._gone = gone
         self._holding = self._has_title = False
+        self._frame_size: Size | None = None
 
     def hold(self) -> None:
-        """Start a frame: nothing is written until `release`."""
+        """Start a frame: nothing is written until `release`, and the size stays the same."""
+        self._frame_size = self._window_size()
         self._holding = True
 
     def release(self) -> None:
         """Write the frame."""
-        self._holding = False
+        self._holding, self._frame_size = False, None
         if self._buffer and self._frames:
             self._buffer.insert(0, _BEGIN)
             self._buffer.append(_END)
@@ -95,6 +97,10 @@ class FrameOutput(Vt100_Output):
             self._gone(error)
 
     def _size(self) -> Size:
+        # a window that changes while a frame is drawn counts from the next frame on
+        return self._frame_size or self._window_size()
+
+    def _window_size(self) -> Size:
         size = b""
         with suppress(OSError):
             size = fcntl.ioctl(self._descriptor, termios.TIOCGWINSZ, b"\0" * 8)

@@ -98,6 +98,16 @@ def test_a_terminal_of_unknown_size_has_eighty_columns(terminal: Terminal) -> No
     assert (size.columns, size.rows) == (80, 24)
 
 
+def test_a_frame_has_one_size_even_if_the_window_changes_meanwhile(terminal: Terminal) -> None:
+    screen = output(terminal, "xterm", [])
+    termios.tcsetwinsize(terminal.master, (24, 52))
+    screen.hold()
+    termios.tcsetwinsize(terminal.master, (20, 29))
+    assert (screen.get_size().rows, screen.get_size().columns) == (24, 52)
+    screen.release()
+    assert (screen.get_size().rows, screen.get_size().columns) == (20, 29)
+
+
 def test_keys_before_and_after_a_paste_are_keys(terminal: Terminal) -> None:
     keyboard = PasteInput(terminal.file)
     terminal.typed("a\x1b[200~one\rtwo\x1b[201~b")
