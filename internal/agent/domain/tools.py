@@ -20,7 +20,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
     An `idempotent` call may be repeated when its outcome is unknown. `targets` are the arguments
     that permission rules apply to, `title` what people read in place of the name, by language. A
-    `sandboxed` tool changes and runs nothing except by commands in the sandbox.
+    `sandboxed` tool changes and runs nothing except by commands in the sandbox. Results of a
+    `retained` one stay in the context when older ones are left out.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     targets: tuple[Target, ...] = ()
     title: dict[Language, str] = {}
     sandboxed: bool = False
+    retained: bool = False
 
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""

@@ -6,7 +6,7 @@ largest that providers count.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -36,6 +36,9 @@ CONTEXT_MARGIN = 0.95
 TRIM_TARGET = 0.7
 """A trim goes down to this share of the budget, so that not every request needs one."""
 
+RETAINED_SHARE = 0.3
+"""Share of the budget that results of retained tools may have, so that the run can go on."""
+
 MIN_TEXT_CHARS = 500
 """Characters that are left of a shortened text: its beginning and its end."""
 
@@ -51,6 +54,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
         results_from: results before this message have at most `MIN_TEXT_CHARS` characters.
         limit: the characters of every other result, and of the essential messages.
         essential: the last question and answer of the earlier runs, which are never left out.
+        retained: ids of calls that stay, with their results, when others around them are left out.
     """
 
     history_from: int = 0
@@ -58,6 +62,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
     results_from: int = 0
     limit: int | None = None
     essential: tuple[int, ...] = ()
+    retained: tuple[str, ...] = ()
 
 
 def message_budget(
@@ -115,30 +120,69 @@ def select_messages(
     """Return the messages to send: roles alternate, every call has its result."""
     if window == ContextWindow(essential=window.essential):  # nothing is left out or shortened
         return tuple(merge_messages(messages))
+    return tuple(merge_messages(_selected(messages, task_index, window)))
+
+
+def _selected(
+    messages: Sequence[Message], task_index: int, window: ContextWindow
+) -> Iterator[Message]:
     first = min(window.history_from, task_index)
-    return tuple(
-        merge_messages(
-            _fitted(at, message, window)
-            for at, message in enumerate(messages)
-            if at in window.essential
-            or (at >= first and (at >= window.exchanges_from or not is_exchange(message)))
-        )
-    )
+    for at, message in enumerate(messages):
+        if at in window.essential or (
+            at >= first and (at >= window.exchanges_from or not is_exchange(message))
+        ):
+            yield _fitted(at, message, window)
+        elif at >= first and (retained := _retained_part(message, window.retained)):
+            yield _fitted(at, retained, window)
+
+
+def retained_calls(
+    messages: Sequence[Message], tools: Collection[str], budget: int
+) -> tuple[str, ...]:
+    """Return the ids of the calls of some tools whose results should stay in the context.
+
+    The newest come first, of equal calls only one, as far as their results have at most
+    `RETAINED_SHARE` of a budget in tokens.
+    """
+    remaining = int(budget * RETAINED_SHARE)
+    results: dict[str, ToolResult] = {}
+    seen: set[bytes] = set()
+    retained: list[str] = []
+    for message in reversed(messages):
+        results.update({one.call_id: one for one in message.parts if isinstance(one, ToolResult)})
+        for call in reversed(message.calls):
+            key = msgspec.json.encode([call.name, call.arguments], order="sorted")
+            result = results.get(call.call_id)
+            if call.name not in tools or result is None or result.failed or key in seen:
+                continue
+            seen.add(key)
+            remaining -= _part_tokens(result)
+            if remaining < 0:
+                return tuple(retained)
+            retained.append(call.call_id)
+    return tuple(retained)
 
 
 def fit_window(
-    messages: Sequence[Message], task_index: int, window: ContextWindow, budget: int
+    messages: Sequence[Message],
+    task_index: int,
+    window: ContextWindow,
+    budget: int,
+    *,
+    retained: tuple[str, ...] = (),
 ) -> ContextWindow:
     """Return a window within the budget, or the smallest possible one.
 
     The oldest content is left out first: results are shortened, then calls of earlier runs are left
     out with their results, then earlier runs, then calls of this run. What remains in any case are
     the user messages of this run, its newest calls, and the last question and answer before it;
-    they are shortened when nothing else is left.
+    they are shortened when nothing else is left. `retained` are the ids of calls that stay as well,
+    as long as the runs that they belong to.
     """
     tokens = window_tokens(messages, task_index, window)
     if tokens <= budget:
         return window
+    before, window = window, msgspec.structs.replace(window, retained=retained)
     steps = [window, *_smaller_windows(messages, task_index, window)]
     goal = int(budget * TRIM_TARGET)
     at = bisect_left(steps, -goal, key=lambda each: -window_tokens(messages, task_index, each))
@@ -147,7 +191,7 @@ def fit_window(
     while limit > MIN_TEXT_CHARS and window_tokens(messages, task_index, smaller) > budget:
         limit = max(limit // 2, MIN_TEXT_CHARS)
         smaller = msgspec.structs.replace(smaller, limit=limit)
-    return smaller if window_tokens(messages, task_index, smaller) < tokens else window
+    return smaller if window_tokens(messages, task_index, smaller) < tokens else before
 
 
 def window_tokens(messages: Sequence[Message], task_index: int, window: ContextWindow) -> int:
@@ -160,14 +204,15 @@ def is_exchange(message: Message) -> bool:
     return any(isinstance(part, ToolCall | ToolResult) for part in message.parts)
 
 
-def shorten_results(message: Message, max_chars: int) -> Message:
+def shorten_results(message: Message, max_chars: int, retained: Collection[str] = ()) -> Message:
     """Return the message with at most `max_chars` characters of every tool result.
 
-    Images of the results are left out; a note takes their place.
+    Images of the results are left out; a note takes their place. Results of the `retained` calls
+    are not changed.
     """
     parts = (
         ToolResult(part.call_id, _shortened_result(part, max_chars), part.failed)
-        if isinstance(part, ToolResult)
+        if isinstance(part, ToolResult) and part.call_id not in retained
         else part
         for part in message.parts
     )
@@ -225,8 +270,25 @@ def _smaller_windows(
 def _fitted(at: int, message: Message, window: ContextWindow) -> Message:
     if window.limit is not None and at in window.essential:
         return shorten_text(message, window.limit)
-    limit = MIN_TEXT_CHARS if at < window.results_from else window.limit
-    return message if limit is None else shorten_results(message, limit)
+    if window.limit is not None:
+        message = shorten_results(message, window.limit)
+    if at < window.results_from:
+        message = shorten_results(message, MIN_TEXT_CHARS, window.retained)
+    return message
+
+
+def _retained_part(message: Message, retained: Collection[str]) -> Message | None:
+    """Return what stays of a message that is left out: the retained calls or results, if any.
+
+    The thoughts stay with the calls that they led to: a provider may check that.
+    """
+    parts = tuple(
+        part
+        for part in message.parts
+        if isinstance(part, Thinking)
+        or (isinstance(part, ToolCall | ToolResult) and part.call_id in retained)
+    )
+    return Message(message.role, parts) if any(not isinstance(p, Thinking) for p in parts) else None
 
 
 def _is_user_text(message: Message) -> bool:

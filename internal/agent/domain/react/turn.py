@@ -299,7 +299,11 @@ class Turn(msgspec.Struct, kw_only=True):
             budget = max(budget - text_tokens(self.config.instructions), 1)
         if refused:
             budget = min(budget, self._window_tokens()) // 2
-        window = context_window.fit_window(self.messages, self.task_index, self.window, budget)
+        names = {tool.name for tool in self.config.tools if tool.retained}
+        retained = context_window.retained_calls(self.messages, names, budget) if names else ()
+        window = context_window.fit_window(
+            self.messages, self.task_index, self.window, budget, retained=retained
+        )
         if window == self.window:
             return None
         before = self._window_tokens(), len(self._selected_messages())

@@ -27,6 +27,7 @@ from internal.agent.domain.react.context_window import (
     message_budget,
     message_tokens,
     reserved_output,
+    retained_calls,
     select_messages,
     shorten_results,
     shorten_text,
@@ -159,6 +160,49 @@ def test_calls_of_earlier_runs_are_left_out_next() -> None:
     kept = select_messages(messages, 16, window)
     check_messages(kept, [*(f"Question {n}." for n in range(4)), "The task."])
     assert call_ids(kept) == ["h2-0", "h3-0", "w-0"]
+
+
+def test_results_of_retained_calls_stay_while_others_of_their_run_are_left_out() -> None:
+    loads = [read("load-0"), read("other-0")]
+    messages = [
+        user_message("The task."),
+        Message("assistant", (Thinking("I load it.", "signed"), Text("Both."), *loads)),
+        Message("user", (ToolResult("load-0", "s" * 3000), ToolResult("other-0", "o" * 3000))),
+        *(part for n in range(6) for part in exchange(f"w{n}", "x" * 3000)),
+    ]
+    window = fit_window(messages, 0, ContextWindow(), 4000, retained=("load-0",))
+    kept = select_messages(messages, 0, window)
+    check_messages(kept, ["The task."])
+    assert call_ids(kept)[0] == "load-0"
+    assert "other-0" not in call_ids(kept)
+    assert result_sizes(kept)[0] == 3000
+    assert isinstance(kept[1].parts[0], Thinking)
+    smallest = select_messages(
+        messages, 0, fit_window(messages, 0, window, 10, retained=("load-0",))
+    )
+    assert result_sizes(smallest)[0] == MIN_TEXT_CHARS
+
+
+def test_of_equal_retained_calls_the_newest_stays_and_their_size_is_bounded() -> None:
+    def load(call_id: str, name: str, text: str, *, failed: bool = False) -> list[Message]:
+        call = ToolCall(call_id, "load", {"name": name})
+        return [
+            Message("assistant", (call,)),
+            Message("user", (ToolResult(call_id, text, failed),)),
+        ]
+
+    messages = [
+        *load("a", "large", "x" * 3000),
+        *load("b", "one", "x" * 300),
+        *load("c", "wrong", "x" * 300, failed=True),
+        *load("d", "two", "x" * 300),
+        *load("e", "one", "x" * 300),
+        *exchange("f", "x" * 300),
+        Message("assistant", (ToolCall("g", "load", {"name": "running"}),)),
+    ]
+    assert retained_calls(messages, {"load"}, 1000) == ("e", "d")
+    assert retained_calls(messages, {"load"}, 10_000) == ("e", "d", "a")
+    assert retained_calls(messages, {"other"}, 10_000) == ()
 
 
 def test_the_oldest_runs_are_left_out_next_but_never_an_essential_message() -> None:
