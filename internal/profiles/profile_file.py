@@ -58,6 +58,7 @@ class ProfileFile(Section):
     tone: Line | None = None
     instructions: Annotated[str, AfterValidator(_instructions)] | None = None
     tools: Names | ToolChanges | None = None
+    skills: Names | None = None
     model: Line | None = None
     permission_mode: Mode | None = None
     network: Network | None = None

@@ -1,10 +1,12 @@
 """Skills as the model reads them: the catalogue of a system prompt, a whole skill, one file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.react.context_window import text_tokens
 from internal.agent.domain.text import truncate_line
+from internal.agent.ports.skills import Granted
+from internal.config.messages import nearest, plain
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.skill_folder import read_contents
 
@@ -27,13 +29,33 @@ def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_
     return "\n".join(lines)
 
 
-def load_skill_text(library: SkillLibrary, name: str, offset: int = 0) -> str:
+def is_granted(name: str, granted: Granted) -> bool:
+    """Return True if a run may load the skill of a name; capitals do not count."""
+    return granted is None or name.casefold() in {each.casefold() for each in granted}
+
+
+def find_problems(skills: Sequence[Skill], granted: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each granted name of which there is no skill that is offered."""
+    problems: list[str] = []
+    for name in granted:
+        named = [skill for skill in skills if skill.name.casefold() == name.casefold()]
+        if not named:
+            hint = nearest(name, [skill.name for skill in skills]) or "."
+            problems.append(f"There is no skill {plain(name)}{hint}")
+        elif all(skill.state != "offered" for skill in named):
+            problems.append(f"The skill {named[0].name} is withheld: {named[0].state}.")
+    return tuple(problems)
+
+
+def load_skill_text(
+    library: SkillLibrary, name: str, offset: int = 0, *, granted: Granted = None
+) -> str:
     """Return the folder, the files and the text of a skill that is offered.
 
     Raises:
         ToolError: there is none, or it has changed since its review.
     """
-    skill = _offered(library, name)
+    skill = _offered(library, name, granted)
     files = [each.path for each in skill.entries]
     listed = ", ".join(files[:_MAX_LISTED_FILES])
     more = f" and {len(files) - _MAX_LISTED_FILES} more" if len(files) > _MAX_LISTED_FILES else ""
@@ -41,13 +63,15 @@ def load_skill_text(library: SkillLibrary, name: str, offset: int = 0) -> str:
     return f"Folder: {skill.folder}\nFiles: {listed}{more}\n\n{_section(body, offset)}"
 
 
-def read_skill_file_text(library: SkillLibrary, name: str, path: str, offset: int = 0) -> str:
+def read_skill_file_text(
+    library: SkillLibrary, name: str, path: str, offset: int = 0, *, granted: Granted = None
+) -> str:
     """Return the text of a file of a skill that is offered.
 
     Raises:
         ToolError: there is none, it is not text, or the skill has changed since its review.
     """
-    skill = _offered(library, name)
+    skill = _offered(library, name, granted)
     try:
         contents = read_contents(skill.folder, path)
     except LarkspurError as error:
@@ -62,12 +86,15 @@ def read_skill_file_text(library: SkillLibrary, name: str, path: str, offset: in
         raise ToolError(f"{path[:200]} is not text") from None
 
 
-def _offered(library: SkillLibrary, name: str) -> Skill:
+def _offered(library: SkillLibrary, name: str, granted: Granted) -> Skill:
     try:
         skill = library.find(name)
-    except LarkspurError as error:
-        names = truncate_line(", ".join(each.name for each in library.offered()), 2_000)
-        raise ToolError(f"there is no skill {name[:100]!r}; there are: {names}") from error
+    except LarkspurError:
+        skill = None
+    if skill is None or not is_granted(skill.name, granted):
+        offered = (each.name for each in library.offered() if is_granted(each.name, granted))
+        names = truncate_line(", ".join(offered), 2_000)
+        raise ToolError(f"there is no skill {name[:100]!r}; there are: {names}")
     if skill.state != "offered":
         raise ToolError(
             f"the skill {skill.name} is withheld: {skill.problem or skill.state}; a person can"

@@ -7,12 +7,14 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.skills import LOAD_SKILL, READ_SKILL_FILE
+from internal.agent.ports.skills import LOAD_SKILL, READ_SKILL_FILE, Granted, SkillCatalogue
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
 from internal.skills.library import SkillLibrary
 from internal.skills.presentation import (
     describe_catalogue,
+    find_problems,
+    is_granted,
     load_skill_text,
     read_skill_file_text,
 )
@@ -53,17 +55,20 @@ class ReviewedSkills:
     def __init__(self, library: SkillLibrary) -> None:
         self._library = library
 
-    def describe(self) -> str:
-        """Return a line for every skill, "" if there is none."""
-        return describe_catalogue(self._library.offered())
+    def describe(self, granted: Granted = None) -> SkillCatalogue:
+        """Return the skills that a run may load; see the port."""
+        found = self._library.skills()
+        offered = [skill for skill in found if skill.state == "offered"]
+        text = describe_catalogue([skill for skill in offered if is_granted(skill.name, granted)])
+        return SkillCatalogue(text, find_problems(found, granted or ()))
 
-    def load(self, name: str, offset: int) -> str:
+    def load(self, name: str, offset: int, granted: Granted = None) -> str:
         """Return a skill; see the port."""
-        return load_skill_text(self._library, name, offset)
+        return load_skill_text(self._library, name, offset, granted=granted)
 
-    def read_file(self, name: str, path: str, offset: int) -> str:
+    def read_file(self, name: str, path: str, offset: int, granted: Granted = None) -> str:
         """Return a file of a skill; see the port."""
-        return read_skill_file_text(self._library, name, path, offset)
+        return read_skill_file_text(self._library, name, path, offset, granted=granted)
 
 
 class SkillTools:
@@ -77,19 +82,20 @@ class SkillTools:
         return SKILL_SPECS
 
     async def run(
-        self, _context: CallContext, name: str, arguments: dict[str, Any], /
+        self, context: CallContext, name: str, arguments: dict[str, Any], /
     ) -> ToolOutcome:
         """Run a call.
 
         Raises:
             ToolError: an argument is wrong, or there is no such skill or file.
         """
-        return ToolOutcome(await asyncio.to_thread(self._read, _parse(name, arguments)))
+        wanted = _parse(name, arguments)
+        return ToolOutcome(await asyncio.to_thread(self._read, wanted, context.skills))
 
-    def _read(self, wanted: _Load | _ReadFile) -> str:
+    def _read(self, wanted: _Load | _ReadFile, granted: Granted) -> str:
         if isinstance(wanted, _Load):
-            return self._skills.load(wanted.name, wanted.offset)
-        return self._skills.read_file(wanted.name, wanted.path, wanted.offset)
+            return self._skills.load(wanted.name, wanted.offset, granted)
+        return self._skills.read_file(wanted.name, wanted.path, wanted.offset, granted)
 
     async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
         """Return "": nothing is changed.
@@ -117,6 +123,7 @@ def _spec(name: str) -> ToolSpec:
         parameters=schema,
         risk="read",
         idempotent=True,
+        retained=True,
         title=_TITLES[name],
     )
 

@@ -55,11 +55,12 @@ class Core:
         *,
         people: bool = True,
         attachments: tuple[Attachment, ...] = (),
+        profile: str | None = None,
         **options: Any,
     ) -> Submitted:
         chosen = TaskOptions(**{"permission_mode": Mode.FULL, **options})
         spec = msgspec.structs.replace(
-            build_run_spec(self.services.defaults, chosen, LOCAL_OWNER), people=people
+            build_run_spec(self.services.defaults, chosen, LOCAL_OWNER, profile), people=people
         )
         submission = Submission(text, spec, "web", session, attachments)
         return await self.services.gateway.submit(submission, LOCAL_OWNER)

@@ -27,12 +27,16 @@ UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.SAN
 REVIEW_STRICTNESS: dict[PlanReview, int] = {"off": 0, "complex": 1, "always": 2}
 
 
+SkillName = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
 class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Choices of the submitter; None and () keep the value of the settings.
 
     `workspace` is an absolute path, `max_cost` in US dollars. Without `approvals`, calls that need
     an approval are refused. `network` is what isolated commands reach without approval, instead of
-    what the settings say.
+    what the settings say. `skills` are the names of the skills that the task may load, of those
+    that its profile grants.
     """
 
     workspace: Annotated[str, Meta(pattern=r"^/[^\x00]*$", max_length=4096)] | None = None
@@ -46,6 +50,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approvals: bool = True
     plan_review: PlanReview | None = None
     network: NetworkSetting | None = None
+    skills: Annotated[tuple[SkillName, ...], Meta(max_length=50)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +140,23 @@ def build_run_spec(
             profile.plan_review or defaults.plan_review, options.plan_review, principal
         ),
         question_ttl_minutes=defaults.question_ttl_minutes,
+        skills=_skills(profile, options.skills),
     )
+
+
+def _skills(profile: Profile, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the names of the skills of a task.
+
+    Raises:
+        InvalidRequest: the profile does not grant one of them.
+    """
+    if wanted is None or profile.skills is None:
+        return profile.skills if wanted is None else wanted
+    granted = {name.casefold() for name in profile.skills}
+    if refused := [name for name in wanted if name.casefold() not in granted]:
+        names = escape_invisible(", ".join(refused)[:200])
+        raise InvalidRequest(f"The profile {profile.name} does not grant the skills: {names}.")
+    return wanted
 
 
 def profile_policy(defaults: TaskDefaults, profile: Profile) -> Policy:

@@ -28,7 +28,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     `description` and `keywords` say people what it is for. `prompt` are its instructions. `tools`
     None grants every tool, otherwise only the named ones. `permission_mode` is the widest mode of
-    its tasks. What is None is left to the settings.
+    its tasks. `skills` None lets it load every skill. What else is None is left to the settings.
     """
 
     name: str = "default"
@@ -38,6 +38,7 @@ class Profile(msgspec.Struct, frozen=True):
     tone: str = ""
     prompt: str = ""
     tools: tuple[str, ...] | None = None
+    skills: tuple[str, ...] | None = None
     model: str | None = None
     permission_mode: Mode | None = None
     network: NetworkSetting | None = None
@@ -155,7 +156,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     """How a task runs. Fixed when the task is submitted and stored with it.
 
     `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
-    call that needs approval is denied. A question is open for `question_ttl_minutes`.
+    call that needs approval is denied. A question is open for `question_ttl_minutes`. `skills` are
+    the names of the skills that it may load; None for all.
     """
 
     profile: Profile = Profile()
@@ -169,6 +171,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     approvals: bool = True
     plan_review: PlanReview = "off"
     question_ttl_minutes: int = 1440
+    skills: tuple[str, ...] | None = None
 
 
 Rating = Literal["up", "down"]

@@ -1,20 +1,37 @@
 """Skills: know-how in folders, which the model loads when it needs it."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 LOAD_SKILL, READ_SKILL_FILE = "load_skill", "read_skill_file"
 SKILL_TOOLS = frozenset({LOAD_SKILL, READ_SKILL_FILE})
 """The tools for skills. A run has them if there are skills."""
 
 
+Granted = tuple[str, ...] | None
+"""The names of the skills that a run may load; None for all."""
+
+
+class SkillCatalogue(NamedTuple):
+    """A line for every skill, bounded in size, "" if there is none.
+
+    `problems` are sentences: which of the granted skills there are not, or are withheld.
+    """
+
+    text: str
+    problems: tuple[str, ...] = ()
+
+
+NO_SKILLS = SkillCatalogue("")
+
+
 class Skills(Protocol):
     """The skills that a person has reviewed. Each method blocks: call it in a thread."""
 
-    def describe(self) -> str:
-        """Return a line for every skill, bounded in size; "" if there is none."""
+    def describe(self, granted: Granted) -> SkillCatalogue:
+        """Return the skills that a run may load."""
         ...
 
-    def load(self, name: str, offset: int) -> str:
+    def load(self, name: str, offset: int, granted: Granted) -> str:
         """Return the folder, the files and the text of a skill, from a character on.
 
         Raises:
@@ -22,7 +39,7 @@ class Skills(Protocol):
         """
         ...
 
-    def read_file(self, name: str, path: str, offset: int) -> str:
+    def read_file(self, name: str, path: str, offset: int, granted: Granted) -> str:
         """Return the text of a file of a skill, from a character on.
 
         Raises:

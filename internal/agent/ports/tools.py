@@ -35,7 +35,8 @@ class CallContext:
     """The context of a call. `workspace` is the absolute path of an existing folder.
 
     `progress` receives live output. It never blocks and may be called from any task of the call,
-    but not from another thread. `network` and `outside` are what its commands reach.
+    but not from another thread. `network` and `outside` are what its commands reach. `skills` are
+    the names of the skills that it may load; None for all.
     """
 
     session_id: SessionId
@@ -46,6 +47,7 @@ class CallContext:
     store_file: StoreFile = refuse_file
     network: NetworkAccess = NO_NETWORK
     outside: OutsideAccess = NO_OUTSIDE
+    skills: tuple[str, ...] | None = None
 
 
 class SharedFiles(msgspec.Struct, frozen=True):

@@ -344,6 +344,7 @@ class ProfileView(msgspec.Struct, frozen=True):
     tone: str
     instructions: str
     tools: tuple[str, ...] | None
+    skills: tuple[str, ...] | None
     model: str | None
     permission_mode: Mode | None
     network: NetworkSetting | None

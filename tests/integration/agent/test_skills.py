@@ -1,9 +1,12 @@
 """Skills in runs: the catalogue, the tools, the scripts, and what a changed byte does."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from internal.agent.domain.errors import InvalidRequest
 from larkspur.skill_admin import SkillAdmin
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
@@ -107,3 +110,60 @@ async def test_a_skill_that_changes_during_a_run_is_withheld_at_once(
         assert (
             "is withheld: changed since its review" in seen_in(here.model.requests[-1]).last_result
         )
+
+
+async def test_a_loaded_skill_survives_the_compression_of_a_long_run(
+    home: Path, skill: Path, tmp_path: Path
+) -> None:
+    with (skill / "SKILL.md").open("a") as file:
+        file.write("la " * 500 + "Mind the pauses. " + "la " * 500)
+    review(home)
+    (tmp_path / "long.txt").write_text("word " * 8_000)
+    load = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
+    reads = [Reply(calls=[Call("read_file", {"path": "long.txt"})]) for _ in range(8)]
+    environ = {**NO_GATES, "LARKSPUR_LLM__CONTEXT_WINDOW": "40000"}
+    async with core(home, [load, *reads, Reply("done")], environ) as here:
+        made = await here.submit("go", workspace=str(tmp_path), permission_mode="full")
+        await here.end_of(made)
+        events = {each["event"] for each in await here.durable(made)}
+        requests = here.model.requests[1:]
+    assert "workflow.diagnostic.context_compression" in events
+    assert len(requests) == 9
+    assert all(str(one["messages"]).count("Mind the pauses.") == 1 for one in requests)
+
+
+async def test_a_profile_and_a_task_grant_skills_by_name(
+    home: Path, skill: Path, tmp_path: Path
+) -> None:
+    review(home)
+    other = home / "skills" / "other"
+    shutil.copytree(skill, other)
+    text = (skill / "SKILL.md").read_text().replace("bird-song", "other")
+    (other / "SKILL.md").write_text(text)
+    admin = SkillAdmin(home)
+    admin.accept(admin.review("other").item)
+    (home / "profiles").mkdir()
+    (home / "profiles" / "singer.yaml").write_text("skills: [Bird-Song, missing]\n")
+    script = [Reply(calls=[Call("load_skill", {"name": "other"})]), *[Reply("done")] * 3]
+    async with core(home, script, NO_GATES) as here:
+
+        async def start(profile: str | None, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
+            made = await here.submit("go", profile=profile, workspace=str(tmp_path), **options)
+            await here.end_of(made)
+            return made, await here.durable(made)
+
+        _, events = await start("singer")
+        with pytest.raises(InvalidRequest, match="singer does not grant the skills: other"):
+            await start("singer", skills=("other",))
+        await start(None, skills=("other",))
+        _, failed = await start(None, skills=("bird-sonk",))
+        first, second, third = here.model.requests
+    (problem,) = [e["payload"] for e in events if e["event"] == "workflow.diagnostic.error"]
+    assert "There is no skill missing" in problem["error"]
+    assert "- bird-song:" in str(first["system"])
+    assert "- other:" not in str(first["system"])
+    assert "there is no skill 'other'; there are: bird-song" in seen_in(second).last_result
+    assert "- bird-song:" not in str(third["system"])
+    assert "- other:" in str(third["system"])
+    assert "There is no skill bird-sonk" in str(failed)
+    assert "did you mean bird-song" in str(failed).lower()

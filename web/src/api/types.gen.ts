@@ -363,6 +363,7 @@ export interface ProfileView {
   tone: string;
   instructions: string;
   tools: Array<string> | null;
+  skills: Array<string> | null;
   model: string | null;
   permission_mode: Mode | null;
   network: "off" | "open" | "registries" | Array<string> | null;

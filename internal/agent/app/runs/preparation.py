@@ -19,6 +19,7 @@ from internal.agent.app.files.input_files import (
 from internal.agent.app.prompt.instructions import fitting_instructions
 from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
@@ -44,7 +45,7 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.instructions import FoundInstructions, InstructionFiles
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.sandbox import SandboxCapabilities
-from internal.agent.ports.skills import LOAD_SKILL, SKILL_TOOLS, Skills
+from internal.agent.ports.skills import LOAD_SKILL, NO_SKILLS, SKILL_TOOLS, Skills
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.history import MessageCache, read_history
 
@@ -85,7 +86,11 @@ class RunPreparer:
         """
         spec = context.task.spec
         has_skills = spec.profile.grants(LOAD_SKILL)
-        catalogue = await asyncio.to_thread(self._skills.describe) if has_skills else ""
+        catalogue, problems = (
+            await asyncio.to_thread(self._skills.describe, spec.skills) if has_skills else NO_SKILLS
+        )
+        if problems and spec.skills != spec.profile.skills:  # the task names them
+            raise InvalidRequest(" ".join(problems))
         tools = (
             *(
                 tool
@@ -114,6 +119,7 @@ class RunPreparer:
             approvals=spec.approvals,
             plan_review=spec.plan_review,
             isolated=self._sandbox.isolated,
+            skills=spec.skills,
         )
         found = await self._instructions(context.task, workspace)
         budget = self._budget(config)
@@ -135,7 +141,12 @@ class RunPreparer:
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         if answer:
             turn.answer(answer)
-        events = [*fetched, *file_problems(files), *_ignored(found), _snapshot(turn)]
+        events = [
+            *fetched,
+            *file_problems(files),
+            *_ignored((*found.problems, *problems)),
+            _snapshot(turn),
+        ]
         return turn, events
 
     def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
@@ -202,10 +213,10 @@ def _earlier_words(messages: Sequence[Message]) -> list[str]:
     return [found[-1] for each, found in written if each.role == "user" and found][::-1]
 
 
-def _ignored(found: FoundInstructions) -> list[DiagnosticError]:
-    """Return the event that names the instruction files which are not used, if there are any."""
-    problems = truncate_json("; ".join(found.problems))
-    return [DiagnosticError(phase="prepare", error=problems)] if problems else []
+def _ignored(problems: Iterable[str]) -> list[DiagnosticError]:
+    """Return the event that names the files and skills which are not used, if there are any."""
+    text = truncate_json("; ".join(problems))
+    return [DiagnosticError(phase="prepare", error=text)] if text else []
 
 
 def _has_images(message: Message) -> bool:

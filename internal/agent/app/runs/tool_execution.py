@@ -261,6 +261,7 @@ class ToolExecutor:
             partial(self._artifacts.store_file, ids.session_id),
             network_of(config.policy, spec, call.arguments),
             outside_of(config.policy, spec, call.arguments),
+            config.skills,
         )
         limit = asyncio.timeout(seconds)
         try:

@@ -17,7 +17,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     call that needs approval is denied. `plan_review` selects the plans that a person must approve
     before anything runs. `isolated`: the sandbox of the process that executes the run keeps
     commands from everything but the folders of the session. `instructions` begin the first user
-    message of every request.
+    message of every request. `skills` are the skills that it may load; None for all.
     """
 
     run_id: RunId
@@ -33,6 +33,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     plan_review: PlanReview = "off"
     isolated: bool = False
     instructions: str = ""
+    skills: tuple[str, ...] | None = None
 
     def tool(self, name: str) -> ToolSpec | None:
         """Return the specification of a tool, None if the run does not offer it."""
