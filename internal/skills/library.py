@@ -20,6 +20,12 @@ PinnedHash = Callable[[Path], str | None]
 """Returns the hash that a person has accepted for the folder of a skill, None if there is none."""
 
 
+def shipped_folder() -> Path:
+    """Return the folder of the skills that are shipped: of the wheel, or of the sources."""
+    installed = Path(__file__).with_name("shipped")
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "configs" / "skills"
+
+
 @dataclass(frozen=True, slots=True)
 class SkillPlace:
     """A folder with skills. Those of a `shipped` one need no review."""
@@ -74,11 +80,19 @@ class SkillLibrary:
         self._pinned = pinned
 
     def skills(self) -> list[Skill]:
-        """Return all skills, in the order of the places and their folders."""
+        """Return all skills, in the order of the places and their folders.
+
+        A folder that is in two places belongs to the first.
+        """
         found: list[Skill] = []
         first: dict[str, Path] = {}
+        seen: set[str] = set()
         for place in self._places:
             for folder in find_skill_folders(place.folder):
+                real = os.path.realpath(folder)
+                if real in seen:
+                    continue
+                seen.add(real)
                 if len(found) >= MAX_SKILLS:
                     return [*found, _too_many(folder, place)]
                 skill = self._read(folder, place)

@@ -18,6 +18,9 @@ NEEDED = (
     "internal/channels/web/dist/index.html",
     "internal/i18n/chat.zh.json",
     "internal/llm/offline/offline.toml",
+    "internal/profiles/shipped/coder.yaml",
+    "internal/skills/shipped/code-review/SKILL.md",
+    "internal/skills/shipped/spreadsheet-analysis/scripts/profile_table.py",
     "internal/storage/migrations/sqlite/0001_initial.sql",
     "internal/simulators/lark/static/",
 )

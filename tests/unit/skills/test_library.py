@@ -64,6 +64,13 @@ def test_a_second_skill_of_a_name_and_one_named_like_a_tool_are_reported(tmp_pat
         library.find("none")
 
 
+def test_a_folder_in_two_places_belongs_to_the_first(tmp_path: Path) -> None:
+    folder = write(tmp_path / "inner" / "a", "a")
+    places = [SkillPlace(tmp_path / "inner", "shipped"), SkillPlace(tmp_path, "shared")]
+    (found,) = SkillLibrary(places).skills()
+    assert (found.folder, found.state) == (folder, "offered")
+
+
 def test_the_number_of_skills_is_bounded(tmp_path: Path) -> None:
     for number in range(205):
         write(tmp_path / f"s{number:03}", f"s{number:03}")
