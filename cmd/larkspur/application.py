@@ -296,14 +296,14 @@ class Application:
         return UntrustedFiles(self._load(config=config).home).trust(str(path))
 
     def skills(self, config: str | None) -> SkillAdmin:
-        """Return the skills of the home folder.
+        """Return the skills, those that are shipped included.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
         """
         loaded = self._load(config=config)
         prepare(loaded.home)
-        return SkillAdmin(loaded.home)
+        return SkillAdmin(loaded)
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

@@ -80,6 +80,7 @@ from internal.sandbox.packages import (
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.skills.library import SkillLibrary, SkillPlace
+from internal.skills.library import shipped_folder as shipped_skills
 from internal.skills.pins import SkillPins
 from internal.skills.tool_source import SKILL_SPECS, ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
@@ -224,7 +225,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             workspaces=workspaces,
             commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
-            skills=ReviewedSkills(open_skills(loaded.home)),
+            skills=ReviewedSkills(open_skills(loaded)),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),
@@ -408,7 +409,7 @@ async def open_sandbox_of(loaded: Loaded, services: Services) -> AsyncGenerator[
         hidden=(loaded.home, *own_files(loaded)),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
-        skills=loaded.home / SKILLS_FOLDER,
+        skills=[place.folder for place in skill_places(loaded)],
         container=ContainerSettings(settings.engine, settings.image),
     )
     packages = await _packages(loaded, services, partial(opener, settings.provider))
@@ -544,10 +545,19 @@ SKILLS_FOLDER = "skills"
 """The folder of the owner's skills in the home folder."""
 
 
-def open_skills(home: Path) -> SkillLibrary:
-    """Return the skills of the home folder."""
+def skill_places(loaded: Loaded) -> list[SkillPlace]:
+    """Return the folders with skills: the owner's, the shipped one, and those of the settings."""
+    return [
+        SkillPlace(loaded.home / SKILLS_FOLDER, "own"),
+        SkillPlace(shipped_skills(), "shipped"),
+        *(SkillPlace(folder, "shared") for folder in loaded.settings.skills.paths),
+    ]
+
+
+def open_skills(loaded: Loaded) -> SkillLibrary:
+    """Return the skills of all places; those of the owner take precedence."""
     reserved = [*(one.spec.name for one in TOOLS), *SKILL_TOOLS]
-    return SkillLibrary([SkillPlace(home / SKILLS_FOLDER, "own")], reserved, SkillPins(home).get)
+    return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 
 
 def open_profiles(home: Path) -> ProfileLibrary:

@@ -1,8 +1,9 @@
-"""The skills of the home folder, for `larkspur skills`."""
+"""The skills of the owner, the shipped ones and those of the settings, for `larkspur skills`."""
 
 from pathlib import Path
 
 from internal.channels.cli.application import SkillItem, SkillReport
+from internal.config.loader import Loaded
 from internal.skills.installation import add_skill, remove_skill
 from internal.skills.library import Skill, read_skill
 from internal.skills.pins import SkillPins
@@ -11,12 +12,15 @@ from larkspur.services import SKILLS_FOLDER, open_skills
 
 
 class SkillAdmin:
-    """Implements `internal.channels.cli.application.SkillAdmin` for a home folder."""
+    """Implements `internal.channels.cli.application.SkillAdmin`.
 
-    def __init__(self, home: Path) -> None:
-        self._folder = home / SKILLS_FOLDER
-        self._pins = SkillPins(home)
-        self._library = open_skills(home)
+    Skills are added to the home folder.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._folder = loaded.home / SKILLS_FOLDER
+        self._pins = SkillPins(loaded.home)
+        self._library = open_skills(loaded)
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""

@@ -248,6 +248,16 @@ class SandboxSettings(Section):
     )
 
 
+class SkillsSettings(Section):
+    """Where skills are, besides the home folder and those that are shipped."""
+
+    paths: tuple[OutsidePath, ...] = key(
+        (),
+        "Folders with further skills, such as [~/.claude/skills, ~/.agents/skills]; each skill"
+        " needs a review, and isolated commands may read the folders.",
+    )
+
+
 StatusPart = Literal["mode", "model", "folder", "context", "cost"]
 
 
@@ -322,6 +332,7 @@ class Settings(Section):
     tools: ToolsSettings = ToolsSettings()
     audio: AudioSettings = AudioSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    skills: SkillsSettings = SkillsSettings()
     ui: UiSettings = UiSettings()
 
     @model_validator(mode="after")

@@ -83,7 +83,7 @@ async def open_sandbox(
     *,
     private_networks: bool = False,
     read_only: Iterable[Path] = (),
-    skills: Path | None = None,
+    skills: Iterable[Path] = (),
     packages: PackageEnvironment | None = None,
     container: ContainerSettings = _NO_CONTAINER,
 ) -> AsyncGenerator[Sandbox]:
@@ -97,7 +97,7 @@ async def open_sandbox(
         hidden: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
         read_only: what every command may read besides the programs of the machine.
-        skills: the folder of skills, which commands may read.
+        skills: the folders of skills, which commands may read.
         packages: the Python packages of commands.
         container: for the provider `container`.
 
@@ -110,7 +110,7 @@ async def open_sandbox(
         tuple(hidden),
         private_networks,
         readable,
-        skills=skills,
+        skills=tuple(map(str, skills)),
         packages=packages,
         container=container,
     )
@@ -196,7 +196,7 @@ class _Options(NamedTuple):
     hidden: tuple[Path, ...]
     private_networks: bool = False
     read_only: tuple[str, ...] = ()
-    skills: Path | None = None
+    skills: tuple[str, ...] = ()
     packages: PackageEnvironment | None = None
     container: ContainerSettings = _NO_CONTAINER
 
@@ -211,8 +211,8 @@ class _Options(NamedTuple):
 
     def readable(self) -> tuple[str, ...]:
         """Return what every command may read besides the programs of the machine."""
-        skills = () if self.skills is None else (str(self.skills),)
-        return (*self.read_only, *skills, *(self.packages.read_only if self.packages else ()))
+        packages = self.packages.read_only if self.packages else ()
+        return (*self.read_only, *self.skills, *packages)
 
     def native(self) -> NativeSandbox:
         """Return the sandbox without isolation."""

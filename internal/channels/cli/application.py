@@ -141,7 +141,7 @@ class SkillReport(NamedTuple):
 
 
 class SkillAdmin(Protocol):
-    """The skills of the home folder. Nothing of a skill is executed.
+    """The skills, those that are shipped included. Nothing of a skill is executed.
 
     Every method raises LarkspurError if a skill is missing, not readable or refused.
     """

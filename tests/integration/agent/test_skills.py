@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import InvalidRequest
+from internal.config.loader import load
+from internal.skills.library import shipped_folder
 from larkspur.skill_admin import SkillAdmin
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
+
+
+@pytest.fixture
+def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    return tmp_path / "user"
 
 
 @pytest.fixture
@@ -25,9 +33,9 @@ def skill(home: Path) -> Path:
     return folder
 
 
-def review(home: Path) -> None:
-    admin = SkillAdmin(home)
-    admin.accept(admin.review("bird-song").item)
+def review(home: Path, name: str = "bird-song") -> None:
+    admin = SkillAdmin(load(environ={"LARKSPUR_HOME": str(home)}))
+    admin.accept(admin.review(name).item)
 
 
 async def go(here: Core, workspace: Path) -> None:
@@ -73,8 +81,63 @@ async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     assert (skill / "SKILL.md").read_text().endswith("Listen first.\n")
 
 
-async def test_without_skills_the_run_has_no_tools_for_them(home: Path, tmp_path: Path) -> None:
-    async with core(home, [Reply("done")], NO_GATES) as here:
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+async def test_shipped_skills_are_offered_without_a_review_and_their_scripts_run(
+    home: Path, tmp_path: Path, provider: str
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "a.csv").write_text("name,amount\nlark,2\nwren,3\n")
+    skill = shipped_folder() / "spreadsheet-analysis"
+    profile = f"python3 -I {skill}/scripts/profile_table.py a.csv"
+    change = "" if provider == "native" else f"; echo x > {skill}/new"
+    calls = (
+        Call("load_skill", {"name": "spreadsheet-analysis"}),
+        Call("read_skill_file", {"name": "code-review", "path": "references/checklist.md"}),
+        Call("shell", {"command": profile + change}),
+    )
+    environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
+    script = [*(Reply(calls=[call]) for call in calls), Reply("done")]
+    async with core(home, script, environ) as here:
+        await go(here, workspace)
+        first, *others = here.model.requests
+        loaded, checklist, ran = (seen_in(one).last_result for one in others)
+    assert "load_skill" in {tool["name"] for tool in first["tools"]}
+    for name in ("code-review", "report-with-charts", "spreadsheet-analysis"):
+        assert f"- {name}: " in str(first["system"])
+    assert f"Folder: {skill}" in loaded
+    assert "scripts/profile_table.py" in loaded
+    assert "Checklist for a review" in checklist
+    assert "| amount | integer | 0 | 2 | 2 | 3 | 2.5 |" in ran
+    assert not (skill / "new").exists()
+
+
+async def test_skills_of_the_setting_are_offered_after_a_review(
+    home: Path, tmp_path: Path, user_home: Path
+) -> None:
+    folder = user_home / ".claude" / "skills" / "bird-song"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\ndescription: Writes down songs.\n---\nListen first.\n")
+    environ = {**NO_GATES, "LARKSPUR_SKILLS__PATHS": '["~/.claude/skills"]'}
+    admin = SkillAdmin(load(environ={**environ, "LARKSPUR_HOME": str(home)}))
+    load_it = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
+    async with core(home, [Reply("one"), load_it, Reply("two")], environ) as here:
+        await go(here, tmp_path)
+        item = admin.review("bird-song").item
+        assert (item.origin, item.state) == ("shared", "not reviewed")
+        admin.accept(item)
+        await go(here, tmp_path)
+        first, second, third = here.model.requests
+    assert "bird-song" not in str(first["system"])
+    assert "- bird-song: Writes down songs." in str(second["system"])
+    assert f"Folder: {folder}" in seen_in(third).last_result
+
+
+async def test_a_profile_without_the_tool_has_no_skills(home: Path, tmp_path: Path) -> None:
+    (home / "profiles").mkdir()
+    (home / "profiles" / "reader.yaml").write_text("tools: [read_file]\n")
+    environ = {**NO_GATES, "LARKSPUR_AGENT__PROFILE": "reader"}
+    async with core(home, [Reply("done")], environ) as here:
         await go(here, tmp_path)
         (request,) = here.model.requests
     assert "load_skill" not in {tool["name"] for tool in request["tools"]}
@@ -140,8 +203,7 @@ async def test_a_profile_and_a_task_grant_skills_by_name(
     shutil.copytree(skill, other)
     text = (skill / "SKILL.md").read_text().replace("bird-song", "other")
     (other / "SKILL.md").write_text(text)
-    admin = SkillAdmin(home)
-    admin.accept(admin.review("other").item)
+    review(home, "other")
     (home / "profiles").mkdir()
     (home / "profiles" / "singer.yaml").write_text("skills: [Bird-Song, missing]\n")
     script = [Reply(calls=[Call("load_skill", {"name": "other"})]), *[Reply("done")] * 3]

@@ -20,7 +20,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def state(run: CommandRunner) -> list[str]:
-    return [one["state"] for one in run("skills", "--json").json]
+    """The states of the skills that were added."""
+    return [one["state"] for one in run("skills", "--json").json if one["origin"] == "own"]
 
 
 def test_a_skill_is_added_reviewed_and_removed(run: CommandRunner, source: Path) -> None:
@@ -34,8 +35,11 @@ def test_a_skill_is_added_reviewed_and_removed(run: CommandRunner, source: Path)
         assert shown in refused.out
     assert "\u202e" not in refused.out
     assert run("skills", "review", "reports", "--yes").code == OK
-    [item] = run("skills", "list", "--json").json
+    item, *shipped = run("skills", "list", "--json").json
     assert item["state"] == "offered"
+    assert {(one["origin"], one["state"]) for one in shipped} == {("shipped", "offered")}
+    with pytest.raises(LarkspurError, match="was not added here"):
+        run("skills", "remove", shipped[0]["name"])
     (Path(item["folder"]) / "scripts" / "run.py").write_text("2")
     assert state(run) == ["changed since its review"]
     assert "changed since its review" in run("skills", "show", "reports").out
