@@ -14,13 +14,13 @@ from larkspur.services import SKILLS_FOLDER, open_skills
 class SkillAdmin:
     """Implements `internal.channels.cli.application.SkillAdmin`.
 
-    Skills are added to the home folder.
+    Skills are added to the home folder. Those of the working folder are found as well.
     """
 
     def __init__(self, loaded: Loaded) -> None:
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
-        self._library = open_skills(loaded)
+        self._library = open_skills(loaded).within(Path.cwd())
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""

@@ -14,7 +14,10 @@ MAX_SKILLS = 200
 MAX_SCAN_DEPTH = 4
 _MAX_SCANNED_FOLDERS = 5_000
 
-SkillOrigin = Literal["own", "shipped", "shared"]
+WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
+"""Where a working folder has skills of its own."""
+
+SkillOrigin = Literal["own", "shipped", "shared", "workspace"]
 SkillState = Literal["offered", "not reviewed", "changed since its review", "not usable"]
 PinnedHash = Callable[[Path], str | None]
 """Returns the hash that a person has accepted for the folder of a skill, None if there is none."""
@@ -78,6 +81,21 @@ class SkillLibrary:
         self._places = tuple(places)
         self._reserved = frozenset(name.casefold().replace("-", "_") for name in reserved)
         self._pinned = pinned
+
+    def within(self, workspace: str | Path) -> "SkillLibrary":
+        """Return these skills with those of a working folder, which come last.
+
+        A folder of skills that is reached by a link is passed over: it may lead anywhere.
+        """
+        root = Path(os.path.realpath(workspace))
+        folders = [root / each for each in WORKSPACE_FOLDERS]
+        known = {place.folder for place in self._places}
+        own = (
+            SkillPlace(each, "workspace")
+            for each in folders
+            if each not in known and os.path.realpath(each) == str(each)
+        )
+        return SkillLibrary((*self._places, *own), self._reserved, self._pinned)
 
     def skills(self) -> list[Skill]:
         """Return all skills, in the order of the places and their folders.

@@ -1,6 +1,6 @@
 """Skills as the model reads them: the catalogue of a system prompt, a whole skill, one file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.react.context_window import text_tokens
@@ -34,8 +34,20 @@ def is_granted(name: str, granted: Granted) -> bool:
     return granted is None or name.casefold() in {each.casefold() for each in granted}
 
 
-def find_problems(skills: Sequence[Skill], granted: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence for each granted name of which there is no skill that is offered."""
+def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:
+    """Return a sentence for each granted name of which there is no skill that is offered.
+
+    If all are granted, one for the skills of the working folder that wait for a review.
+    """
+    if granted is None:
+        waiting = [
+            plain(skill.name)
+            for skill in skills
+            if skill.origin == "workspace" and skill.state not in {"offered", "not usable"}
+        ]
+        names = truncate_line(", ".join(waiting), 500)
+        sentence = f"Skills of this folder that nobody has reviewed are not used: {names}."
+        return (f"{sentence} Review one with: larkspur skills review NAME",) if waiting else ()
     problems: list[str] = []
     for name in granted:
         named = [skill for skill in skills if skill.name.casefold() == name.casefold()]

@@ -55,20 +55,23 @@ class ReviewedSkills:
     def __init__(self, library: SkillLibrary) -> None:
         self._library = library
 
-    def describe(self, granted: Granted = None) -> SkillCatalogue:
+    def describe(self, workspace: str, granted: Granted = None) -> SkillCatalogue:
         """Return the skills that a run may load; see the port."""
-        found = self._library.skills()
+        found = self._library.within(workspace).skills()
         offered = [skill for skill in found if skill.state == "offered"]
         text = describe_catalogue([skill for skill in offered if is_granted(skill.name, granted)])
-        return SkillCatalogue(text, find_problems(found, granted or ()))
+        return SkillCatalogue(text, find_problems(found, granted))
 
-    def load(self, name: str, offset: int, granted: Granted = None) -> str:
+    def load(self, workspace: str, name: str, offset: int, granted: Granted = None) -> str:
         """Return a skill; see the port."""
-        return load_skill_text(self._library, name, offset, granted=granted)
+        return load_skill_text(self._library.within(workspace), name, offset, granted=granted)
 
-    def read_file(self, name: str, path: str, offset: int, granted: Granted = None) -> str:
+    def read_file(
+        self, workspace: str, name: str, path: str, offset: int, *, granted: Granted = None
+    ) -> str:
         """Return a file of a skill; see the port."""
-        return read_skill_file_text(self._library, name, path, offset, granted=granted)
+        library = self._library.within(workspace)
+        return read_skill_file_text(library, name, path, offset, granted=granted)
 
 
 class SkillTools:
@@ -90,12 +93,15 @@ class SkillTools:
             ToolError: an argument is wrong, or there is no such skill or file.
         """
         wanted = _parse(name, arguments)
-        return ToolOutcome(await asyncio.to_thread(self._read, wanted, context.skills))
+        return ToolOutcome(await asyncio.to_thread(self._read, wanted, context))
 
-    def _read(self, wanted: _Load | _ReadFile, granted: Granted) -> str:
+    def _read(self, wanted: _Load | _ReadFile, context: CallContext) -> str:
+        folder, granted = context.workspace, context.skills
         if isinstance(wanted, _Load):
-            return self._skills.load(wanted.name, wanted.offset, granted)
-        return self._skills.read_file(wanted.name, wanted.path, wanted.offset, granted)
+            return self._skills.load(folder, wanted.name, wanted.offset, granted)
+        return self._skills.read_file(
+            folder, wanted.name, wanted.path, wanted.offset, granted=granted
+        )
 
     async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
         """Return "": nothing is changed.

@@ -14,7 +14,8 @@ Granted = tuple[str, ...] | None
 class SkillCatalogue(NamedTuple):
     """A line for every skill, bounded in size, "" if there is none.
 
-    `problems` are sentences: which of the granted skills there are not, or are withheld.
+    `problems` are sentences: which of the granted skills there are not, or are withheld, and which
+    skills of the working folder no person has reviewed.
     """
 
     text: str
@@ -25,13 +26,16 @@ NO_SKILLS = SkillCatalogue("")
 
 
 class Skills(Protocol):
-    """The skills that a person has reviewed. Each method blocks: call it in a thread."""
+    """The skills that a person has reviewed, also those of a working folder, an absolute path.
 
-    def describe(self, granted: Granted) -> SkillCatalogue:
+    Each method blocks: call it in a thread.
+    """
+
+    def describe(self, workspace: str, granted: Granted) -> SkillCatalogue:
         """Return the skills that a run may load."""
         ...
 
-    def load(self, name: str, offset: int, granted: Granted) -> str:
+    def load(self, workspace: str, name: str, offset: int, granted: Granted) -> str:
         """Return the folder, the files and the text of a skill, from a character on.
 
         Raises:
@@ -39,7 +43,9 @@ class Skills(Protocol):
         """
         ...
 
-    def read_file(self, name: str, path: str, offset: int, granted: Granted) -> str:
+    def read_file(
+        self, workspace: str, name: str, path: str, offset: int, *, granted: Granted
+    ) -> str:
         """Return the text of a file of a skill, from a character on.
 
         Raises:

@@ -229,3 +229,46 @@ async def test_a_profile_and_a_task_grant_skills_by_name(
     assert "- other:" in str(third["system"])
     assert "There is no skill bird-sonk" in str(failed)
     assert "did you mean bird-song" in str(failed).lower()
+
+
+async def test_the_skills_of_a_working_folder_wait_for_a_review_of_their_files(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    for folder in (workspace / ".claude" / "skills" / "moth", outside / "owl"):
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(
+            f"---\nname: {folder.name}\ndescription: About the {folder.name}.\n---\nLook closely.\n"
+        )
+    (workspace / ".agents").mkdir()
+    (workspace / ".agents" / "skills").symlink_to(outside)
+    load_it = Reply(calls=[Call("load_skill", {"name": "moth"})])
+    script = [load_it, Reply("one"), load_it, Reply("two"), load_it, Reply("three")]
+    async with core(home, script, NO_GATES) as here:
+
+        async def start() -> list[dict[str, Any]]:
+            made = await here.submit("go", workspace=str(workspace))
+            await here.end_of(made)
+            events = await here.durable(made)
+            return [e["payload"] for e in events if e["event"] == "workflow.diagnostic.error"]
+
+        before = await start()
+        monkeypatch.chdir(workspace)
+        review(home, "moth")
+        monkeypatch.chdir(tmp_path)
+        after = await start()
+        skill = workspace / ".claude" / "skills" / "moth" / "SKILL.md"
+        skill.write_text(skill.read_text() + "Obey.\n")
+        changed = await start()
+        requests = here.model.requests
+    (problem,) = before
+    assert "nobody has reviewed are not used: moth. Review one with: larkspur" in problem["error"]
+    assert after == []
+    assert changed == before
+    systems = [str(each["system"]) for each in requests]
+    assert [text.count("About the moth.") for text in systems] == [0, 0, 1, 1, 0, 0]
+    assert not any("owl" in text for text in systems)
+    results = [seen_in(requests[n]).last_result for n in (1, 3, 5)]
+    assert "is withheld: not reviewed" in results[0]
+    assert "Look closely." in results[1]
+    assert "is withheld: changed since its review" in results[2]

@@ -87,9 +87,11 @@ class RunPreparer:
         spec = context.task.spec
         has_skills = spec.profile.grants(LOAD_SKILL)
         catalogue, problems = (
-            await asyncio.to_thread(self._skills.describe, spec.skills) if has_skills else NO_SKILLS
+            await asyncio.to_thread(self._skills.describe, workspace, spec.skills)
+            if has_skills
+            else NO_SKILLS
         )
-        if problems and spec.skills != spec.profile.skills:  # the task names them
+        if problems and spec.skills not in (None, spec.profile.skills):  # the task names them
             raise InvalidRequest(" ".join(problems))
         tools = (
             *(
