@@ -112,25 +112,37 @@ async def test_shipped_skills_are_offered_without_a_review_and_their_scripts_run
     assert not (skill / "new").exists()
 
 
-async def test_skills_of_the_setting_are_offered_after_a_review(
-    home: Path, tmp_path: Path, user_home: Path
+@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+async def test_skills_of_the_setting_are_offered_after_a_review_and_can_only_be_read(
+    home: Path, tmp_path: Path, user_home: Path, provider: str
 ) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
     folder = user_home / ".claude" / "skills" / "bird-song"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\ndescription: Writes down songs.\n---\nListen first.\n")
-    environ = {**NO_GATES, "LARKSPUR_SKILLS__PATHS": '["~/.claude/skills"]'}
+    paths = '["~/.claude/skills", "~/.agents/skills"]'  # the second one does not exist
+    environ = {
+        **NO_GATES,
+        "LARKSPUR_SKILLS__PATHS": paths,
+        "LARKSPUR_SANDBOX__PROVIDER": provider,
+    }
     admin = SkillAdmin(load(environ={**environ, "LARKSPUR_HOME": str(home)}))
     load_it = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
-    async with core(home, [Reply("one"), load_it, Reply("two")], environ) as here:
-        await go(here, tmp_path)
+    tries = f"cat {folder}/SKILL.md; echo x > {folder}/new"
+    try_it = Reply(calls=[Call("shell", {"command": tries})])
+    async with core(home, [Reply("one"), load_it, try_it, Reply("two")], environ) as here:
+        await go(here, workspace)
         item = admin.review("bird-song").item
         assert (item.origin, item.state) == ("shared", "not reviewed")
         admin.accept(item)
-        await go(here, tmp_path)
-        first, second, third = here.model.requests
+        await go(here, workspace)
+        first, second, third, fourth = here.model.requests
     assert "bird-song" not in str(first["system"])
     assert "- bird-song: Writes down songs." in str(second["system"])
     assert f"Folder: {folder}" in seen_in(third).last_result
+    assert "Listen first." in seen_in(fourth).last_result
+    assert not (folder / "new").exists()
 
 
 async def test_a_profile_without_the_tool_has_no_skills(home: Path, tmp_path: Path) -> None:

@@ -239,6 +239,16 @@ def test_a_csv_file_is_profiled(tmp_path: Path) -> None:
         assert note in notes
 
 
+def test_very_many_distinct_values_are_not_counted(tmp_path: Path) -> None:
+    numbers = [*range(10_001), 1, 1]
+    (tmp_path / "a.csv").write_text("n\n" + "".join(f"{each}\n" for each in numbers))
+    (table,) = profiles(tmp_path / "a.csv")
+    column = columns(table)["n"]
+    assert (column["distinct"], column["distinct_is_minimum"]) == (10_000, True)
+    assert (column["most_frequent"], table["equal_rows"]) == ("", 2)
+    assert "| over 10,000 | 0 | 10000 |" in run(PROFILE, tmp_path / "a.csv").stdout
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
 def test_encodings_and_delimiters_are_recognised(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.txt"

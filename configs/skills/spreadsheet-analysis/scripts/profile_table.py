@@ -577,7 +577,8 @@ class Column:
         """Return the column as it is shown."""
         groups = list(self.extremes) if self.type != "mixed" else []
         low, high = self.extremes[groups[0]] if groups else (None, None)
-        value, times = self.counts.most_common(1)[0] if self.counts else ("", 0)
+        known = self.counts.most_common(1) if self.is_counted else []
+        value, times = known[0] if known else ("", 0)
         return {
             "column": self.name,
             "type": self.type,
