@@ -81,6 +81,7 @@ from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspaces import Workspaces
 from internal.skills.library import SkillLibrary, SkillPlace
 from internal.skills.library import shipped_folder as shipped_skills
+from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.skills.tool_source import SKILL_SPECS, ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
@@ -114,6 +115,7 @@ class Services:
     protected: ProtectedPaths
     instruction_files: WorkspaceInstructionFiles
     skills: ReviewedSkills
+    reviews: PinnedSkillReviews
     files: SessionFiles
     remote_files: RemoteFiles
     audio: TranscribingAudioReader
@@ -175,6 +177,7 @@ class TerminalServices(Services):
             clock=self.clock,
             files=self.files,
             commands=self.commands,
+            skills=self.reviews,
         )
 
 
@@ -226,6 +229,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
             skills=ReviewedSkills(open_skills(loaded)),
+            reviews=PinnedSkillReviews(open_skills(loaded), SkillPins(loaded.home)),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),
@@ -380,6 +384,7 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
         clock=services.clock,
         files=services.files,
         commands=services.commands,
+        skills=services.reviews,
     )
 
 

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from internal.agent.domain.errors import NotFound
+from internal.agent.ports.skills import SkillOrigin, SkillState
 from internal.skills.skill_file import FILE_NAME, SkillFile, SkillUnreadable, parse_skill_file
 from internal.skills.skill_folder import SkillEntry, read_contents
 
@@ -17,8 +17,6 @@ _MAX_SCANNED_FOLDERS = 5_000
 WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
 """Where a working folder has skills of its own."""
 
-SkillOrigin = Literal["own", "shipped", "shared", "workspace"]
-SkillState = Literal["offered", "not reviewed", "changed since its review", "not usable"]
 PinnedHash = Callable[[Path], str | None]
 """Returns the hash that a person has accepted for the folder of a skill, None if there is none."""
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from internal.agent.domain.text import is_invisible
+from internal.agent.ports.skills import InvisibleCharacter
 from internal.skills.library import Skill, read_skill
-from internal.skills.skill_file import SkillUnreadable
+from internal.skills.skill_file import FILE_NAME, SkillUnreadable
 from internal.skills.skill_folder import read_contents
 
 MAX_PLACES = 100
@@ -13,26 +14,18 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class InvisibleCharacter:
-    """A character that is not seen, or changes how others are seen. Lines count from 1."""
-
-    path: str
-    line: int
-    column: int
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
 class SkillReview:
     """A skill as it was read for a review; `skill.sha256` is the hash of just these files.
 
-    `invisible` has at most `MAX_PLACES` places. `binary` are the files that are not text.
+    `invisible` has at most `MAX_PLACES` places. `binary` are the files that are not text. `text` is
+    that of its `SKILL.md`.
     """
 
     skill: Skill
     scripts: tuple[str, ...]
     binary: tuple[str, ...]
     invisible: tuple[InvisibleCharacter, ...]
+    text: str
 
 
 def review_skill(folder: Path) -> SkillReview:
@@ -55,12 +48,13 @@ def review_skill(folder: Path) -> SkillReview:
         elif len(invisible) < MAX_PLACES:
             invisible.extend(_find_invisible(path, text))
 
-    contents = read_contents(folder, on_file=inspect)
+    contents = read_contents(folder, FILE_NAME, inspect)
     skill = read_skill(folder)
     if skill.sha256 != contents.sha256:
         raise SkillUnreadable(f"{folder} changes while it is read.")
     scripts = tuple(each.path for each in contents.entries if each.is_script)
-    return SkillReview(skill, scripts, tuple(binary), tuple(invisible[:MAX_PLACES]))
+    text = (contents.kept or b"").decode("utf-8-sig", "replace")
+    return SkillReview(skill, scripts, tuple(binary), tuple(invisible[:MAX_PLACES]), text)
 
 
 def _find_invisible(path: str, text: str) -> list[InvisibleCharacter]:

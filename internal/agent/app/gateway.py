@@ -25,6 +25,7 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.skill_administration import SkillAdministration
 from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,
@@ -66,6 +67,7 @@ from internal.agent.domain.tasks import (
 )
 from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands
 from internal.agent.ports.runtime import Clock, Dispatcher
+from internal.agent.ports.skills import SkillReviews
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
@@ -98,12 +100,14 @@ class Gateway:
         clock: Clock,
         files: SessionFiles,
         commands: BackgroundCommands,
+        skills: SkillReviews,
     ) -> None:
         self.queries = Queries(database, stores)
         self.access = Access(database, stores, clock)
         self.delivery = ChatDelivery(database, stores, clock)
         self.chats = Chats(database, stores)
         self.run_displays = RunDisplays(database, stores, clock)
+        self.skills = SkillAdministration(database, stores, clock, skills)
         self.files = files
         self._commands = commands
         self._database = database

@@ -37,6 +37,8 @@ AuditAction = Literal[
     "person.removed",
     "session.deleted",
     "settings.changed",
+    "skill.accepted",
+    "skill.rejected",
 ]
 
 

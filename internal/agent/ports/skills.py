@@ -1,6 +1,8 @@
 """Skills: know-how in folders, which the model loads when it needs it."""
 
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
 
 LOAD_SKILL, READ_SKILL_FILE = "load_skill", "read_skill_file"
 SKILL_TOOLS = frozenset({LOAD_SKILL, READ_SKILL_FILE})
@@ -9,6 +11,86 @@ SKILL_TOOLS = frozenset({LOAD_SKILL, READ_SKILL_FILE})
 
 Granted = tuple[str, ...] | None
 """The names of the skills that a run may load; None for all."""
+
+SkillOrigin = Literal["own", "shipped", "shared", "workspace"]
+SkillState = Literal["offered", "not reviewed", "changed since its review", "not usable"]
+
+
+class ListedSkillFile(msgspec.Struct, frozen=True):
+    """A file of a skill. `path` is relative to its folder, `size` is in bytes."""
+
+    path: str
+    size: int
+    is_script: bool
+
+
+class SkillSummary(msgspec.Struct, frozen=True):
+    """A skill in a list. Only an `offered` one reaches the model.
+
+    `sha256` is the hash of its folder, "" if it cannot be read. `problem` is why it is not usable;
+    `warnings` are what is unusual about its `SKILL.md`. `allowed_tools` gives no right.
+    """
+
+    name: str
+    description: str
+    origin: SkillOrigin
+    state: SkillState
+    sha256: str
+    problem: str
+    files: list[ListedSkillFile]
+    warnings: list[str]
+    allowed_tools: list[str]
+
+
+class InvisibleCharacter(msgspec.Struct, frozen=True):
+    """A character that is not seen, or changes how others are seen. Lines count from 1."""
+
+    path: str
+    line: int
+    column: int
+    code: str
+
+
+class SkillReviewReport(msgspec.Struct, frozen=True):
+    """What a person should know of a skill; `skill.sha256` is the hash of just these files.
+
+    `scripts` and `binary` are paths. `invisible` is bounded. `text` is the beginning of `SKILL.md`
+    with escapes for hidden characters, and `is_complete` is false if there is more.
+    """
+
+    skill: SkillSummary
+    scripts: list[str]
+    binary: list[str]
+    invisible: list[InvisibleCharacter]
+    text: str
+    is_complete: bool
+
+
+class SkillReviews(Protocol):
+    """All skills, for people who review them. Each method blocks: call it in a thread."""
+
+    def list_all(self) -> list[SkillSummary]:
+        """Return all skills, also those that are not usable."""
+        ...
+
+    def review(self, name: str) -> SkillReviewReport:
+        """Return what a person should know of a skill before it is offered to the model.
+
+        Raises:
+            NotFound: there is no such skill.
+            Conflict: it cannot be read, or changes meanwhile.
+        """
+        ...
+
+    def decide(self, name: str, sha256: str, *, accept: bool) -> SkillSummary:
+        """Accept the files with this hash, or withdraw what was accepted. Return the skill.
+
+        Raises:
+            NotFound: there is no such skill.
+            Conflict: its files have another hash, it is not usable, or it needs no review.
+            FilesUnavailable: the decision cannot be stored.
+        """
+        ...
 
 
 class SkillCatalogue(NamedTuple):

@@ -72,7 +72,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "task.stopped";
+  action: "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.stopped";
   target: string;
   detail: string;
 }
@@ -236,6 +236,14 @@ export interface HttpErrorBody {
   error: ErrorDetail;
 }
 
+/** A character that is not seen, or changes how others are seen. Lines count from 1. */
+export interface InvisibleCharacter {
+  path: string;
+  line: number;
+  column: number;
+  code: string;
+}
+
 /** The app of the Lark channel. `set_by` and `pending` are as in `ProvidersView`. `simulated`: it is that of the simulator, until another one is stored. */
 export interface LarkAppView {
   enabled: boolean;
@@ -250,6 +258,13 @@ export interface LarkAppView {
 export interface LinkView {
   url: string;
   seconds: number;
+}
+
+/** A file of a skill. `path` is relative to its folder, `size` is in bytes. */
+export interface ListedSkillFile {
+  path: string;
+  size: number;
+  is_script: boolean;
 }
 
 /** The login key, which each request must carry together with the cookie. */
@@ -505,6 +520,34 @@ export interface SessionView {
 export interface SessionsPage {
   sessions: Array<SessionListItem>;
   next: string | null;
+}
+
+/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` is bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. */
+export interface SkillReviewReport {
+  skill: SkillSummary;
+  scripts: Array<string>;
+  binary: Array<string>;
+  invisible: Array<InvisibleCharacter>;
+  text: string;
+  is_complete: boolean;
+}
+
+/** A skill in a list. Only an `offered` one reaches the model. `sha256` is the hash of its folder, "" if it cannot be read. `problem` is why it is not usable; `warnings` are what is unusual about its `SKILL.md`. `allowed_tools` gives no right. */
+export interface SkillSummary {
+  name: string;
+  description: string;
+  origin: "own" | "shared" | "shipped";
+  state: "changed since its review" | "not reviewed" | "not usable" | "offered";
+  sha256: string;
+  problem: string;
+  files: Array<ListedSkillFile>;
+  warnings: Array<string>;
+  allowed_tools: Array<string>;
+}
+
+/** All skills. Their problems and warnings are empty for everybody but the owner. */
+export interface SkillsView {
+  skills: Array<SkillSummary>;
 }
 
 /** What a message to a session became: steering of the active run, or the next task. */

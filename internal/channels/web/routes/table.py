@@ -15,6 +15,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
@@ -29,6 +30,7 @@ from internal.channels.web.routes import (
     questions,
     sessions,
     setup,
+    skills,
     tasks,
     usage,
 )
@@ -71,6 +73,7 @@ from internal.channels.web.routes.setup import (
     LarkAppRequest,
     StoreKeyRequest,
 )
+from internal.channels.web.routes.skills import ReviewSkillRequest, SkillsView
 from internal.channels.web.routes.usage import UsageQuery, UsageView
 from internal.channels.web.schemas import (
     MAX_WAIT_SECONDS,
@@ -121,6 +124,7 @@ async def show_openapi(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Respo
 _SESSION = "/api/sessions/{session_id}"
 _ARTIFACT = "/api/artifacts/{artifact_id}"
 _QUESTION = "/api/questions/{question_id}"
+_SKILL_REVIEW = "/api/skills/{name}/review"
 _STREAM = "text/event-stream"
 _HTML = "text/html"
 _BYTES = "application/octet-stream"
@@ -346,6 +350,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/api/models", meta.list_models, ModelsView),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
+    Endpoint("GET", "/api/skills", skills.list_skills, SkillsView),
+    Endpoint("GET", _SKILL_REVIEW, skills.show_review, SkillReviewReport, errors=(403, 409)),
+    Endpoint(
+        "POST",
+        _SKILL_REVIEW,
+        skills.review_skill,
+        SkillSummary,
+        body=ReviewSkillRequest,
+        errors=(409,),
+    ),
     Endpoint("GET", "/api/providers", setup.list_providers, ProvidersView, errors=(403, 409)),
     Endpoint(
         "POST",

@@ -30,6 +30,7 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
 from tests.support.session_files import session_files
+from tests.support.skills import skill_reviews
 from tests.support.web_app import IdleDispatcher, defaults
 
 CHAT = "echo:test:direct"
@@ -107,6 +108,7 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
             clock=clock,
             files=session_files(tmp_path, database, stores),
             commands=BackgroundCommandPool(clock, UntrustedFiles(tmp_path)),
+            skills=skill_reviews(tmp_path),
         )
         yield EchoApp(database, stores, gateway)
         broadcaster.close()

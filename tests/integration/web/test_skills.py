@@ -1,0 +1,123 @@
+"""Skills over HTTP: the list, the review, the decision, and what a run then has."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.errors import Forbidden
+from internal.agent.domain.principals import Principal
+from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.requests import RequestContext
+from internal.channels.web.routes import skills
+from internal.channels.web.routes.skills import ReviewSkillRequest
+from internal.channels.web.schemas import EmptyRequest
+from tests.support.anthropic_server import Reply
+from tests.support.skills import write_skill
+from tests.support.working_web_app import WorkingWebApp, open_working_web_app
+
+REVIEW = "/api/skills/bird-song/review"
+OPERATOR = Principal("lark:cli_a1:ou_operator", "Odo", frozenset({"talk", "operate"}))
+
+
+@pytest.fixture
+async def app(home: Path) -> AsyncGenerator[WorkingWebApp]:
+    write_skill(home)
+    script = [Reply("before"), Reply("after")]
+    environ = {"LARKSPUR_AGENT__GATES": "off"}
+    async with open_working_web_app(home, script, environ) as opened:
+        yield opened
+
+
+async def listed(app: WorkingWebApp) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await app.client.get("/api/skills")).json()["skills"]
+    return found
+
+
+async def test_an_accepted_skill_is_offered_to_the_next_run(app: WorkingWebApp) -> None:
+    (skill,) = await listed(app)
+    report = (await app.client.get(REVIEW)).json()
+    assert report["skill"] == skill
+    sha256 = skill.pop("sha256")
+    assert skill == {
+        "name": "bird-song",
+        "description": "Writes down the songs of birds.",
+        "origin": "own",
+        "state": "not reviewed",
+        "problem": "",
+        "files": [
+            {"path": "SKILL.md", "size": 104, "is_script": False},
+            {"path": "scripts/sing.sh", "size": 17, "is_script": True},
+        ],
+        "warnings": [],
+        "allowed_tools": ["shell"],
+    }
+    assert report["scripts"] == ["scripts/sing.sh"]
+    assert report["text"].endswith("---\nListen first.\n")
+    await app.end_of(await app.task())
+    reply = await app.client.post(REVIEW, {"sha256": sha256, "accept": True})
+    assert (reply.status, reply.json()["state"]) == (200, "offered")
+    assert [each["state"] for each in await listed(app)] == ["offered"]
+    await app.end_of(await app.task())
+    offered = ["bird-song" in str(request["system"]) for request in app.core.model.requests]
+    assert offered == [False, True]
+    reply = await app.client.post(REVIEW, {"sha256": sha256, "accept": False})
+    assert reply.json()["state"] == "not reviewed"
+    entries = (await app.client.get("/api/audit")).json()["entries"][:2]
+    fields = ("action", "principal", "via", "target", "detail")
+    assert [tuple(entry[field] for field in fields) for entry in entries] == [
+        ("skill.rejected", "local", "web", "bird-song", sha256),
+        ("skill.accepted", "local", "web", "bird-song", sha256),
+    ]
+
+
+async def test_files_that_changed_since_they_were_shown_are_not_accepted(
+    app: WorkingWebApp, home: Path
+) -> None:
+    sha256 = (await app.client.get(REVIEW)).json()["skill"]["sha256"]
+    (home / "skills" / "bird-song" / "scripts" / "sing.sh").write_text("echo tirra-lirrA\n")
+    reply = await app.client.post(REVIEW, {"sha256": sha256, "accept": True})
+    assert reply.status == 409
+    assert reply.error["message"] == (
+        "The files of the skill bird-song have changed since they were shown. Review them again."
+    )
+    assert [each["state"] for each in await listed(app)] == ["not reviewed"]
+    assert (await app.client.get("/api/audit")).json()["entries"] == []
+
+
+async def test_an_unknown_skill_and_a_wrong_hash_are_rejected(app: WorkingWebApp) -> None:
+    body = {"sha256": "0" * 64, "accept": True}
+    for reply in (
+        await app.client.get("/api/skills/bird-sing/review"),
+        await app.client.post("/api/skills/bird-sing/review", body),
+    ):
+        assert reply.status == 404
+        assert "bird-sing" in reply.error["message"]
+    assert (await app.client.post(REVIEW, {**body, "sha256": "x"})).status == 400
+    assert (await app.client.post(REVIEW, {"sha256": "0" * 64})).status == 400
+
+
+async def test_only_the_owner_reviews_skills_and_reads_problems(
+    app: WorkingWebApp, home: Path
+) -> None:
+    def call(body: Any = None) -> ApiRequest[Any, Any]:
+        """A request of a person whose credential this server does not accept yet."""
+        context = RequestContext(
+            {"method": "GET", "headers": []}, "r", is_public=False, principal=OPERATOR
+        )
+        path = {"name": "bird-song"}
+        return ApiRequest(app.services, context, path, EmptyRequest(), body or EmptyRequest())
+
+    with pytest.raises(Forbidden):
+        await skills.show_review(call())
+    with pytest.raises(Forbidden):
+        await skills.review_skill(call(ReviewSkillRequest("0" * 64, accept=True)))
+    (home / "skills" / "bird-song" / "SKILL.md").write_text("no header")
+    (shown,) = (await skills.list_skills(call())).skills
+    assert (shown.state, shown.problem) == ("not usable", "")
+    (whole,) = await listed(app)
+    assert "SKILL.md" in whole["problem"]
+    reply = await app.client.get(REVIEW)
+    assert reply.status == 409
+    assert reply.error["message"] == whole["problem"]
