@@ -16,6 +16,7 @@ import pytest
 from tests import ROOT
 from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS, CliEnvironment, cli_environment
 from tests.support.scripted_model import Call, Fault, Reply, Rules, Script, When
+from tests.support.skills import write_skill
 from tests.support.terminal import TerminalProcess, start_terminal
 
 READY = "/help"
@@ -313,6 +314,7 @@ async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str,
 
 async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="one"), Reply(text="two")]
+    write_skill(home)
     async with open_session("gateway", home, environ, script) as repl:
         await repl.send("say one")
         await repl.tty.wait_for("● one", " out")
@@ -328,6 +330,8 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
             ("/model claude-y", "Model from the next message on: claude-y"),
             ("/tools", "web_fetch"),
             ("/tasks", "just now  cli  completed  say one"),
+            ("/skills", "bird-song  not reviewed  Writes down the songs of birds."),
+            ("/技能", "only after a review: larkspur skills review NAME"),
             ("/cost", "Session cost: "),
             ("/export out.md", "Saved to"),
             ("/theme dark", "Theme: dark"),

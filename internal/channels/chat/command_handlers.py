@@ -9,7 +9,7 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Run, Task
-from internal.agent.domain.text import truncate_line
+from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.commands import COMMAND_ID_PREFIX
 from internal.channels.chat.answers import (
     CommandResult,
@@ -31,7 +31,8 @@ from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 
 MAX_LISTED_TASKS = 10
-MAX_STATUS_LENGTH, MAX_TASK_LENGTH = 200, 100
+MAX_LISTED_SKILLS = 30
+MAX_STATUS_LENGTH, MAX_TASK_LENGTH, MAX_SKILL_LENGTH = 200, 100, 150
 _RESUMABLE = frozenset({"failed", "cancelled"})
 
 
@@ -90,8 +91,13 @@ class CommandHandlers:
                 return await self._new(message)
             case ChatCommand("stop", argument):
                 return await self._stop(argument, message)
-            case ChatCommand("status" | "tasks" | "ps" as name):
-                lists = {"status": self._status, "tasks": self._tasks, "ps": self._list_commands}
+            case ChatCommand("status" | "tasks" | "ps" | "skills" as name):
+                lists = {
+                    "status": self._status,
+                    "tasks": self._tasks,
+                    "ps": self._list_commands,
+                    "skills": self._list_skills,
+                }
                 return await lists[name](message)
             case ChatCommand("questions"):
                 return await self._answers.list_open(message)
@@ -202,6 +208,27 @@ class CommandHandlers:
         )
         return phrases("commands", commands="\n".join(lines))
 
+    async def _list_skills(self, message: MessageContext) -> str:
+        phrases = message.phrases
+        found = await self._gateway.skills.list_all(message.actor.principal)
+        if not found:
+            return phrases("no_skills")
+        lines = [
+            phrases(
+                "skill_line",
+                name=escape_hidden(each.name),
+                state=phrases(f"skill_{each.state.replace(' ', '_')}"),
+                description=_shown(each.description, MAX_SKILL_LENGTH),
+            ).rstrip()
+            for each in found[:MAX_LISTED_SKILLS]
+        ]
+        if more := len(found) - len(lines):
+            lines.append(phrases("skills_more", count=more))
+        skills = phrases("skills", skills="\n".join(lines))
+        if all(each.state == "offered" for each in found):
+            return skills
+        return f"{skills}\n\n{phrases('skills_withheld')}"
+
     async def _stop_command(self, command_id: str, message: MessageContext) -> str:
         newest = await self._list_newest(message)
         try:
@@ -229,6 +256,11 @@ class CommandHandlers:
         if named is None or named[1].origin.chat_id != message.chat.chat_id:
             return []
         return [named]
+
+
+def _shown(text: str, max_chars: int) -> str:
+    """Return Markdown that shows the beginning of a foreign text on one line."""
+    return escape_markdown(escape_hidden(truncate_line(text, max_chars)))
 
 
 def active_run(open_: Sequence[tuple[Run, Task]]) -> tuple[Run, Task]:

@@ -23,6 +23,7 @@ CommandName = Literal[
     "profile",
     "network",
     "instructions",
+    "skills",
     "usage",
     "ps",
     "pair",
@@ -30,7 +31,7 @@ CommandName = Literal[
 _SUGGESTED: frozenset[CommandName] = frozenset(
     {
         *("help", "status", "tasks", "questions", "plan", "model", "profile", "network"),
-        *("instructions", "usage", "ps", "pair"),
+        *("instructions", "skills", "usage", "ps", "pair"),
     }
 )
 """Commands that change nothing when they are sent without an argument."""

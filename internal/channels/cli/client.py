@@ -22,6 +22,7 @@ from internal.channels.cli.records import (
     DeadLetterItem,
     GrantedRole,
     IssuedCode,
+    ListedSkill,
     PersonItem,
     QuestionItem,
     RuleItem,
@@ -313,6 +314,10 @@ class GatewayClient:
         """Return audit entries, newest first."""
         return await self._get("/api/audit", {"limit": limit}, _items("entries", AuditItem))
 
+    async def skills(self) -> list[ListedSkill]:
+        """Return the skills, also those that are withheld from the model."""
+        return await self._get("/api/skills", {}, _items("skills", ListedSkill))
+
     async def artifacts(
         self, wanted: Mapping[str, str | None], limit: int = 50
     ) -> list[ArtifactItem]:
@@ -483,7 +488,9 @@ def _ids(made: Any) -> Ids:
     return Ids(made["session_id"], made["task_id"], made["run_id"])
 
 
-Item = TypeVar("Item", TaskItem, SessionItem, PersonItem, RuleItem, AuditItem, DeadLetterItem)
+Item = TypeVar(
+    "Item", TaskItem, SessionItem, PersonItem, RuleItem, AuditItem, DeadLetterItem, ListedSkill
+)
 
 
 def _items(name: str, kind: type[Item]) -> Callable[[Any], list[Item]]:

@@ -49,6 +49,14 @@ class BackgroundCommandItem(NamedTuple):
     exit_code: int | None
 
 
+class ListedSkill(NamedTuple):
+    """A skill. `state` is `offered`, or why it is withheld from the model."""
+
+    name: str
+    state: str
+    description: str
+
+
 class SessionItem(NamedTuple):
     """A session in a list. `updated` is RFC 3339."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.registry import CHANNELS
 from internal.config.chat import ChatAccess, ChatChannelSettings
 from tests.support.agent_app import core, plan
@@ -19,6 +20,7 @@ from tests.support.chat_services import (
     until_idle,
 )
 from tests.support.chat_settings import with_values
+from tests.support.skills import write_skill
 
 QUIET = ChatChannelSettings(react_emoji="off", progress="off", access=ChatAccess(operate=("*",)))
 TOUCH = Call("shell", {"command": "touch ran"})
@@ -99,6 +101,32 @@ async def test_the_instructions_of_a_chat_reach_the_model_in_that_chat_only(
     assert [title in each and "Answer in French." in each for each in sent] == [True, False, False]
     assert sent[0].index("Call me Ada.") < sent[0].index("Answer in French.")
     assert all("Call me Ada." in each for each in sent)
+
+
+async def test_the_skills_are_listed_with_what_withholds_them(
+    service: ChatService, tmp_path: Path
+) -> None:
+    async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
+        reviews = app.services.gateway.skills
+        for text, *parts in (
+            ("/skills", "`code-review` (in use)"),
+            ("/skills", "`bird-song` (not reviewed) Writes down", "`larkspur skills review NAME`"),
+            ("/\u6280\u80fd", "\u672a\u5ba1\u9605", "`larkspur skills review "),
+            ("/skill", "/skills"),
+            ("/skills", "`bird-song` (in use) Writes down"),
+        ):
+            asked = await service.say(text)
+            await service.until(partial(has_reply, service, asked))
+            reply = service.replies()[-1][0]
+            assert all(part in reply for part in parts)
+            if "bird-song" not in reply and text == "/skills":
+                write_skill(tmp_path)
+            if text == "/skill":
+                listed = await reviews.list_all(LOCAL_OWNER)
+                (skill,) = [each for each in listed if each.origin == "own"]
+                await reviews.decide(skill.name, skill.sha256, LOCAL_OWNER, "web", accept=True)
+        assert "larkspur skills review" not in service.replies()[-1][0]
+        assert app.model.requests == []
 
 
 async def test_an_operator_narrows_what_commands_of_a_chat_reach(

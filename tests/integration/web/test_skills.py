@@ -31,8 +31,10 @@ async def app(home: Path) -> AsyncGenerator[WorkingWebApp]:
 
 
 async def listed(app: WorkingWebApp) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await app.client.get("/api/skills")).json()["skills"]
-    return found
+    """The skills that are not shipped."""
+    found = (await app.client.get("/api/skills")).json()["skills"]
+    assert {"code-review", "report-with-charts"} <= {each["name"] for each in found}
+    return [each for each in found if each["origin"] != "shipped"]
 
 
 async def test_an_accepted_skill_is_offered_to_the_next_run(app: WorkingWebApp) -> None:
@@ -114,7 +116,8 @@ async def test_only_the_owner_reviews_skills_and_reads_problems(
     with pytest.raises(Forbidden):
         await skills.review_skill(call(ReviewSkillRequest("0" * 64, accept=True)))
     (home / "skills" / "bird-song" / "SKILL.md").write_text("no header")
-    (shown,) = (await skills.list_skills(call())).skills
+    listing = (await skills.list_skills(call())).skills
+    (shown,) = [each for each in listing if each.origin != "shipped"]
     assert (shown.state, shown.problem) == ("not usable", "")
     (whole,) = await listed(app)
     assert "SKILL.md" in whole["problem"]

@@ -536,7 +536,7 @@ export interface SkillReviewReport {
 export interface SkillSummary {
   name: string;
   description: string;
-  origin: "own" | "shared" | "shipped";
+  origin: "own" | "shared" | "shipped" | "workspace";
   state: "changed since its review" | "not reviewed" | "not usable" | "offered";
   sha256: string;
   problem: string;
