@@ -330,7 +330,7 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
             ("/model claude-y", "Model from the next message on: claude-y"),
             ("/tools", "web_fetch"),
             ("/tasks", "just now  cli  completed  say one"),
-            ("/skills", "bird-song  not reviewed  Writes down the songs of birds."),
+            ("/skills", f"{'bird-song':20}  not reviewed  Writes down the songs of birds."),
             ("/技能", "only after a review: larkspur skills review NAME"),
             ("/cost", "Session cost: "),
             ("/export out.md", "Saved to"),
