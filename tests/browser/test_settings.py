@@ -12,6 +12,7 @@ from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, status
 from tests.support.anthropic_server import Call, Reply
+from tests.support.skills import write_skill
 
 KEY = "sk-ant-" + "k3y" * 12
 
@@ -131,6 +132,38 @@ def test_a_lark_app_is_checked_connected_and_disconnected(
         page.screenshot(path=shots / "settings-lark.png")
         page.get_by_role("button", name="Disconnect").click()
         expect(page.get_by_text("No app is set up.")).to_be_visible()
+
+
+def test_a_skill_is_reviewed_and_accepted(
+    serve: Serve, enter: Open, home: Path, shots: Path
+) -> None:
+    folder = write_skill(home, body="Listen <b>first</b>.\u202e\n")
+    page = enter(gateway := serve())
+    page.get_by_role("link", name="Settings").click()
+    section(page, "Skills")
+    page.get_by_text("not reviewed").click()
+    expect(page.get_by_text("scripts/sing.sh · 17 B · script")).to_be_visible()
+    accessible(page)
+    page.screenshot(path=shots / "settings-skills.png")
+    review = page.get_by_role("button", name="Review bird-song")
+    review.click()
+    dialog = page.get_by_role("dialog", name="Review bird-song")
+    expect(dialog.get_by_role("region", name="SKILL.md")).to_contain_text("<b>first</b>.")
+    expect(dialog).to_contain_text("SKILL.md:6:21 U+202E")
+    accessible(page)
+    page.screenshot(path=shots / "settings-skill-review.png")
+    (folder / "scripts" / "new.sh").write_text("echo new\n")
+    dialog.get_by_role("button", name="Accept").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("have changed since they were shown")
+    expect(dialog.get_by_role("listitem").filter(has_text="scripts/new.sh")).to_be_visible()
+    dialog.get_by_role("button", name="Accept").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("· not reviewed")).to_have_count(0)
+    states = {each["state"] for each in gateway.ask("GET", "/api/skills")["skills"]}
+    assert states == {"offered"}
+    review.click()
+    dialog.get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("· not reviewed")).to_be_visible()
 
 
 def test_the_settings_fit_on_a_phone_in_chinese(serve: Serve, enter: Open, shots: Path) -> None:

@@ -8,6 +8,9 @@ import type {
   PeopleView,
   ProvidersView,
   RulesView,
+  SkillReviewReport,
+  SkillsView,
+  SkillSummary,
   UsageView,
 } from './types.gen';
 
@@ -24,6 +27,8 @@ export interface LarkApp {
 
 const provider = (name: string) => `/api/providers/${encodeURIComponent(name)}`;
 
+const skillReview = (name: string) => `/api/skills/${encodeURIComponent(name)}/review`;
+
 export const settingsApi = {
   usage: (by: 'day' | 'session' | 'model', limit: number) =>
     read<UsageView>(`/api/usage?by=${by}&limit=${limit}`),
@@ -38,6 +43,10 @@ export const settingsApi = {
   storeKey: (name: string, key: string) => read<ProvidersView>(`${provider(name)}/key`, 'PUT', { key }),
   removeKey: (name: string) => read<ProvidersView>(`${provider(name)}/key`, 'DELETE'),
   chooseModel: (model: string) => read<ProvidersView>('/api/models/default', 'PUT', { model }),
+  skills: () => read<SkillsView>('/api/skills'),
+  review: (name: string) => read<SkillReviewReport>(skillReview(name)),
+  reviewSkill: (name: string, sha256: string, accept: boolean) =>
+    read<SkillSummary>(skillReview(name), 'POST', { sha256, accept }),
   lark: () => read<LarkAppView>('/api/channels/lark'),
   checkLark: (app: LarkApp) => read<Findings>('/api/channels/lark/check', 'POST', app),
   connectLark: (app: LarkApp) => read<LarkAppView>('/api/channels/lark', 'PUT', app),

@@ -8,9 +8,10 @@ import { Models } from './models';
 import { People } from './people';
 import { Profiles } from './profiles';
 import { Rules } from './rules';
+import { Skills } from './skills';
 import { Usage } from './usage';
 
-const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, lark: Lark, usage: Usage, rules: Rules, people: People };
+const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, lark: Lark, usage: Usage, rules: Rules, people: People };
 
 type Section = keyof typeof SECTIONS;
 
