@@ -1,5 +1,5 @@
 /** Keyboard shortcuts. */
-import { useEffect, useRef } from 'react';
+import { useLayoutEffect, useRef } from 'react';
 
 /** The name of the command key on this machine. */
 export const COMMAND = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl ';
@@ -15,10 +15,11 @@ export function isTyping(event: KeyboardEvent): boolean {
 /** Run the action of a pressed key while `active`. Keys without an action are left to others. */
 export function useShortcuts(active: boolean, keys: Record<string, (() => void) | undefined>): void {
   const latest = useRef(keys);
-  useEffect(() => {
+  // layout effects: a key that is pressed as soon as a question is drawn belongs to that question
+  useLayoutEffect(() => {
     latest.current = keys;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!active) return undefined;
     const press = (event: KeyboardEvent) => {
       // a key that is held down would answer the next question as well
