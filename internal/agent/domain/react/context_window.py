@@ -6,7 +6,7 @@ largest that providers count.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -151,9 +151,11 @@ def retained_calls(
     for message in reversed(messages):
         results.update({one.call_id: one for one in message.parts if isinstance(one, ToolResult)})
         for call in reversed(message.calls):
-            key = msgspec.json.encode([call.name, call.arguments], order="sorted")
             result = results.get(call.call_id)
-            if call.name not in tools or result is None or result.failed or key in seen:
+            if call.name not in tools or result is None or result.failed:
+                continue
+            key = msgspec.json.encode([call.name, call.arguments], order="sorted")
+            if key in seen:
                 continue
             seen.add(key)
             remaining -= _part_tokens(result)
@@ -169,20 +171,20 @@ def fit_window(
     window: ContextWindow,
     budget: int,
     *,
-    retained: tuple[str, ...] = (),
+    retained: Callable[[], tuple[str, ...]] = tuple,
 ) -> ContextWindow:
     """Return a window within the budget, or the smallest possible one.
 
     The oldest content is left out first: results are shortened, then calls of earlier runs are left
     out with their results, then earlier runs, then calls of this run. What remains in any case are
     the user messages of this run, its newest calls, and the last question and answer before it;
-    they are shortened when nothing else is left. `retained` are the ids of calls that stay as well,
-    as long as the runs that they belong to.
+    they are shortened when nothing else is left. `retained` returns the ids of calls that stay as
+    well, as long as the runs that they belong to; it is called only if something is left out.
     """
     tokens = window_tokens(messages, task_index, window)
     if tokens <= budget:
         return window
-    before, window = window, msgspec.structs.replace(window, retained=retained)
+    before, window = window, msgspec.structs.replace(window, retained=retained())
     steps = [window, *_smaller_windows(messages, task_index, window)]
     goal = int(budget * TRIM_TARGET)
     at = bisect_left(steps, -goal, key=lambda each: -window_tokens(messages, task_index, each))
@@ -204,15 +206,19 @@ def is_exchange(message: Message) -> bool:
     return any(isinstance(part, ToolCall | ToolResult) for part in message.parts)
 
 
-def shorten_results(message: Message, max_chars: int, retained: Collection[str] = ()) -> Message:
+def shorten_results(message: Message, max_chars: int) -> Message:
     """Return the message with at most `max_chars` characters of every tool result.
 
-    Images of the results are left out; a note takes their place. Results of the `retained` calls
-    are not changed.
+    Images of the results are left out; a note takes their place.
     """
+    return _shorten_results(message, lambda _call_id: max_chars)
+
+
+def _shorten_results(message: Message, max_chars: Callable[[str], int | None]) -> Message:
+    """Shorten the result of each call to its number of characters; None leaves it as it is."""
     parts = (
-        ToolResult(part.call_id, _shortened_result(part, max_chars), part.failed)
-        if isinstance(part, ToolResult) and part.call_id not in retained
+        ToolResult(part.call_id, _shortened_result(part, limit), part.failed)
+        if isinstance(part, ToolResult) and (limit := max_chars(part.call_id)) is not None
         else part
         for part in message.parts
     )
@@ -270,11 +276,10 @@ def _smaller_windows(
 def _fitted(at: int, message: Message, window: ContextWindow) -> Message:
     if window.limit is not None and at in window.essential:
         return shorten_text(message, window.limit)
-    if window.limit is not None:
-        message = shorten_results(message, window.limit)
-    if at < window.results_from:
-        message = shorten_results(message, MIN_TEXT_CHARS, window.retained)
-    return message
+    if at >= window.results_from:
+        return message if window.limit is None else shorten_results(message, window.limit)
+    retained = dict.fromkeys(window.retained, window.limit)
+    return _shorten_results(message, lambda call_id: retained.get(call_id, MIN_TEXT_CHARS))
 
 
 def _retained_part(message: Message, retained: Collection[str]) -> Message | None:

@@ -300,9 +300,12 @@ class Turn(msgspec.Struct, kw_only=True):
         if refused:
             budget = min(budget, self._window_tokens()) // 2
         names = {tool.name for tool in self.config.tools if tool.retained}
-        retained = context_window.retained_calls(self.messages, names, budget) if names else ()
         window = context_window.fit_window(
-            self.messages, self.task_index, self.window, budget, retained=retained
+            self.messages,
+            self.task_index,
+            self.window,
+            budget,
+            retained=lambda: context_window.retained_calls(self.messages, names, budget),
         )
         if window == self.window:
             return None

@@ -170,7 +170,7 @@ def test_results_of_retained_calls_stay_while_others_of_their_run_are_left_out()
         Message("user", (ToolResult("load-0", "s" * 3000), ToolResult("other-0", "o" * 3000))),
         *(part for n in range(6) for part in exchange(f"w{n}", "x" * 3000)),
     ]
-    window = fit_window(messages, 0, ContextWindow(), 4000, retained=("load-0",))
+    window = fit_window(messages, 0, ContextWindow(), 4000, retained=lambda: ("load-0",))
     kept = select_messages(messages, 0, window)
     check_messages(kept, ["The task."])
     assert call_ids(kept)[0] == "load-0"
@@ -178,9 +178,25 @@ def test_results_of_retained_calls_stay_while_others_of_their_run_are_left_out()
     assert result_sizes(kept)[0] == 3000
     assert isinstance(kept[1].parts[0], Thinking)
     smallest = select_messages(
-        messages, 0, fit_window(messages, 0, window, 10, retained=("load-0",))
+        messages, 0, fit_window(messages, 0, window, 10, retained=lambda: ("load-0",))
     )
     assert result_sizes(smallest)[0] == MIN_TEXT_CHARS
+
+
+def test_an_old_result_is_shortened_once_even_if_all_are_limited() -> None:
+    messages = [user_message("The task."), *exchange("w", "x" * 3000), user_message("More.")]
+    window = ContextWindow(results_from=3, limit=600)
+    kept = select_messages(messages, 0, window)
+    assert kept[2].parts[0] == shorten_results(messages[2], MIN_TEXT_CHARS).parts[0]
+
+
+def test_nothing_is_retained_before_something_is_left_out() -> None:
+    messages = [user_message("The task."), *exchange("w", "x" * 300)]
+
+    def unexpected() -> tuple[str, ...]:
+        raise AssertionError("asked although everything fits")
+
+    assert fit_window(messages, 0, ContextWindow(), 1000, retained=unexpected) == ContextWindow()
 
 
 def test_of_equal_retained_calls_the_newest_stays_and_their_size_is_bounded() -> None:
