@@ -49,17 +49,16 @@ class FrameOutput(Vt100_Output):
         )
         self._frames = term not in _WITHOUT_FRAMES
         self._gone = gone
-        self._holding = self._has_title = False
+        self._has_title = False
         self._frame_size: Size | None = None
 
     def hold(self) -> None:
         """Start a frame: nothing is written until `release`, and the size stays the same."""
         self._frame_size = self._window_size()
-        self._holding = True
 
     def release(self) -> None:
         """Write the frame."""
-        self._holding, self._frame_size = False, None
+        self._frame_size = None
         if self._buffer and self._frames:
             self._buffer.insert(0, _BEGIN)
             self._buffer.append(_END)
@@ -86,7 +85,7 @@ class FrameOutput(Vt100_Output):
 
     def flush(self) -> None:
         """Write the whole buffer, waiting for a slow terminal."""
-        if self._holding or not self._buffer:
+        if self._frame_size is not None or not self._buffer:
             return
         data = "".join(self._buffer).encode("utf-8", "replace")
         self._buffer.clear()
