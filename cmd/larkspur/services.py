@@ -114,7 +114,7 @@ class Services:
     commands: BackgroundCommandPool
     protected: ProtectedPaths
     instruction_files: WorkspaceInstructionFiles
-    skills: ReviewedSkills
+    skills: SkillLibrary
     reviews: PinnedSkillReviews
     files: SessionFiles
     remote_files: RemoteFiles
@@ -200,7 +200,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         await stack.enter_async_context(background_task(broadcaster.follow(supervisor)))
         stack.callback(broadcaster.close)
         owner, seconds = str(process), settings.dispatch.lease_seconds
-        book = make_model_book(settings.llm)
+        book, skills = make_model_book(settings.llm), open_skills(loaded)
         attachments = stack.enter_context(open_attachments(settings.attachments, loaded.home))
         workspaces = Workspaces(loaded.home)
         files = make_session_files(
@@ -228,8 +228,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             workspaces=workspaces,
             commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
-            skills=ReviewedSkills(open_skills(loaded)),
-            reviews=PinnedSkillReviews(open_skills(loaded), SkillPins(loaded.home)),
+            skills=skills,
+            reviews=PinnedSkillReviews(skills, SkillPins(loaded.home)),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),
@@ -511,7 +511,7 @@ def _coordinator(
             book=book,
             sandbox=sandbox.capabilities,
             instruction_files=services.instruction_files,
-            skills=services.skills,
+            skills=ReviewedSkills(services.skills),
         ),
         engine=ReactEngine(
             run_services,

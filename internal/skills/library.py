@@ -87,11 +87,8 @@ class SkillLibrary:
         """
         root = Path(os.path.realpath(workspace))
         folders = [root / each for each in WORKSPACE_FOLDERS]
-        known = {place.folder for place in self._places}
         own = (
-            SkillPlace(each, "workspace")
-            for each in folders
-            if each not in known and os.path.realpath(each) == str(each)
+            SkillPlace(each, "workspace") for each in folders if os.path.realpath(each) == str(each)
         )
         return SkillLibrary((*self._places, *own), self._reserved, self._pinned)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.react.context_window import text_tokens
 from internal.agent.domain.text import truncate_line
-from internal.agent.ports.skills import Granted
+from internal.agent.ports.skills import Granted, is_granted
 from internal.config.messages import nearest, plain
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.skill_folder import read_contents
@@ -29,11 +29,6 @@ def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_
     return "\n".join(lines)
 
 
-def is_granted(name: str, granted: Granted) -> bool:
-    """Return True if a run may load the skill of a name; capitals do not count."""
-    return granted is None or name.casefold() in {each.casefold() for each in granted}
-
-
 def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:
     """Return a sentence for each granted name of which there is no skill that is offered.
 
@@ -52,7 +47,7 @@ def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:
     for name in granted:
         named = [skill for skill in skills if skill.name.casefold() == name.casefold()]
         if not named:
-            hint = nearest(name, [skill.name for skill in skills]) or "."
+            hint = nearest(name, [skill.name for skill in skills])
             problems.append(f"There is no skill {plain(name)}{hint}")
         elif all(skill.state != "offered" for skill in named):
             problems.append(f"The skill {named[0].name} is withheld: {named[0].state}.")

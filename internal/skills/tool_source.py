@@ -7,14 +7,19 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.skills import LOAD_SKILL, READ_SKILL_FILE, Granted, SkillCatalogue
+from internal.agent.ports.skills import (
+    LOAD_SKILL,
+    READ_SKILL_FILE,
+    Granted,
+    SkillCatalogue,
+    is_granted,
+)
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
 from internal.skills.library import SkillLibrary
 from internal.skills.presentation import (
     describe_catalogue,
     find_problems,
-    is_granted,
     load_skill_text,
     read_skill_file_text,
 )
@@ -55,30 +60,19 @@ class ReviewedSkills:
     def __init__(self, library: SkillLibrary) -> None:
         self._library = library
 
-    def describe(self, workspace: str, granted: Granted = None) -> SkillCatalogue:
+    def describe(self, workspace: str, granted: Granted) -> SkillCatalogue:
         """Return the skills that a run may load; see the port."""
         found = self._library.within(workspace).skills()
         offered = [skill for skill in found if skill.state == "offered"]
         text = describe_catalogue([skill for skill in offered if is_granted(skill.name, granted)])
         return SkillCatalogue(text, find_problems(found, granted))
 
-    def load(self, workspace: str, name: str, offset: int, granted: Granted = None) -> str:
-        """Return a skill; see the port."""
-        return load_skill_text(self._library.within(workspace), name, offset, granted=granted)
-
-    def read_file(
-        self, workspace: str, name: str, path: str, offset: int, *, granted: Granted = None
-    ) -> str:
-        """Return a file of a skill; see the port."""
-        library = self._library.within(workspace)
-        return read_skill_file_text(library, name, path, offset, granted=granted)
-
 
 class SkillTools:
     """The tools for skills. Implements `ToolSource`."""
 
-    def __init__(self, skills: ReviewedSkills) -> None:
-        self._skills = skills
+    def __init__(self, library: SkillLibrary) -> None:
+        self._library = library
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the specifications."""
@@ -96,11 +90,11 @@ class SkillTools:
         return ToolOutcome(await asyncio.to_thread(self._read, wanted, context))
 
     def _read(self, wanted: _Load | _ReadFile, context: CallContext) -> str:
-        folder, granted = context.workspace, context.skills
+        library, granted = self._library.within(context.workspace), context.skills
         if isinstance(wanted, _Load):
-            return self._skills.load(folder, wanted.name, wanted.offset, granted)
-        return self._skills.read_file(
-            folder, wanted.name, wanted.path, wanted.offset, granted=granted
+            return load_skill_text(library, wanted.name, wanted.offset, granted=granted)
+        return read_skill_file_text(
+            library, wanted.name, wanted.path, wanted.offset, granted=granted
         )
 
     async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:

@@ -19,6 +19,7 @@ from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import GateMode, Profile, RunSpec
 from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.usage import PriceTable, RunLimits
+from internal.agent.ports.skills import is_granted
 
 UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.SANDBOXED)
 """Permission modes that everybody may choose for their own tasks."""
@@ -150,10 +151,9 @@ def _skills(profile: Profile, wanted: tuple[str, ...] | None) -> tuple[str, ...]
     Raises:
         InvalidRequest: the profile does not grant one of them.
     """
-    if wanted is None or profile.skills is None:
-        return profile.skills if wanted is None else wanted
-    granted = {name.casefold() for name in profile.skills}
-    if refused := [name for name in wanted if name.casefold() not in granted]:
+    if wanted is None:
+        return profile.skills
+    if refused := [name for name in wanted if not is_granted(name, profile.skills)]:
         names = escape_invisible(", ".join(refused)[:200])
         raise InvalidRequest(f"The profile {profile.name} does not grant the skills: {names}.")
     return wanted

@@ -12,6 +12,12 @@ SKILL_TOOLS = frozenset({LOAD_SKILL, READ_SKILL_FILE})
 Granted = tuple[str, ...] | None
 """The names of the skills that a run may load; None for all."""
 
+
+def is_granted(name: str, granted: Granted) -> bool:
+    """Return True if the skill of a name may be loaded; capitals do not count."""
+    return granted is None or name.casefold() in {each.casefold() for each in granted}
+
+
 SkillOrigin = Literal["own", "shipped", "shared", "workspace"]
 SkillState = Literal["offered", "not reviewed", "changed since its review", "not usable"]
 
@@ -108,29 +114,11 @@ NO_SKILLS = SkillCatalogue("")
 
 
 class Skills(Protocol):
-    """The skills that a person has reviewed, also those of a working folder, an absolute path.
-
-    Each method blocks: call it in a thread.
-    """
+    """The skills that a person has reviewed."""
 
     def describe(self, workspace: str, granted: Granted) -> SkillCatalogue:
-        """Return the skills that a run may load."""
-        ...
+        """Return the skills that a run may load, also those of a working folder, an absolute path.
 
-    def load(self, workspace: str, name: str, offset: int, granted: Granted) -> str:
-        """Return the folder, the files and the text of a skill, from a character on.
-
-        Raises:
-            ToolError: there is none, or it has changed since its review.
-        """
-        ...
-
-    def read_file(
-        self, workspace: str, name: str, path: str, offset: int, *, granted: Granted
-    ) -> str:
-        """Return the text of a file of a skill, from a character on.
-
-        Raises:
-            ToolError: there is none, it is not text, or the skill has changed since its review.
+        Blocks: call it in a thread.
         """
         ...

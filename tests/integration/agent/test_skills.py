@@ -1,6 +1,5 @@
 """Skills in runs: the catalogue, the tools, the scripts, and what a changed byte does."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from internal.skills.library import shipped_folder
 from larkspur.skill_admin import SkillAdmin
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.skills import write_skill
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 
@@ -24,13 +24,7 @@ def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def skill(home: Path) -> Path:
-    folder = home / "skills" / "bird-song"
-    (folder / "scripts").mkdir(parents=True)
-    (folder / "SKILL.md").write_text(
-        "---\nname: bird-song\ndescription: Writes down the songs of birds.\n---\nListen first.\n"
-    )
-    (folder / "scripts" / "sing.sh").write_text("echo tirra-lirra\n")
-    return folder
+    return write_skill(home)
 
 
 def review(home: Path, name: str = "bird-song") -> None:
@@ -207,15 +201,10 @@ async def test_a_loaded_skill_survives_the_compression_of_a_long_run(
     assert all(str(one["messages"]).count("Mind the pauses.") == 1 for one in requests)
 
 
-async def test_a_profile_and_a_task_grant_skills_by_name(
-    home: Path, skill: Path, tmp_path: Path
-) -> None:
-    review(home)
-    other = home / "skills" / "other"
-    shutil.copytree(skill, other)
-    text = (skill / "SKILL.md").read_text().replace("bird-song", "other")
-    (other / "SKILL.md").write_text(text)
-    review(home, "other")
+async def test_a_profile_and_a_task_grant_skills_by_name(home: Path, tmp_path: Path) -> None:
+    for name in ("bird-song", "other"):
+        write_skill(home, name)
+        review(home, name)
     (home / "profiles").mkdir()
     (home / "profiles" / "singer.yaml").write_text("skills: [Bird-Song, missing]\n")
     script = [Reply(calls=[Call("load_skill", {"name": "other"})]), *[Reply("done")] * 3]

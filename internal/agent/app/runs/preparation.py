@@ -85,12 +85,10 @@ class RunPreparer:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
         spec = context.task.spec
-        has_skills = spec.profile.grants(LOAD_SKILL)
-        catalogue, problems = (
-            await asyncio.to_thread(self._skills.describe, workspace, spec.skills)
-            if has_skills
-            else NO_SKILLS
-        )
+        catalogue, problems = NO_SKILLS
+        if spec.profile.grants(LOAD_SKILL):
+            describe = partial(self._skills.describe, workspace, spec.skills)
+            catalogue, problems = await asyncio.to_thread(describe)
         if problems and spec.skills not in (None, spec.profile.skills):  # the task names them
             raise InvalidRequest(" ".join(problems))
         tools = (
