@@ -485,7 +485,7 @@ def _coordinator(
         protected=services.protected,
         folders=folders,
     )
-    tools = CombinedTools((box, SkillTools(services.skills)))
+    tools = CombinedTools((box, SkillTools(services.skills, services.reviews)))
     artifacts = ArtifactRecorder(
         database,
         stores,

@@ -29,6 +29,21 @@ class PinnedSkillReviews:
         self._library, self._pins = library, pins
         self._lock = threading.Lock()  # the file of the pins is read, changed and replaced
 
+    def within(self, workspace: str) -> "PinnedSkillReviews":
+        """Return the reviews of these skills and those of a working folder, an absolute path."""
+        found = PinnedSkillReviews(self._library.within(workspace), self._pins)
+        found._lock = self._lock
+        return found
+
+    def check(self, name: str, sha256: str) -> None:
+        """Check that the files of a skill, which a person reviews, have this hash.
+
+        Raises:
+            NotFound: there is no such skill.
+            Conflict: they have another one, it is not usable, or it needs no review.
+        """
+        _check(self._library.find(name), sha256)
+
     def list_all(self) -> list[SkillSummary]:
         """Return all skills; see the port."""
         return [_summary(skill) for skill in self._library.skills()]

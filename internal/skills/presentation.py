@@ -1,11 +1,18 @@
 """Skills as the model reads them: the catalogue of a system prompt, a whole skill, one file."""
 
+import re
 from collections.abc import Sequence
 
 from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.react.context_window import text_tokens
 from internal.agent.domain.text import truncate_line
-from internal.agent.ports.skills import Granted, is_granted
+from internal.agent.ports.skills import (
+    REVIEW_SKILL,
+    Granted,
+    SkillOrigin,
+    SkillReviewReport,
+    is_granted,
+)
 from internal.config.messages import nearest, plain
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.skill_folder import read_contents
@@ -14,6 +21,14 @@ MAX_DESCRIPTION_CHARS = 200
 MAX_CATALOGUE_TOKENS = 3_000
 MAX_TEXT_CHARS = 30_000
 _MAX_LISTED_FILES = 100
+_MAX_LISTED_WITHHELD = 20
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_ORIGINS: dict[SkillOrigin, str] = {
+    "own": "home folder",
+    "shipped": "shipped",
+    "shared": "folder of the settings",
+    "workspace": "working folder",
+}
 
 
 def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_TOKENS) -> str:
@@ -29,6 +44,56 @@ def describe_catalogue(skills: Sequence[Skill], max_tokens: int = MAX_CATALOGUE_
     return "\n".join(lines)
 
 
+def describe_withheld(skills: Sequence[Skill]) -> str:
+    """Return a line with the names of the skills that the owner could review, "" for none.
+
+    Nothing else of them reaches the model, and no name that could hold a sentence.
+    """
+    names = [each.name for each in skills if is_withheld(each) and _PLAIN_NAME.fullmatch(each.name)]
+    if not names:
+        return ""
+    listed = ", ".join(names[:_MAX_LISTED_WITHHELD])
+    return f"Withheld until the owner reviews them; load_skill says how to ask: {listed}"
+
+
+def is_withheld(skill: Skill) -> bool:
+    """Return True if a skill waits for a review."""
+    return skill.state not in {"offered", "not usable"}
+
+
+def describe_review(report: SkillReviewReport) -> str:
+    """Return what a person reads before the decision about a skill, as a diff without changes."""
+    skill = report.skill
+    marks = [
+        f"{each.path}, line {each.line}, column {each.column}: {each.code}"
+        for each in report.invisible[:_MAX_LISTED_WITHHELD]
+    ]
+    scripts = set(report.scripts)
+    files = [
+        f"  {each.path} ({each.size:,} bytes{', script' if each.path in scripts else ''})"
+        for each in skill.files[:_MAX_LISTED_FILES]
+    ]
+    more = len(skill.files) - len(files)
+    lines = (
+        f"Skill {skill.name} ({_ORIGINS[skill.origin]}): {skill.state}",
+        f"Files: {len(skill.files)}",
+        *files,
+        *([f"  and {more} more"] if more else []),
+        *(f"Not text: {path}" for path in report.binary[:_MAX_LISTED_WITHHELD]),
+        *(f"Invisible character: {mark}" for mark in marks),
+        *(f"Unusual: {warning}" for warning in skill.warnings),
+        *(
+            [f"Asks for (grants nothing): {', '.join(skill.allowed_tools)}"]
+            * bool(skill.allowed_tools)
+        ),
+        "",
+        f"SKILL.md{'' if report.is_complete else ' (its beginning)'}:",
+        report.text,
+    )
+    # as a diff, in which lines with a space are neither added nor removed
+    return "".join(f" {line}\n" for line in "\n".join(lines).split("\n"))
+
+
 def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:
     """Return a sentence for each granted name of which there is no skill that is offered.
 
@@ -38,7 +103,7 @@ def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:
         waiting = [
             plain(skill.name)
             for skill in skills
-            if skill.origin == "workspace" and skill.state not in {"offered", "not usable"}
+            if skill.origin == "workspace" and is_withheld(skill)
         ]
         names = truncate_line(", ".join(waiting), 500)
         sentence = f"Skills of this folder that nobody has reviewed are not used: {names}."
@@ -103,10 +168,10 @@ def _offered(library: SkillLibrary, name: str, granted: Granted) -> Skill:
         names = truncate_line(", ".join(offered), 2_000)
         raise ToolError(f"there is no skill {name[:100]!r}; there are: {names}")
     if skill.state != "offered":
-        raise ToolError(
-            f"the skill {skill.name} is withheld: {skill.problem or skill.state}; a person can"
-            f" review it with: larkspur skills review {skill.name}"
-        )
+        sentence = f"the skill {skill.name} is withheld: {skill.problem or skill.state}"
+        if is_withheld(skill):
+            sentence += f"; ask the owner with {REVIEW_SKILL}, sha256 {skill.sha256}"
+        raise ToolError(sentence)
     return skill
 
 

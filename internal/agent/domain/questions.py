@@ -18,11 +18,12 @@ Decision = Literal["approve", "edit", "reject", "text", "expired"]
 Grant = Literal["once", "session", "rule"]
 """The scope of an approval of calls: these calls, the session, or permanently."""
 
-Audience = Literal["operators", "asker"]
-"""Who may answer: operators only, or also the person who submitted the task."""
+Audience = Literal["owner", "operators", "asker"]
+"""Who may answer: the owner, operators, or also the person who submitted the task."""
 
-Action = Literal["create", "change", "read", "run", "fetch", "use"]
-"""What a call does: with a file, a command or an address; `use` for any other tool."""
+Action = Literal["create", "change", "read", "run", "fetch", "trust", "use"]
+"""What a call does: with a file, a command or an address; with `trust` the agent follows something
+from then on, such as a skill; `use` for any other tool."""
 
 _TITLES: dict[Action, str] = {
     "create": "Create {}?",
@@ -30,6 +31,7 @@ _TITLES: dict[Action, str] = {
     "read": "Read {}?",
     "run": "Run `{}`?",
     "fetch": "Fetch {}?",
+    "trust": "Trust {}?",
     "use": "Allow {}?",
 }
 _SEVERAL: dict[Action, tuple[str, str]] = {
@@ -38,6 +40,7 @@ _SEVERAL: dict[Action, tuple[str, str]] = {
     "read": ("read 1 file", "read {} files"),
     "run": ("run 1 command", "run {} commands"),
     "fetch": ("fetch 1 page", "fetch {} pages"),
+    "trust": ("trust 1 source", "trust {} sources"),
     "use": ("use 1 other tool", "use {} other tools"),
 }
 _NEW_FILE = "--- /dev/null\n"
@@ -112,6 +115,13 @@ class Question(msgspec.Struct, frozen=True):
     plan: Plan | None = None
     targets: dict[str, tuple[Target, ...]] = {}
     reason_code: str = ""
+
+    def audience(self, *, direct: bool) -> Audience:
+        """Return who may answer; `direct`: the task was submitted in a direct chat."""
+        if any(call.reason_code == "owner" for call in self.calls):
+            return "owner"
+        grants_nothing = self.kind in {"clarify", "recovery"}
+        return "asker" if grants_nothing and direct else "operators"
 
     def with_previews(self, previews: Mapping[str, Preview]) -> "Question":
         """Return the question with previews of its calls, by call_id."""

@@ -21,7 +21,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
     An `idempotent` call may be repeated when its outcome is unknown. `targets` are the arguments
     that permission rules apply to, `title` what people read in place of the name, by language. A
     `sandboxed` tool changes and runs nothing except by commands in the sandbox. Results of a
-    `retained` one stay in the context when older ones are left out.
+    `retained` one stay in the context when older ones are left out. `trusts` is the argument that
+    names what is trusted from then on: the owner must approve every such call, in every mode.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     title: dict[Language, str] = {}
     sandboxed: bool = False
     retained: bool = False
+    trusts: str = ""
 
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""

@@ -4,8 +4,8 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-LOAD_SKILL, READ_SKILL_FILE = "load_skill", "read_skill_file"
-SKILL_TOOLS = frozenset({LOAD_SKILL, READ_SKILL_FILE})
+LOAD_SKILL, READ_SKILL_FILE, REVIEW_SKILL = "load_skill", "read_skill_file", "review_skill"
+SKILL_TOOLS = frozenset({LOAD_SKILL, READ_SKILL_FILE, REVIEW_SKILL})
 """The tools for skills. A run has them if there are skills."""
 
 

@@ -132,7 +132,7 @@ async def test_skills_of_the_setting_are_offered_after_a_review_and_can_only_be_
         admin.accept(item)
         await go(here, workspace)
         first, second, third, fourth = here.model.requests
-    assert "bird-song" not in str(first["system"])
+    assert "- bird-song" not in str(first["system"])
     assert "- bird-song: Writes down songs." in str(second["system"])
     assert f"Folder: {folder}" in seen_in(third).last_result
     assert "Listen first." in seen_in(fourth).last_result
@@ -159,12 +159,12 @@ async def test_a_skill_is_withheld_until_it_is_reviewed_and_after_a_changed_byte
         await go(here, tmp_path)  # not reviewed
         review(home)
         holds = here.model.requests
-        assert "bird-song" not in str(holds[0]["system"])
+        assert "- bird-song" not in str(holds[0]["system"])
         await go(here, tmp_path)
         assert "Listen first." in seen_in(holds[2]).last_result
         (skill / "scripts" / "sing.sh").write_text("echo tirra-lirrA\n")
         await go(here, tmp_path)
-        assert "bird-song" not in str(holds[3]["system"])
+        assert "- bird-song" not in str(holds[3]["system"])
 
 
 async def test_a_skill_that_changes_during_a_run_is_withheld_at_once(

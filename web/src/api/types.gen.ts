@@ -26,9 +26,9 @@ export interface ApprovalItem {
   rules?: Array<string>;
   diff?: string;
   whole?: Attachment | null;
-  action?: "change" | "create" | "fetch" | "read" | "run" | "use";
+  action?: "change" | "create" | "fetch" | "read" | "run" | "trust" | "use";
   subject?: string;
-  reason_code?: "" | "deny_rule" | "network" | "no_rule" | "unchecked";
+  reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
 }
 
@@ -430,7 +430,7 @@ export interface QuestionView {
   multiple: boolean;
   calls: Array<ApprovalItem>;
   plan: Plan | null;
-  who: "asker" | "operators";
+  who: "asker" | "operators" | "owner";
   status: "answered" | "closed" | "expired" | "open";
   asked: string;
   expires: string;

@@ -13,6 +13,7 @@ const en = {
     unchecked: (about: string) => `this cannot be checked: ${about}`,
     network: (about: string) => `it reaches ${about}`,
     deny_rule: (about: string) => `this cannot be checked against the deny rule ${about}`,
+    owner: (about: string) => `the agent follows ${about} from then on; only the owner may allow that`,
   },
   lines: (count: number) => `${count} lines. Scroll to read all of them.`,
   moreLines: (count: number) => (count === 1 ? '1 more line' : `${count} more lines`),
@@ -22,6 +23,7 @@ const en = {
   tooLong: 'This call is too long to display. Read all of it before you allow it.',
   include: (tool: string) => `Include this ${tool} call`,
   who: {
+    owner: 'The owner can answer',
     operators: 'Operators can answer',
     asker: 'Operators and the author of the task can answer',
   },
@@ -83,6 +85,7 @@ const zh: typeof en = {
     unchecked: (about) => `无法检查：${about}`,
     network: (about: string) => `它将访问 ${about}`,
     deny_rule: (about) => `无法对照拒绝规则 ${about} 检查`,
+    owner: (about) => `此后智能体会遵循 ${about}；只有所有者可以允许`,
   },
   lines: (count) => `共 ${count} 行，滚动查看全部`,
   moreLines: (count) => `还有 ${count} 行`,
@@ -92,6 +95,7 @@ const zh: typeof en = {
   tooLong: '内容过长，无法完整显示。允许前请阅读完整调用。',
   include: (tool) => `包含这个 ${tool} 调用`,
   who: {
+    owner: '所有者可以答复',
     operators: '操作员可以答复',
     asker: '操作员和任务发起人可以答复',
   },

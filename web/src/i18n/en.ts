@@ -81,6 +81,7 @@ export const en = {
     read: (file: string) => `Read ${file}?`,
     run: (command: string) => `Run \`${command}\`?`,
     fetch: (host: string) => `Fetch ${host}?`,
+    trust: (source: string) => `Trust ${source}?`,
     use: (tool: string) => `Allow ${tool}?`,
   },
   /** What several calls do, with the number of calls for each action. */
@@ -91,6 +92,7 @@ export const en = {
       read: ['read', 'file'],
       run: ['run', 'command'],
       fetch: ['fetch', 'page'],
+      trust: ['trust', 'source'],
       use: ['use', 'other tool'],
     };
     const parts = counts.map(([action, count]) => {

@@ -78,6 +78,7 @@ export const zh: Messages = {
     read: (file) => `读取 ${file}？`,
     run: (command) => `运行 \`${command}\`？`,
     fetch: (host) => `访问 ${host}？`,
+    trust: (source) => `信任 ${source}？`,
     use: (tool) => `允许 ${tool}？`,
   },
   askSeveral: (counts) => {
@@ -87,6 +88,7 @@ export const zh: Messages = {
       read: (count: number) => `读取 ${count} 个文件`,
       run: (count: number) => `运行 ${count} 条命令`,
       fetch: (count: number) => `访问 ${count} 个网页`,
+      trust: (count: number) => `信任 ${count} 个来源`,
       use: (count: number) => `使用 ${count} 个其他工具`,
     };
     return `${counts.map(([action, count]) => texts[action](count)).join('、')}？`;

@@ -17,9 +17,9 @@ export interface ApprovalItem {
   rules?: Array<string>;
   diff?: string;
   whole?: Attachment | null;
-  action?: "change" | "create" | "fetch" | "read" | "run" | "use";
+  action?: "change" | "create" | "fetch" | "read" | "run" | "trust" | "use";
   subject?: string;
-  reason_code?: "" | "deny_rule" | "network" | "no_rule" | "unchecked";
+  reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
 }
 
@@ -235,7 +235,7 @@ export interface QuestionAsked {
   calls?: Array<ApprovalItem>;
   multiple?: boolean;
   plan?: Plan;
-  who?: "asker" | "operators";
+  who?: "asker" | "operators" | "owner";
   reason_code?: string;
 }
 

@@ -64,7 +64,8 @@ def answer_question(
     if first is not None:
         return question, []
     if not can_answer(question, actor):
-        raise Forbidden("Only operators may answer this question.")
+        who = "the owner" if question.audience == "owner" else "operators"
+        raise Forbidden(f"Only {who} may answer this question.")
     if question.status != "open" or question.expires <= now:
         raise Conflict(closed_message(question))
     answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)

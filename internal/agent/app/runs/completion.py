@@ -42,10 +42,6 @@ CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations", "max_output"})
 """Stop reasons after which no node or tool call is left open."""
 
 
-ASKER_KINDS = frozenset({"clarify", "recovery"})
-"""Questions that grant nothing: in a direct chat the submitter of the task may answer them."""
-
-
 class RunCompleter:
     """Stores the ends and pauses of runs."""
 
@@ -173,7 +169,7 @@ class RunCompleter:
         """Return the record of a question that is asked now.
 
         In a direct chat the submitter may clarify the task and have it tried again; all else needs
-        an operator.
+        an operator, or the owner if a call of it does.
         """
         task, now = context.task, self._clock.now()
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
@@ -184,9 +180,7 @@ class RunCompleter:
             session_id=task.session_id,
             principal=task.origin.principal,
             chat=task.origin.chat,
-            audience="asker"
-            if question.kind in ASKER_KINDS and task.origin.direct
-            else "operators",
+            audience=question.audience(direct=task.origin.direct),
             asked=rfc3339(now),
             expires=rfc3339(now + ttl),
         )

@@ -32,6 +32,8 @@ def can_view(question: QuestionRecord, actor: Actor) -> bool:
 def can_answer(question: QuestionRecord, actor: Actor) -> bool:
     """Return True if an answer counts: of an operator in the task's chat, or of the submitter."""
     principal = actor.principal
+    if question.audience == "owner":
+        return principal.may("owner")
     if question.audience == "asker" and principal.id == question.principal:
         return True
     # an operator may answer in the chat of the task only, not in others

@@ -38,10 +38,11 @@ _MAX_SHOWN_CHARS = 120  # of a command or path in a message
 _MAX_PARTS = 16  # uncovered parts of a command in a message; beyond that no rules are suggested
 
 
-ReasonCode = Literal["", "no_rule", "unchecked", "deny_rule", "network"]
+ReasonCode = Literal["", "no_rule", "unchecked", "deny_rule", "network", "owner"]
 """Why a call needs approval besides that no rule allows it: `no_rule` names the parts of a command
 that need one, `unchecked` what cannot be parsed, `deny_rule` the rule that may match; with
-`network` names the hosts that an isolated command reaches, and paths outside of its workspace."""
+`network` names the hosts that an isolated command reaches, and paths outside of its workspace;
+`owner`: only the owner may approve what `about` names, and no rule."""
 
 
 class MissingPermission(NamedTuple):

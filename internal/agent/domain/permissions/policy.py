@@ -43,7 +43,11 @@ from internal.agent.domain.permissions.targets import (
     Risk,
     ToolTargets,
 )
+from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.domain.tools import ToolSpec
+
+MAX_NAME_CHARS = 100
+"""Characters of what is trusted in the reason of a question."""
 
 
 class Mode(StrEnum):
@@ -154,9 +158,14 @@ def evaluate_call(
     the call need approval; such an allow rule allows nothing.
     """
     call = CallMatcher(spec, arguments)
-    return _find_denial(policy, spec, call) or _find_allowance(
-        policy, spec, call, isolated=isolated
-    )
+    denial = _find_denial(policy, spec, call)
+    if spec.trusts and not isinstance(denial, Denied):
+        reason = f"{spec.name} needs the approval of the owner."
+        name = truncate_line(str(arguments.get(spec.trusts, "")), MAX_NAME_CHARS)
+        return _need(
+            policy.mode, MissingPermission(reason, code="owner", about=escape_invisible(name))
+        )
+    return denial or _find_allowance(policy, spec, call, isolated=isolated)
 
 
 def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:

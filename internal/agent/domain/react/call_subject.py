@@ -21,6 +21,8 @@ MAX_SUBJECT_CHARS = 80
 
 def call_subject(call: ToolCall, spec: ToolSpec) -> tuple[Action, str]:
     """Return what a call does and with what: on one line, with invisible characters escaped."""
+    if spec.trusts and (words := _words(call.arguments.get(spec.trusts))):
+        return "trust", escape_invisible(truncate_line(words[0], MAX_SUBJECT_CHARS))
     for target in spec.targets:
         words = _words(call.arguments.get(target.argument))
         if words:

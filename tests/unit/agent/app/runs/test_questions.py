@@ -47,6 +47,7 @@ def test_rights_to_view_and_to_answer(
     assert can_view(record(), actor) == views
     assert can_answer(record(), actor) == answers
     assert can_answer(record("asker"), actor) == answers_as_asker
+    assert can_answer(record("owner"), actor) == (principal is LOCAL_OWNER)
 
 
 def test_without_a_chat_an_operator_answers_only_own_questions() -> None:

@@ -184,6 +184,22 @@ def test_deny_wins_in_every_mode() -> None:
             assert isinstance(evaluate(policy, tool, risk, ARGUMENTS), Denied)
 
 
+TRUSTING = ToolSpec("trust_source", "", {}, "read", trusts="source")
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.DENY])
+def test_what_is_trusted_needs_the_owner_in_every_mode_whatever_a_rule_allows(mode: Mode) -> None:
+    policy = Policy(mode, allow=("trust_source",))
+    verdict = evaluate_call(policy, TRUSTING, {"source": "a\u202eb"}, isolated=True)
+    assert isinstance(verdict, ApprovalNeeded)
+    assert (verdict.code, verdict.about, verdict.rules) == ("owner", "a\\u202eb", ())
+
+
+def test_trust_is_denied_by_a_rule_and_in_deny_mode() -> None:
+    for policy in (Policy(deny=("trust_source",)), Policy(Mode.DENY, allow=("trust_source",))):
+        assert isinstance(evaluate_call(policy, TRUSTING, {"source": "a"}), Denied)
+
+
 def test_plan_mode_overrides_allow_rules() -> None:
     verdict = shell(Policy(mode=Mode.PLAN, allow=("shell",)), "ls")
     assert isinstance(verdict, Denied)

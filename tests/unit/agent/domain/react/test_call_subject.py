@@ -10,6 +10,7 @@ from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.questions import ApprovalItem, Preview, approval_question
 from internal.agent.domain.react.call_subject import MAX_SUBJECT_CHARS, call_subject
+from internal.agent.domain.tools import ToolSpec
 from internal.tools.diffs import unified_diff
 from internal.tools.registry import TOOLS
 
@@ -44,6 +45,12 @@ def test_any_argument_gives_one_short_line(tool: str, value: object) -> None:
     assert subject
     assert subject.isprintable()
     assert len(subject) <= 10 * MAX_SUBJECT_CHARS
+
+
+def test_a_call_that_trusts_something_is_named_by_it() -> None:
+    spec = ToolSpec("trust_source", "", {}, "read", trusts="source")
+    assert call_subject(ToolCall("c", spec.name, {"source": "moth"}), spec) == ("trust", "moth")
+    assert call_subject(ToolCall("c", spec.name, {}), spec) == ("use", "trust_source")
 
 
 def test_a_change_to_a_file_that_does_not_exist_creates_it() -> None:
