@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,6 @@ from internal.llm.registry import (
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.sqlite.file_check import check_file
-from internal.tools.registry import TOOLS
 from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.file_storage import check_attachments
 from larkspur.model_list import list_models
@@ -62,6 +61,7 @@ from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
+    TOOL_SPECS,
     Services,
     make_gateway,
     make_terminal_dispatcher,
@@ -307,19 +307,27 @@ class Application:
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
-        return [ToolItem(one.spec.name, one.spec.risk, one.spec.description) for one in TOOLS]
+        return [ToolItem(spec.name, spec.risk, spec.description) for spec in TOOL_SPECS]
 
     def instructions(self, config: str | None, folder: Path) -> list[InstructionItem]:
         """Return the instructions that apply to tasks in a folder, the most general first."""
         return list_instructions(self._load(config=config), folder)
 
-    def prompt(self, config: str | None, folder: Path) -> FolderPrompt:
+    def prompt(
+        self,
+        config: str | None,
+        folder: Path,
+        *,
+        profile: str | None = None,
+        skills: Sequence[str] | None = None,
+    ) -> FolderPrompt:
         """Return what the model gets before a task in a folder.
 
         Raises:
-            LarkspurError, ConfigError, HomeError: the services cannot be opened.
+            LarkspurError, ConfigError, HomeError: the services cannot be opened, or the profile or
+                a skill does not exist.
         """
-        return asyncio.run(make_prompt(self._prepare(config), folder))
+        return asyncio.run(make_prompt(self._prepare(config), folder, profile, skills))
 
     def serve(
         self,

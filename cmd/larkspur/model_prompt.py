@@ -1,16 +1,25 @@
-"""What the model gets before a task in a folder: system prompt and instructions."""
+"""What the model gets before a task in a folder: system prompt, instructions and tools."""
 
-import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
-from internal.agent.app.prompt.instructions import instruction_blocks, instructions_text
-from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
+from internal.agent.app.prompt.instructions import instruction_blocks
+from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.cli.application import FolderPrompt, InstructionItem
 from internal.config.loader import Loaded
+from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.workspaces import Workspaces
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.untrusted_files import UntrustedFiles
-from larkspur.services import open_sandbox_of, open_services, protected_paths, with_isolation
+from larkspur.services import (
+    make_prompt_builder,
+    make_tools,
+    open_sandbox_of,
+    open_services,
+    protected_paths,
+    with_isolation,
+)
 
 
 def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
@@ -24,26 +33,32 @@ def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
     ]
 
 
-async def make_prompt(loaded: Loaded, folder: Path) -> FolderPrompt:
-    """Return what the model gets before a task in a folder that sets no options.
+async def make_prompt(
+    loaded: Loaded, folder: Path, profile: str | None, skills: Sequence[str] | None
+) -> FolderPrompt:
+    """Return what the model gets before a task of the owner in a folder.
 
-    The instructions are those of a large context window: none is shortened for a small one.
+    `profile` and `skills` are the task's; None for those of the settings and the profile.
 
     Raises:
-        LarkspurError: the database or the sandbox cannot be used.
+        LarkspurError: the database or the sandbox cannot be used, or the profile or a skill does
+            not exist.
     """
     async with (
         open_services(loaded, "terminal") as services,
         open_sandbox_of(loaded, services) as sandbox,
     ):
+        options = TaskOptions(skills=None if skills is None else tuple(skills))
         defaults = with_isolation(services, sandbox)
-        system = system_prompt(
-            defaults.profiles[defaults.profile],
-            defaults.gates,
-            str(folder),
-            services.clock.now(),
-            commands=command_rules(defaults.policy, sandbox.capabilities),
-        )
-        found = await asyncio.to_thread(services.instruction_files.read, str(folder))
-    text = instructions_text(instruction_blocks(found.texts))
-    return FolderPrompt(system, text, found.problems)
+        spec = build_run_spec(defaults, options, LOCAL_OWNER, profile)
+        tools = make_tools(services, sandbox, ChildDocumentReader(sandbox))
+        prompt = await make_prompt_builder(services, sandbox, tools).build(spec, str(folder))
+    return FolderPrompt(
+        prompt.system,
+        prompt.instructions,
+        [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in prompt.tools
+        ],
+        prompt.problems,
+    )

@@ -44,11 +44,9 @@ from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
-from internal.skills.tool_source import SKILL_SPECS
-from internal.tools.registry import TOOLS
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
-from larkspur.services import GatewayServices, open_gateway
+from larkspur.services import TOOL_SPECS, GatewayServices, open_gateway
 from larkspur.settings_editor import SettingsEditor
 from larkspur.version import VERSION
 
@@ -334,7 +332,7 @@ async def _running_channels(
     loaded: Loaded, services: GatewayServices, setup: SettingsEditor
 ) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
-    titles = titles_by_tool((*(tool.spec for tool in TOOLS), *SKILL_SPECS, *CONTROL_SPECS))
+    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS))
     texts = ChatTexts(loaded.settings.ui.language, titles)
     app = ChatApp(
         services.gateway,

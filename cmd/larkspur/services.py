@@ -24,6 +24,7 @@ from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.prompt_builder import PromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
@@ -53,7 +54,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
-from internal.agent.ports.skills import SKILL_TOOLS
+from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
@@ -95,6 +96,9 @@ from larkspur.file_storage import make_session_files, open_attachments
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
+
+TOOL_SPECS = (*(tool.spec for tool in TOOLS), *SKILL_SPECS)
+"""The tools that rules and profiles can name, without the control tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -464,7 +468,7 @@ def _coordinator(
     services: Services, model: RetryingModel, sandbox: Sandbox, documents: DocumentReader
 ) -> AgentCoordinator:
     """Return the coordinator and its stages."""
-    agent, fetch = services.settings.agent, services.settings.tools.web_fetch
+    agent = services.settings.agent
     database, stores, clock = services.database, services.stores, services.clock
     attachments, book = services.attachments, services.model_book
     folders = services.workspaces.file_folders
@@ -475,17 +479,7 @@ def _coordinator(
         audio=services.audio,
         folders=folders,
     )
-    box = ToolBox(
-        sandbox=sandbox,
-        background=services.commands,
-        documents=documents,
-        fetcher=Fetcher(
-            max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
-        ),
-        protected=services.protected,
-        folders=folders,
-    )
-    tools = CombinedTools((box, SkillTools(services.skills, services.reviews)))
+    tools = make_tools(services, sandbox, documents)
     artifacts = ArtifactRecorder(
         database,
         stores,
@@ -506,12 +500,9 @@ def _coordinator(
         run_services,
         preparer=RunPreparer(
             run_services,
-            tools,
+            make_prompt_builder(services, sandbox, tools),
             input_files,
-            book=book,
-            sandbox=sandbox.capabilities,
-            instruction_files=services.instruction_files,
-            skills=ReviewedSkills(services.skills),
+            isolated=sandbox.capabilities.isolated,
         ),
         engine=ReactEngine(
             run_services,
@@ -525,6 +516,34 @@ def _coordinator(
         completer=RunCompleter(run_services, artifacts),
         recovery=services.recovery,
         commands=services.commands,
+    )
+
+
+def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) -> CombinedTools:
+    """Return the tools of this process."""
+    fetch = services.settings.tools.web_fetch
+    box = ToolBox(
+        sandbox=sandbox,
+        background=services.commands,
+        documents=documents,
+        fetcher=Fetcher(
+            max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
+        ),
+        protected=services.protected,
+        folders=services.workspaces.file_folders,
+    )
+    return CombinedTools((box, SkillTools(services.skills, services.reviews)))
+
+
+def make_prompt_builder(services: Services, sandbox: Sandbox, tools: ToolSource) -> PromptBuilder:
+    """Return what builds the prompts of runs."""
+    return PromptBuilder(
+        tools,
+        services.model_book,
+        sandbox=sandbox.capabilities,
+        instruction_files=services.instruction_files,
+        skills=ReviewedSkills(services.skills),
+        clock=services.clock,
     )
 
 
@@ -561,13 +580,13 @@ def skill_places(loaded: Loaded) -> list[SkillPlace]:
 
 def open_skills(loaded: Loaded) -> SkillLibrary:
     """Return the skills of all places; those of the owner take precedence."""
-    reserved = [*(one.spec.name for one in TOOLS), *SKILL_TOOLS]
+    reserved = [spec.name for spec in TOOL_SPECS]
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 
 
 def open_profiles(home: Path) -> ProfileLibrary:
     """Return the shipped profiles, and those of the home folder."""
-    tools = (*(one.spec.name for one in TOOLS), *SKILL_TOOLS)
+    tools = [spec.name for spec in TOOL_SPECS]
     return ProfileLibrary((shipped_folder(), home / "profiles"), tools)
 
 
@@ -610,4 +629,4 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
 
 def tool_targets() -> ToolTargets:
     """Return what the permission rules of each tool name."""
-    return targets_by_tool((*(one.spec for one in TOOLS), *SKILL_SPECS))
+    return targets_by_tool(TOOL_SPECS)

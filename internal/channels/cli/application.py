@@ -104,11 +104,13 @@ class InstructionItem(NamedTuple):
 class FolderPrompt(NamedTuple):
     """What the model gets before a task in a folder.
 
-    `problems` are sentences on the instruction files that are ignored.
+    A tool is a name, a description and its `parameters`, a JSON schema. `problems` are sentences on
+    the instruction files and skills that are not used.
     """
 
     system: str
     instructions: str
+    tools: Sequence[Mapping[str, Any]]
     problems: Sequence[str]
 
 
@@ -278,11 +280,21 @@ class Application(Protocol):
         """
         ...
 
-    def prompt(self, config: str | None, folder: Path) -> FolderPrompt:
+    def prompt(
+        self,
+        config: str | None,
+        folder: Path,
+        *,
+        profile: str | None = None,
+        skills: Sequence[str] | None = None,
+    ) -> FolderPrompt:
         """Return what the model gets before a task in a folder.
 
+        `profile` and `skills` are the task's; None for those of the settings and the profile.
+
         Raises:
-            LarkspurError, ConfigError: the services of this process cannot be opened.
+            LarkspurError, ConfigError: the services of this process cannot be opened, or the
+                profile or a skill does not exist.
         """
         ...
 

@@ -2,4 +2,5 @@
 
 - `system_prompt`: the parts of the system prompt and their order
 - `instructions`: the texts of the owner, the chat and the folder, which follow it
+- `prompt_builder`: both together with the tools, as a run has them
 """

@@ -80,14 +80,14 @@ def instructions_text(blocks: Sequence[InstructionBlock]) -> str:
     return "\n\n".join((PREAMBLE, *map(_delimited, blocks))) + "\n\n"
 
 
-def fitting_instructions(texts: Sequence[Instruction], budget: int) -> str:
-    """Return what the model gets, shortened to a share of a request with `budget` tokens."""
+def fitting_blocks(texts: Sequence[Instruction], budget: int) -> list[InstructionBlock]:
+    """Return the texts, shortened to a share of a request with `budget` tokens."""
     max_bytes = MAX_TEXT_BYTES
-    text = instructions_text(instruction_blocks(texts))
-    while text_tokens(text) > budget * BUDGET_SHARE and max_bytes > _MIN_BYTES:
+    blocks = instruction_blocks(texts)
+    while text_tokens(instructions_text(blocks)) > budget * BUDGET_SHARE and max_bytes > _MIN_BYTES:
         max_bytes //= 2
-        text = instructions_text(instruction_blocks(texts, max_bytes))
-    return text
+        blocks = instruction_blocks(texts, max_bytes)
+    return blocks
 
 
 def _block(instruction: Instruction, max_bytes: int) -> InstructionBlock:

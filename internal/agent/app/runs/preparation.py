@@ -1,6 +1,5 @@
 """Preparation: the first Turn of a run, with its history, prompt, tools and rules."""
 
-import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -16,10 +15,8 @@ from internal.agent.app.files.input_files import (
     file_problems,
     stored_files,
 )
-from internal.agent.app.prompt.instructions import fitting_instructions
-from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
+from internal.agent.app.prompt.prompt_builder import PromptBuilder
 from internal.agent.app.runs.context import RunContext, RunServices
-from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
@@ -27,26 +24,18 @@ from internal.agent.domain.events.types import (
     InputFilesFetched,
 )
 from internal.agent.domain.messages import Image, Message, Text
-from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.react.context_window import (
-    message_budget,
     message_tokens,
     text_tokens,
     tools_tokens,
 )
-from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.instructions import FoundInstructions, InstructionFiles
-from internal.agent.ports.llm import ModelBook
-from internal.agent.ports.sandbox import SandboxCapabilities
-from internal.agent.ports.skills import LOAD_SKILL, NO_SKILLS, SKILL_TOOLS, Skills
-from internal.agent.ports.tools import ToolSource
 from internal.agent.store.history import MessageCache, read_history
 
 HISTORY_SHARE = 0.5
@@ -59,23 +48,16 @@ class RunPreparer:
     def __init__(
         self,
         services: RunServices,
-        tools: ToolSource,
+        prompts: PromptBuilder,
         input_files: InputFiles,
         *,
-        book: ModelBook,
-        sandbox: SandboxCapabilities,
-        instruction_files: InstructionFiles,
-        skills: Skills,
+        isolated: bool,
     ) -> None:
-        self._skills = skills
-        self._instruction_files = instruction_files
-        self._sandbox = sandbox
         self._database = services.database
         self._stores = services.stores
-        self._clock = services.clock
-        self._tools = tools
+        self._prompts = prompts
         self._input_files = input_files
-        self._book = book
+        self._isolated = isolated
         self._messages = MessageCache()
 
     async def prepare(self, context: RunContext, workspace: str) -> tuple[Turn, list[Event]]:
@@ -84,33 +66,14 @@ class RunPreparer:
         Raises:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
-        spec = context.task.spec
-        catalogue, problems = NO_SKILLS
-        if spec.profile.grants(LOAD_SKILL):
-            describe = partial(self._skills.describe, workspace, spec.skills)
-            catalogue, problems = await asyncio.to_thread(describe)
-        if problems and spec.skills not in (None, spec.profile.skills):  # the task names them
-            raise InvalidRequest(" ".join(problems))
-        tools = (
-            *(
-                tool
-                for tool in self._tools.specs()
-                if spec.profile.grants(tool.name) and (catalogue or tool.name not in SKILL_TOOLS)
-            ),
-            *CONTROL_SPECS,
-        )
+        task, spec = context.task, context.task.spec
+        chat = await self._chat_instructions(task)
+        prompt = await self._prompts.build(spec, workspace, chat_instructions=chat)
         config = RunConfig(
             run_id=context.ids.run_id,
-            system=system_prompt(
-                spec.profile,
-                spec.gates,
-                workspace,
-                self._clock.now(),
-                commands=self._command_rules(spec.policy, tools),
-                skills=catalogue,
-            ),
-            model=self._book.usable_model(spec.provider, spec.model),
-            tools=tools,
+            system=prompt.system,
+            model=prompt.model,
+            tools=prompt.tools,
             policy=spec.policy,
             limits=spec.limits,
             gates=spec.gates,
@@ -118,16 +81,11 @@ class RunPreparer:
             people=spec.people,
             approvals=spec.approvals,
             plan_review=spec.plan_review,
-            isolated=self._sandbox.isolated,
+            isolated=self._isolated,
+            instructions=prompt.instructions,
             skills=spec.skills,
         )
-        found = await self._instructions(context.task, workspace)
-        budget = self._budget(config)
-        # escapes in hostile texts take tens of milliseconds
-        instructions = await asyncio.to_thread(fitting_instructions, found.texts, budget)
-        config = msgspec.structs.replace(config, instructions=instructions)
-        history = await self._history(context.task, budget - text_tokens(instructions))
-        task = context.task
+        history = await self._history(task, prompt.budget)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
         fetched = await self._fetched(task, files)
         words = _earlier_words(history.messages)
@@ -137,40 +95,24 @@ class RunPreparer:
         turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")
-        turn.allow_rules(output_rules(tools))
-        turn.allow_rules(await load_rules(self._database, self._stores, context.task))
+        turn.allow_rules(output_rules(config.tools))
+        turn.allow_rules(await load_rules(self._database, self._stores, task))
         if answer:
             turn.answer(answer)
         events = [
             *fetched,
             *file_problems(files),
-            *_ignored((*found.problems, *problems)),
+            *_ignored(prompt.problems),
             _snapshot(turn),
         ]
         return turn, events
 
-    def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
-        """Return the rules about commands if the run has tools for them."""
-        runs_commands = any(tool.sandboxed and tool.risk == "exec" for tool in tools)
-        return command_rules(policy, self._sandbox) if runs_commands else ""
-
-    async def _instructions(self, task: Task, workspace: str) -> FoundInstructions:
-        """Return the texts of the owner, the chat and the folder."""
-        found = await asyncio.to_thread(self._instruction_files.read, workspace)
+    async def _chat_instructions(self, task: Task) -> str:
+        """Return the instructions of the chat that the task is from, "" without a chat."""
         if not (chat := task.origin.chat):
-            return found
+            return ""
         settings = await self._database.read(partial(self._stores.chats.get_settings, chat))
-        return found.with_chat(settings.instructions)
-
-    def _budget(self, config: RunConfig) -> int:
-        """Return the tokens that the messages of a request may have."""
-        limits = self._book.limits(config.model)
-        return message_budget(
-            config.system,
-            config.tools,
-            context_window=limits.context_window,
-            max_output_tokens=limits.max_output_tokens,
-        )
+        return settings.instructions
 
     async def _history(self, task: Task, budget: int) -> History:
         """Return what the model learns of the earlier runs of the session."""

@@ -43,5 +43,6 @@ def test_file_that_is_no_database_fails_its_check(application: Application, tmp_
 
 def test_tools_have_a_risk_and_a_description(application: Application) -> None:
     tools = {tool.name: tool for tool in application.tools()}
+    assert {"load_skill", "read_skill_file"} <= set(tools)
     assert tools["shell"].risk == "exec"
     assert all(tool.description for tool in tools.values())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from internal.channels.cli.command_output import CommandOutput
 from internal.channels.cli.commands.context import CommandContext, Subparsers
-from internal.channels.cli.commands.parser import add_config, add_json
+from internal.channels.cli.commands.parser import add_config, add_json, text_argument
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import Output, print_error
 
@@ -16,7 +16,11 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "subject",
         choices=("prompt",),
-        help="the system prompt and the instructions of a task in this folder",
+        help="the system prompt, the instructions and the tools of a task in this folder",
+    )
+    parser.add_argument("--profile", type=text_argument, help="profile of the task")
+    parser.add_argument(
+        "--skills", nargs="*", type=text_argument, metavar="NAME", help="only these skills"
     )
     add_json(parser)
     add_config(parser)
@@ -24,11 +28,18 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace, context: CommandContext) -> int:
-    """Print the system prompt and the instructions; ignored files go to standard error."""
-    prompt = context.application().prompt(args.config, Path.cwd())
+    """Print the prompt; with `--json` also the schemas of the tools.
+
+    Sentences on instruction files and skills that are not used go to standard error.
+    """
+    prompt = context.application().prompt(
+        args.config, Path.cwd(), profile=args.profile, skills=args.skills
+    )
     if args.json:
         return CommandOutput(Output(), as_json=True).json(prompt._asdict())
-    text = "\n\n".join(filter(None, (prompt.system.strip(), prompt.instructions.strip())))
+    tools = "\n".join(f"- {tool['name']}" for tool in prompt.tools)
+    texts = (prompt.system.strip(), prompt.instructions.strip(), f"Tools:\n{tools}")
+    text = "\n\n".join(filter(None, texts))
     Output().write(f"{text}\n".encode("utf-8", "replace"))
     for problem in prompt.problems:
         print_error(problem)

@@ -3,7 +3,7 @@
 from internal.agent.app.prompt.instructions import (
     MAX_FOLDER_BYTES,
     PREAMBLE,
-    fitting_instructions,
+    fitting_blocks,
     instruction_blocks,
     instructions_text,
 )
@@ -78,7 +78,7 @@ def test_escapes_count_for_the_limits() -> None:
 
 def test_texts_are_shortened_to_a_share_of_a_small_context_window() -> None:
     texts = [Instruction("owner", "x" * 30_000), *(folder("y" * 30_000, str(n)) for n in range(3))]
-    shortened = fitting_instructions(texts, 6_000)
+    shortened = instructions_text(fitting_blocks(texts, 6_000))
     assert text_tokens(shortened) <= 1_500
     assert 'from="the folder, 2"' in shortened
-    assert fitting_instructions(texts, 1_000_000) == text_of(*texts)
+    assert instructions_text(fitting_blocks(texts, 1_000_000)) == text_of(*texts)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.errors import ProfileUnusable
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 
@@ -33,3 +34,23 @@ def test_an_ignored_file_is_named_on_standard_error(run: CommandRunner, folder: 
     shown = run("debug", "prompt")
     assert "AGENTS.md was ignored: it is a folder" in shown.err
     assert "<instructions from" not in shown.out
+
+
+def test_the_tools_and_the_skills_are_those_of_the_profile(
+    run: CommandRunner, folder: Path
+) -> None:
+    shown = run("debug", "prompt", "--profile", "researcher", "--skills", "report-with-charts")
+    assert folder.name in shown.out
+    assert "- report-with-charts: " in shown.out
+    assert "- code-review: " not in shown.out
+    assert "\nTools:\n- read_file\n" in shown.out
+    assert "- load_skill\n" in shown.out
+    assert "- edit_file\n" not in shown.out
+    tools = run("debug", "prompt", "--skills", "--json").json["tools"]
+    assert "load_skill" not in {tool["name"] for tool in tools}
+    assert tools[0]["parameters"]["properties"]["path"]["type"] == "string"
+
+
+def test_an_unknown_profile_is_refused_with_the_nearest_name(run: CommandRunner) -> None:
+    with pytest.raises(ProfileUnusable, match="Did you mean coder"):
+        run("debug", "prompt", "--profile", "codr")

@@ -1,0 +1,131 @@
+"""The prompt of a run: everything that the model gets besides the conversation."""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+from internal.agent.app.prompt.instructions import fitting_blocks, instructions_text
+from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
+from internal.agent.domain.errors import InvalidRequest
+from internal.agent.domain.permissions.policy import Policy
+from internal.agent.domain.react.context_window import message_budget, text_tokens
+from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.instructions import InstructionFiles
+from internal.agent.ports.llm import ModelBook
+from internal.agent.ports.runtime import Clock
+from internal.agent.ports.sandbox import SandboxCapabilities
+from internal.agent.ports.skills import (
+    LOAD_SKILL,
+    NO_SKILLS,
+    SKILL_TOOLS,
+    SkillCatalogue,
+    Skills,
+)
+from internal.agent.ports.tools import ToolSource
+
+
+class RunPrompt(NamedTuple):
+    """What the model gets before the conversation.
+
+    `budget` are the tokens that are left for the conversation. `problems` are sentences on the
+    instruction files and skills that are not used.
+    """
+
+    model: str
+    system: str
+    instructions: str
+    tools: tuple[ToolSpec, ...]
+    budget: int
+    problems: tuple[str, ...]
+
+
+class PromptBuilder:
+    """Builds the prompts of runs.
+
+    Args:
+        tools: all tools but the control tools.
+        book: the limits of the models.
+        sandbox: what the sandbox of this process can do.
+        instruction_files: reads the instructions of the owner and the folder.
+        skills: the skills that a person has reviewed.
+        clock: tells the date.
+    """
+
+    def __init__(
+        self,
+        tools: ToolSource,
+        book: ModelBook,
+        *,
+        sandbox: SandboxCapabilities,
+        instruction_files: InstructionFiles,
+        skills: Skills,
+        clock: Clock,
+    ) -> None:
+        self._tools = tools
+        self._book = book
+        self._sandbox = sandbox
+        self._instruction_files = instruction_files
+        self._skills = skills
+        self._clock = clock
+
+    async def build(
+        self, spec: RunSpec, workspace: str, *, chat_instructions: str = ""
+    ) -> RunPrompt:
+        """Return the prompt of a run; `workspace` is an absolute path.
+
+        Raises:
+            InvalidRequest: a skill that the task names does not exist or is withheld.
+        """
+        skills = await self._catalogue(spec, workspace)
+        tools = (*self._granted(spec, with_skills=bool(skills.text)), *CONTROL_SPECS)
+        system = system_prompt(
+            spec.profile,
+            spec.gates,
+            workspace,
+            self._clock.now(),
+            commands=self._command_rules(spec.policy, tools),
+            skills=skills.text,
+        )
+        model = self._book.usable_model(spec.provider, spec.model)
+        limits = self._book.limits(model)
+        budget = message_budget(
+            system,
+            tools,
+            context_window=limits.context_window,
+            max_output_tokens=limits.max_output_tokens,
+        )
+        found = await asyncio.to_thread(self._instruction_files.read, workspace)
+        found = found.with_chat(chat_instructions)
+        # escapes in hostile texts take tens of milliseconds
+        blocks = await asyncio.to_thread(fitting_blocks, found.texts, budget)
+        instructions = instructions_text(blocks)
+        return RunPrompt(
+            model=model,
+            system=system,
+            instructions=instructions,
+            tools=tools,
+            budget=budget - text_tokens(instructions),
+            problems=(*found.problems, *skills.problems),
+        )
+
+    async def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:
+        if not spec.profile.grants(LOAD_SKILL):
+            return NO_SKILLS
+        describe = partial(self._skills.describe, workspace, spec.skills)
+        catalogue = await asyncio.to_thread(describe)
+        if catalogue.problems and spec.skills not in (None, spec.profile.skills):
+            raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
+        return catalogue
+
+    def _granted(self, spec: RunSpec, *, with_skills: bool) -> Iterable[ToolSpec]:
+        for tool in self._tools.specs():
+            if spec.profile.grants(tool.name) and (with_skills or tool.name not in SKILL_TOOLS):
+                yield tool
+
+    def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
+        """Return the rules about commands if the run has tools for them."""
+        runs_commands = any(tool.sandboxed and tool.risk == "exec" for tool in tools)
+        return command_rules(policy, self._sandbox) if runs_commands else ""
