@@ -24,7 +24,7 @@ from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.prompt.prompt_builder import PromptBuilder
+from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
@@ -535,9 +535,11 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
     return CombinedTools((box, SkillTools(services.skills, services.reviews)))
 
 
-def make_prompt_builder(services: Services, sandbox: Sandbox, tools: ToolSource) -> PromptBuilder:
+def make_prompt_builder(
+    services: Services, sandbox: Sandbox, tools: ToolSource
+) -> RunPromptBuilder:
     """Return what builds the prompts of runs."""
-    return PromptBuilder(
+    return RunPromptBuilder(
         tools,
         services.model_book,
         sandbox=sandbox.capabilities,

@@ -33,6 +33,34 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
+ContextPartKind = Literal[
+    "rules", "owner", "chat", "folder", "skills", "tools", "loaded_skills", "conversation"
+]
+
+
+class ContextPart(msgspec.Struct, frozen=True):
+    """A part of a request to the model, in estimated tokens.
+
+    `rules` are those of Larkspur and the profile. `owner`, `chat` and `folder` are instructions,
+    `name` is their file. `skills` describes those that can be loaded.
+    """
+
+    kind: ContextPartKind
+    tokens: int
+    name: str = ""
+
+
+class ContextUse(msgspec.Struct, frozen=True):
+    """What a request to the model holds.
+
+    `window` is the context window, of which `reserved` tokens are kept for the reply.
+    """
+
+    window: int
+    reserved: int
+    parts: tuple[ContextPart, ...]
+
+
 class Price(msgspec.Struct, frozen=True):
     """US dollars per million tokens of one model."""
 

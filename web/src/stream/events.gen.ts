@@ -65,12 +65,26 @@ export interface ContextCompression {
   reason: "provider_refused" | "window";
 }
 
+/** A part of a request to the model, in estimated tokens. `rules` are those of Larkspur and the profile. `owner`, `chat` and `folder` are instructions, `name` is their file. `skills` describes those that can be loaded. */
+export interface ContextPart {
+  kind: "chat" | "conversation" | "folder" | "loaded_skills" | "owner" | "rules" | "skills" | "tools";
+  tokens: number;
+  name?: string;
+}
+
 /** The size and hash of the initial context, without the messages. */
 export interface ContextSnapshot {
   messages: number;
   tools: number;
   estimated_tokens: number;
   sha256: string;
+}
+
+/** What a request to the model holds. `window` is the context window, of which `reserved` tokens are kept for the reply. */
+export interface ContextUse {
+  window: number;
+  reserved: number;
+  parts: Array<ContextPart>;
 }
 
 /** An error or a correction by a gate; the run continues. */
@@ -165,7 +179,7 @@ export interface OutputDelta {
   reasoning?: boolean;
 }
 
-/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. */
+/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. */
 export interface OutputSummary {
   node_id: string;
   iteration: number;
@@ -177,6 +191,7 @@ export interface OutputSummary {
   usage: Usage;
   thinking?: string;
   thinking_ms?: number;
+  context?: ContextUse;
 }
 
 /** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */

@@ -2,5 +2,6 @@
 
 - `system_prompt`: the parts of the system prompt and their order
 - `instructions`: the texts of the owner, the chat and the folder, which follow it
-- `prompt_builder`: both together with the tools, as a run has them
+- `context_use`: how much of the context window each part takes
+- `run_prompt`: all of it together with the tools, as a run has it
 """

@@ -57,6 +57,11 @@ class InstructionBlock(NamedTuple):
         """The bytes of the text."""
         return len(self.text.encode())
 
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of the block."""
+        return text_tokens(_delimited(self))
+
 
 def instruction_blocks(
     texts: Iterable[Instruction], max_bytes: int = MAX_TEXT_BYTES

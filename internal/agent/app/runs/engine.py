@@ -10,6 +10,7 @@ from functools import partial
 from typing import assert_never
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import Emit, ExtraWork
@@ -20,6 +21,7 @@ from internal.agent.app.files.input_files import (
     stored_files,
 )
 from internal.agent.app.files.request_images import RequestImages
+from internal.agent.app.prompt.context_use import measure_context
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
@@ -51,6 +53,7 @@ from internal.agent.domain.react.context_window import (
 from internal.agent.domain.react.steps import Act, Ask, Done, ModelSpending, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.usage import ContextUse
 from internal.agent.ports.llm import (
     MAX_REPLY_CHARACTERS,
     ModelBook,
@@ -333,6 +336,7 @@ class ReactEngine:
             usage=reply.usage,
             thinking=thinking,
             thinking_ms=round(stream.thinking_seconds * 1000),
+            context=self._measure_context(turn),
         )
         parts = without_call_ids(reply.parts)
         add = partial(turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop)
@@ -410,6 +414,11 @@ class ReactEngine:
             temperature=self._book.temperature,
             patience_seconds=context.deadline - asyncio.get_running_loop().time(),
         )
+
+    def _measure_context(self, turn: Turn) -> ContextUse | UnsetType:
+        """Return what the request held whose reply is not added yet."""
+        ask, limits = turn.next(), self._book.limits(turn.config.model)
+        return measure_context(turn.config, ask.messages, limits) if isinstance(ask, Ask) else UNSET
 
     def _elapsed_ms(self, started_at: float) -> int:
         return round((self._clock.monotonic() - started_at) * 1000)

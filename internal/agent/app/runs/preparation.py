@@ -15,7 +15,7 @@ from internal.agent.app.files.input_files import (
     file_problems,
     stored_files,
 )
-from internal.agent.app.prompt.prompt_builder import PromptBuilder
+from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.context import RunContext, RunServices
 from internal.agent.domain.events.types import (
     ContextSnapshot,
@@ -48,7 +48,7 @@ class RunPreparer:
     def __init__(
         self,
         services: RunServices,
-        prompts: PromptBuilder,
+        prompts: RunPromptBuilder,
         input_files: InputFiles,
         *,
         isolated: bool,
@@ -84,6 +84,7 @@ class RunPreparer:
             isolated=self._isolated,
             instructions=prompt.instructions,
             skills=spec.skills,
+            context=prompt.parts,
         )
         history = await self._history(task, prompt.budget)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)

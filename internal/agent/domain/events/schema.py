@@ -95,7 +95,7 @@ def markdown() -> str:
     parts += [_section(control, definitions) for control in CONTROLS]
     parts += ["## Values\n"]
     parts += [
-        f"### {name}\n\n{one.get('description', '')}\n\n{_table(one)}"
+        f"### {name}\n\n{' '.join(one.get('description', '').split())}\n\n{_table(one)}"
         for name, one in sorted(definitions.items())
         if name not in named
     ]

@@ -13,7 +13,7 @@ from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.plans import Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import ContextUse, Usage
 
 NodeKind = Literal[
     "step",
@@ -259,7 +259,8 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     """A reply is complete; `content` is its visible text.
 
     `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how
-    long it took.
+    long it took. `context` is what the request held, with estimates; `usage` has the provider's
+    count.
     """
 
     name: ClassVar[str] = "workflow.node.output.summary"
@@ -273,6 +274,7 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     usage: Usage
     thinking: str = ""
     thinking_ms: int = 0
+    context: ContextUse | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""

@@ -7,7 +7,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.domain.usage import RunLimits
+from internal.agent.domain.usage import ContextPart, RunLimits
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +18,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     before anything runs. `isolated`: the sandbox of the process that executes the run keeps
     commands from everything but the folders of the session. `instructions` begin the first user
     message of every request. `skills` are the skills that it may load; None for all.
+    `context` are the parts of a request that do not change.
     """
 
     run_id: RunId
@@ -34,6 +35,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     isolated: bool = False
     instructions: str = ""
     skills: tuple[str, ...] | None = None
+    context: tuple[ContextPart, ...] = ()
 
     def tool(self, name: str) -> ToolSpec | None:
         """Return the specification of a tool, None if the run does not offer it."""

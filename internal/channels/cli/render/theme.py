@@ -25,6 +25,7 @@ class Glyphs(NamedTuple):
     bullet: str = "•"
     arrow: str = "→"
     todo: str = "○"
+    fill: str = "█"
 
 
 UNICODE = Glyphs()
@@ -48,6 +49,7 @@ ASCII = Glyphs(
     bullet="*",
     arrow="->",
     todo="o",
+    fill="#",
 )
 
 THEMES: dict[str, dict[str, str]] = {

@@ -224,7 +224,6 @@ class _ReplApp:
             session.send(start.prompt)
         session.start(self._commands.refresh_sessions())
         session.start(_load_renderer())
-        session.start(session.load_windows())
 
     async def _close(self, services: ReplServices) -> None:
         """Stop the run that is still active."""

@@ -113,8 +113,6 @@ class ReplSession:
         self.status_parts: Sequence[str] = DEFAULT_STATUS_PARTS
         self.default_network = "off"
         """What isolated commands reach by the settings."""
-        self.windows: Mapping[str, int] = {}
-        """The context windows of the known models, in tokens."""
         self._asked = 0
         self.redraw: Callable[[], None] = lambda: None
         self.restore_input: Callable[[str], None] = lambda _text: None
@@ -177,8 +175,7 @@ class ReplSession:
     def _facts(self) -> Mapping[str, str]:
         """Return the parts of the status line that are known."""
         view = self.view
-        window = self.windows.get(view.request.model, 0)
-        percent = round(100 * view.request.input / window) if window else 0
+        percent = view.request.percent
         return {
             "mode": self._mode(),
             "model": self.model,
@@ -310,11 +307,6 @@ class ReplSession:
         self.messages = MessageCatalog("repl", services.language)
         self.view.set_messages(self.messages)
         self._services.set_result(services)
-
-    async def load_windows(self) -> None:
-        """Load the context windows of the known models."""
-        models = await asyncio.to_thread((await self.ready()).models)
-        self.windows = {one.model: one.context_window for one in models if one.context_window}
 
     async def open(self, session_id: str) -> None:
         """Resume a session: show its last messages, then its new events."""

@@ -1,7 +1,7 @@
 """Turns the events of a session into rows: printed ones, and live ones below them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,12 +17,23 @@ from internal.i18n.runs import RunMessages
 
 
 class RequestUsage(NamedTuple):
-    """The tokens of a request to the model. `input` includes `cached`."""
+    """The tokens of a request to the model. `input` includes `cached`.
 
-    model: str = ""
+    `window` is the context window, of which `reserved` tokens are kept for the reply. `parts` are
+    what the request held, as estimates: kind, file name, tokens.
+    """
+
     input: int = 0
     cached: int = 0
     output: int = 0
+    window: int = 0
+    reserved: int = 0
+    parts: Sequence[tuple[str, str, int]] = ()
+
+    @property
+    def percent(self) -> int:
+        """How full the context window is."""
+        return round(100 * self.input / self.window) if self.window else 0
 
 
 @dataclass(frozen=True)
@@ -236,8 +247,15 @@ class TranscriptView:
             name.removesuffix("_tokens"): count for name, count in summary["usage"].items()
         }
         sent = usage["input"] + usage["cache_read"] + usage["cache_write"]
+        held = summary.get("context", {"window": 0, "reserved": 0, "parts": []})
+        parts = [(part["kind"], part.get("name", ""), part["tokens"]) for part in held["parts"]]
         self.request = RequestUsage(
-            summary.get("llm_model", ""), sent, usage["cache_read"], usage["output"]
+            sent or sum(tokens for _, _, tokens in parts),
+            usage["cache_read"],
+            usage["output"],
+            held["window"],
+            held["reserved"],
+            parts,
         )
         if summary["content"] or self._reply is not None:
             self._reply_of(run_id, summary["node_id"]).complete(summary["content"])

@@ -1,14 +1,17 @@
 """Commands about the conversation and what the model sees of it."""
 
 import base64
-from asyncio import to_thread
 
 from internal.channels.cli.clipboard import copy_text
 from internal.channels.cli.command_output import format_tokens
+from internal.channels.cli.render.event_rows import align_columns
+from internal.channels.cli.render.text import truncate_line
 from internal.channels.cli.repl.commands.context import SlashContext
 
-_CHARACTERS_PER_TOKEN = 4
-"""A rough estimate; the provider's own count is shown for the whole request."""
+_BAR_WIDTH = 14
+"""Cells of the bar of a part that fills the whole window; a row has less than 60 cells."""
+_MAX_FILE_WIDTH = 24
+_LEAST_SHARE = 0.005
 _MAX_TERMINAL_COPY = 74_000
 """Terminals ignore a longer clipboard sequence, in bytes."""
 
@@ -22,37 +25,36 @@ async def clear(context: SlashContext, _arguments: str) -> None:
 
 
 async def context_use(context: SlashContext, _arguments: str) -> None:
-    """Show what fills the context window, from the usage of the last request."""
-    session = context.session
-    if not await _print_use(context):
+    """Show what filled the context window at the last request."""
+    if not _print_use(context):
         return
-    last = session.view.request
-    services = await session.ready()
-    described = sum(len(one.name) + len(one.description) for one in services.tools())
-    messages = await services.client.transcript(session.session_id or "")
-    written = sum(len(one.text) for one in messages)
-    tools, conversation = (size // _CHARACTERS_PER_TOKEN for size in (described, written))
-    used = tools + conversation
-    for one in await to_thread(services.instructions, context.folder):
-        count = len(one.text) // _CHARACTERS_PER_TOKEN
-        used += count
-        name = context.session.messages(f"instructions_{one.source}", name=one.name)
-        context.print_message("context_instructions", count=format_tokens(count), name=name)
-    rest = max(last.input - used, 0)
-    for name, count in (
-        ("context_tools", tools),
-        ("context_conversation", conversation),
-        ("context_rest", rest),
-        ("context_cached", last.cached),
-        ("context_reply", last.output),
-    ):
-        context.print_message(name, count=format_tokens(count))
+    request, messages = context.session.view.request, context.session.messages
+    held = sum(tokens for _, _, tokens in request.parts)
+    scale = request.input / held if held else 0.0  # the provider counts, the parts are estimates
+    parts = [
+        (messages(f"context_{kind}", name=truncate_line(name, _MAX_FILE_WIDTH)), tokens * scale)
+        for kind, name, tokens in request.parts
+    ]
+    free = max(request.window - request.input - request.reserved, 0)
+    parts += [(messages("context_free"), free), (messages("context_reserved"), request.reserved)]
+    context.session.note(*align_columns([_part_row(context, *part) for part in parts]))
+    context.print_message("context_cached", count=format_tokens(request.cached))
+    context.print_message("context_reply", count=format_tokens(request.output))
+
+
+def _part_row(context: SlashContext, title: str, tokens: float) -> tuple[str, ...]:
+    """Return a row: what it is, tokens, percent of the window and a bar."""
+    view = context.session.view
+    share = tokens / view.request.window
+    percent = f"{share:.0%}" if not tokens or share >= _LEAST_SHARE else "<1%"
+    bar = view.rows.glyphs.fill * round(share * _BAR_WIDTH)
+    return title, format_tokens(round(tokens)).rjust(6), percent.rjust(4), bar
 
 
 async def compact(context: SlashContext, _arguments: str) -> None:
     """Say how the context is shortened, and how full it is."""
     context.print_message("compact_automatic")
-    await _print_use(context)
+    _print_use(context)
 
 
 async def copy(context: SlashContext, _arguments: str) -> None:
@@ -69,28 +71,16 @@ async def copy(context: SlashContext, _arguments: str) -> None:
     context.print_message("copied" if program else "copy_failed", program=program)
 
 
-async def _print_use(context: SlashContext) -> bool:
+def _print_use(context: SlashContext) -> bool:
     """Print how full the context window is. Return False if no request was made yet."""
-    session = context.session
-    last = session.view.request
-    if not last.input:
+    request = context.session.view.request
+    if not request.window:
         context.print_message("context_unknown")
         return False
-    window = await context_window(context, last.model)
-    if window:
-        context.print_message(
-            "context_used",
-            used=format_tokens(last.input),
-            window=format_tokens(window),
-            percent=round(100 * last.input / window),
-        )
-    else:
-        context.print_message("context_used_alone", used=format_tokens(last.input))
+    context.print_message(
+        "context_used",
+        used=format_tokens(request.input),
+        window=format_tokens(request.window),
+        percent=request.percent,
+    )
     return True
-
-
-async def context_window(context: SlashContext, model: str) -> int:
-    """Return the context window of a model in tokens, 0 if it is unknown."""
-    if not context.models:
-        context.models = await to_thread((await context.session.ready()).models)
-    return next((one.context_window or 0 for one in context.models if one.model == model), 0)

@@ -43,7 +43,7 @@ from internal.agent.domain.plans import Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_arguments, truncate_json
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import ContextPart, ContextUse, Usage
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 NOW = "2026-01-31T08:00:00.000Z"
@@ -92,6 +92,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             llm_request_id="req",
             llm_model="claude-x",
             usage=USAGE,
+            context=ContextUse(200_000, 25_000, (ContextPart("folder", 12, "AGENTS.md"),)),
         ),
         ("iter:3:say", "generation"),
     ),

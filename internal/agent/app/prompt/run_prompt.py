@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
+from internal.agent.app.prompt.context_use import fixed_parts
 from internal.agent.app.prompt.instructions import fitting_blocks, instructions_text
 from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.domain.errors import InvalidRequest
@@ -13,6 +14,7 @@ from internal.agent.domain.react.context_window import message_budget, text_toke
 from internal.agent.domain.react.gates import CONTROL_SPECS
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.usage import ContextPart
 from internal.agent.ports.instructions import InstructionFiles
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import Clock
@@ -30,8 +32,8 @@ from internal.agent.ports.tools import ToolSource
 class RunPrompt(NamedTuple):
     """What the model gets before the conversation.
 
-    `budget` are the tokens that are left for the conversation. `problems` are sentences on the
-    instruction files and skills that are not used.
+    `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
+    `problems` are sentences on the instruction files and skills that are not used.
     """
 
     model: str
@@ -39,10 +41,11 @@ class RunPrompt(NamedTuple):
     instructions: str
     tools: tuple[ToolSpec, ...]
     budget: int
+    parts: tuple[ContextPart, ...]
     problems: tuple[str, ...]
 
 
-class PromptBuilder:
+class RunPromptBuilder:
     """Builds the prompts of runs.
 
     Args:
@@ -108,6 +111,7 @@ class PromptBuilder:
             instructions=instructions,
             tools=tools,
             budget=budget - text_tokens(instructions),
+            parts=fixed_parts(system, skills.text, blocks, tools),
             problems=(*found.problems, *skills.problems),
         )
 

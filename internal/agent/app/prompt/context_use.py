@@ -1,0 +1,58 @@
+"""What fills the context window in a request, by part."""
+
+from collections.abc import Iterable, Sequence
+
+from internal.agent.app.prompt.instructions import PREAMBLE, InstructionBlock
+from internal.agent.domain.messages import Message, ToolResult
+from internal.agent.domain.react.context_window import (
+    message_tokens,
+    reserved_output,
+    text_tokens,
+    tools_tokens,
+)
+from internal.agent.domain.react.run_config import RunConfig
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.domain.usage import ContextPart, ContextUse
+from internal.agent.ports.llm import ModelLimits
+from internal.agent.ports.skills import SKILL_TOOLS
+
+
+def fixed_parts(
+    system: str, skills: str, blocks: Sequence[InstructionBlock], tools: Iterable[ToolSpec]
+) -> tuple[ContextPart, ...]:
+    """Return the parts that are the same in all requests of a run.
+
+    `skills` is the part of the system prompt that describes them.
+    """
+    described = text_tokens(skills) if skills else 0
+    preamble = text_tokens(PREAMBLE) if blocks else 0
+    parts = (
+        ContextPart("rules", text_tokens(system) - described + preamble),
+        *(ContextPart(block.source, block.tokens, block.name) for block in blocks),
+        ContextPart("skills", described),
+        ContextPart("tools", tools_tokens(tools)),
+    )
+    return tuple(part for part in parts if part.tokens)
+
+
+def measure_context(
+    config: RunConfig, messages: Sequence[Message], limits: ModelLimits
+) -> ContextUse:
+    """Return what a request with these messages, instructions included, holds."""
+    loads = {call.call_id for each in messages for call in each.calls if call.name in SKILL_TOOLS}
+    loaded = sum(
+        message_tokens(Message("user", (part,)))
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolResult) and part.call_id in loads and not part.failed
+    )
+    rest = sum(map(message_tokens, messages)) - text_tokens(config.instructions) - loaded
+    return ContextUse(
+        window=limits.context_window,
+        reserved=reserved_output(limits.context_window, limits.max_output_tokens),
+        parts=(
+            *config.context,
+            *((ContextPart("loaded_skills", loaded),) if loaded else ()),
+            ContextPart("conversation", max(rest, 0)),
+        ),
+    )
