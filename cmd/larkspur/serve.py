@@ -46,7 +46,12 @@ from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
-from larkspur.services import TOOL_SPECS, GatewayServices, open_gateway
+from larkspur.services import (
+    TOOL_SPECS,
+    GatewayServices,
+    make_chat_instructions,
+    open_gateway,
+)
 from larkspur.settings_editor import SettingsEditor
 from larkspur.version import VERSION
 
@@ -341,6 +346,7 @@ async def _running_channels(
         texts,
         services.supervisor,
         services.remote_files,
+        make_chat_instructions(services),
         loaded.settings.server.public_url or "",
     )
     channels = create_channels(app, loaded.settings.channels)

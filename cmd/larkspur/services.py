@@ -24,6 +24,7 @@ from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
@@ -546,6 +547,16 @@ def make_prompt_builder(
         instruction_files=services.instruction_files,
         skills=ReviewedSkills(services.skills),
         clock=services.clock,
+    )
+
+
+def make_chat_instructions(services: Services) -> ChatInstructions:
+    """Return what finds the instructions of chats."""
+    return ChatInstructions(
+        services.database,
+        services.stores,
+        services.instruction_files,
+        services.workspaces.folders.path,
     )
 
 

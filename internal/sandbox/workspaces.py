@@ -18,6 +18,10 @@ class SessionFolders:
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    def path(self, session_id: SessionId) -> str:
+        """Return the folder of a session, which need not exist."""
+        return str(self.root / session_id)
+
     def create(self, session_id: SessionId) -> str:
         """Return the folder of a session.
 

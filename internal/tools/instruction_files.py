@@ -17,6 +17,8 @@ from internal.agent.ports.instructions import (
     FILE_NAMES,
     MAX_TEXT_BYTES,
     FoundInstructions,
+    IgnoredFile,
+    IgnoreReason,
     Instruction,
     InstructionSource,
 )
@@ -28,17 +30,21 @@ MAX_FOLDERS = 32
 """Folders of a repository that are searched: the deepest ones."""
 
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})
-_REASONS = {
-    errno.EXDEV: "it leads outside through a symbolic link",
-    errno.ELOOP: "it is a symbolic link that is not followed",
-    errno.EACCES: "permission denied",
-    errno.ENXIO: "it is not a regular file",
+_REASONS: dict[int, tuple[IgnoreReason, str]] = {
+    errno.EXDEV: ("link", "it leads outside through a symbolic link"),
+    errno.ELOOP: ("link", "it is a symbolic link that is not followed"),
+    errno.EACCES: ("unreadable", "permission denied"),
+    errno.ENXIO: ("no_file", "it is not a regular file"),
 }
 _MAX_NAME_CHARS = 200
 
 
 class _Ignored(Exception):
-    """A file is not used; the text is the reason."""
+    """A file is not used; the text says why."""
+
+    def __init__(self, reason: IgnoreReason, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class WorkspaceInstructionFiles:
@@ -55,13 +61,15 @@ class WorkspaceInstructionFiles:
         self._protected = protected
         self._untrusted = untrusted
 
-    def read(self, workspace: str, /) -> FoundInstructions:
+    def read(self, workspace: str | None, /) -> FoundInstructions:
         """Return the owner's file, then those from the repository's root down to the workspace."""
-        problems: list[str] = []
-        texts = [*self._owner(problems), *self._folder(os.path.realpath(workspace), problems)]
-        return FoundInstructions(tuple(texts), tuple(problems))
+        ignored: list[IgnoredFile] = []
+        texts = [*self._owner(ignored)]
+        if workspace is not None:
+            texts += self._folder(os.path.realpath(workspace), ignored)
+        return FoundInstructions(tuple(texts), tuple(ignored))
 
-    def _owner(self, problems: list[str]) -> Iterator[Instruction]:
+    def _owner(self, ignored: list[IgnoredFile]) -> Iterator[Instruction]:
         name = FILE_NAMES[0]
         try:
             home = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -74,30 +82,36 @@ class WorkspaceInstructionFiles:
             finally:
                 os.close(file)
         except (OSError, _Ignored) as error:
-            if reason := _reason(error):
-                problems.append(f"{name} of the owner was ignored: {reason}")
+            if found := _reason(error):
+                sentence = f"{name} of the owner was ignored: {found[1]}"
+                ignored.append(IgnoredFile("owner", name, found[0], sentence))
         finally:
             os.close(home)
 
-    def _folder(self, workspace: str, problems: list[str]) -> list[Instruction]:
+    def _folder(self, workspace: str, ignored: list[IgnoredFile]) -> list[Instruction]:
         root = workspace if self._protected.is_session_folder(workspace) else _root_of(workspace)
         below = Path(workspace).relative_to(root).parts
         try:
             folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            problems.append(f"the folder {_shown(root)} was not searched: {error.strerror}")
+            sentence = f"the folder {_shown(root)} was not searched: {error.strerror}"
+            ignored.append(IgnoredFile("folder", "", "no_folder", sentence))
             return []
         found: list[Instruction] = []
         try:
             protection = self._protected.protection(workspace)
             for depth in range(max(len(below) + 1 - MAX_FOLDERS, 0), len(below) + 1):
-                found += self._read_first(folder, below[:depth], protection, problems)
+                found += self._read_first(folder, below[:depth], protection, ignored)
         finally:
             os.close(folder)
         return found
 
     def _read_first(
-        self, root: int, parts: tuple[str, ...], protection: Protection, problems: list[str]
+        self,
+        root: int,
+        parts: tuple[str, ...],
+        protection: Protection,
+        ignored: list[IgnoredFile],
     ) -> list[Instruction]:
         """Return the instructions of one folder below the root, none if they are ignored."""
         for file_name in FILE_NAMES:
@@ -110,8 +124,10 @@ class WorkspaceInstructionFiles:
                 finally:
                     os.close(file)
             except (OSError, _Ignored) as error:
-                if reason := _reason(error):
-                    problems.append(f"{_shown(name)} was ignored: {reason}")
+                if found := _reason(error):
+                    shown, (reason, text) = _shown(name), found
+                    sentence = f"{shown} was ignored: {text}"
+                    ignored.append(IgnoredFile("folder", shown, reason, sentence))
                     return []
         return []
 
@@ -123,12 +139,13 @@ class WorkspaceInstructionFiles:
         """
         path, status = real_path(file), os.fstat(file)
         if protection.covers(path, status):
-            raise _Ignored("it belongs to Larkspur")
+            raise _Ignored("protected", "it belongs to Larkspur")
         if os.path.basename(path) not in FILE_NAMES:  # noqa: PTH119 - text
-            raise _Ignored("it is a symbolic link to a file of another name")
+            raise _Ignored("link", "it is a symbolic link to a file of another name")
         content = os.pread(file, MAX_TEXT_BYTES, 0) if stat.S_ISREG(status.st_mode) else b""
         if self._untrusted.contains(path, content):
-            raise _Ignored(f"a command wrote it; read it, then run: larkspur trust {_shown(path)}")
+            advice = f"read it, then run: larkspur trust {_shown(path)}"
+            raise _Ignored("written", f"a command wrote it; {advice}")
 
 
 def _root_of(workspace: str) -> str:
@@ -155,7 +172,7 @@ def _read(file: int, source: InstructionSource, name: str) -> Instruction:
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
         is_folder = stat.S_ISDIR(status.st_mode)
-        raise _Ignored("it is a folder" if is_folder else "it is not a regular file")
+        raise _Ignored("no_file", "it is a folder" if is_folder else "it is not a regular file")
     with os.fdopen(os.dup(file), "rb") as opened:
         content = opened.read(MAX_TEXT_BYTES)
     unread = max(status.st_size - len(content), 0)
@@ -164,13 +181,13 @@ def _read(file: int, source: InstructionSource, name: str) -> Instruction:
     return Instruction(source, text, name, unread + len(decoder.getstate()[0]))
 
 
-def _reason(error: OSError | _Ignored) -> str:
-    """Return why a file is not used, "" for one that does not exist."""
+def _reason(error: OSError | _Ignored) -> tuple[IgnoreReason, str] | None:
+    """Return why a file is not used, None for one that does not exist."""
     if isinstance(error, _Ignored):
-        return str(error)
+        return error.reason, str(error)
     if error.errno in _MISSING:
-        return ""
-    return _REASONS.get(error.errno or 0) or os.strerror(error.errno or 0)
+        return None
+    return _REASONS.get(error.errno or 0) or ("unreadable", os.strerror(error.errno or 0))
 
 
 def _shown(name: str) -> str:

@@ -17,6 +17,7 @@ from internal.llm.retry import Sleep
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
+from larkspur.services import make_chat_instructions
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_texts import AUTO_TEXTS
@@ -158,6 +159,7 @@ async def open_lark(
         AUTO_TEXTS,
         services.supervisor,
         services.remote_files,
+        make_chat_instructions(services),
         services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)

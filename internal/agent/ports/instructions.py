@@ -27,11 +27,32 @@ class Instruction(NamedTuple):
     unread: int = 0
 
 
+IgnoreReason = Literal["link", "no_file", "unreadable", "protected", "written", "no_folder"]
+
+
+class IgnoredFile(NamedTuple):
+    """A file that is not followed; `reason` "no_folder" is the whole folder.
+
+    `name` is as that of an instruction, without invisible characters. The sentence is for the
+    owner: it may name paths of the machine.
+    """
+
+    source: InstructionSource
+    name: str
+    reason: IgnoreReason
+    sentence: str
+
+
 class FoundInstructions(NamedTuple):
-    """The texts that apply, the most general first, and a sentence on each file that is ignored."""
+    """The texts that apply, the most general first, and the files that are ignored."""
 
     texts: tuple[Instruction, ...] = ()
-    problems: tuple[str, ...] = ()
+    ignored: tuple[IgnoredFile, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """A sentence on each file that is ignored."""
+        return tuple(each.sentence for each in self.ignored)
 
     def with_chat(self, text: str) -> "FoundInstructions":
         """Return these with the text of a chat, between those of the owner and of the folder."""
@@ -43,10 +64,10 @@ class FoundInstructions(NamedTuple):
 class InstructionFiles(Protocol):
     """The instruction files of the owner and of a folder."""
 
-    def read(self, workspace: str, /) -> FoundInstructions:
+    def read(self, workspace: str | None, /) -> FoundInstructions:
         """Return the owner's file, then those from the repository's root down to the workspace.
 
-        A missing file is no problem. At most the bound of a file is read. Blocks: call it in a
-        thread.
+        Without a workspace it is only the owner's file. A missing file is no problem. At most the
+        bound of a file is read. Blocks: call it in a thread.
         """
         ...

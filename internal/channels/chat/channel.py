@@ -11,6 +11,7 @@ from typing import Any
 
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutboxBacklog
@@ -42,6 +43,7 @@ class ChatApp:
     texts: ChatTexts
     supervisor: Supervisor
     remote_files: RemoteFiles
+    instructions: ChatInstructions
     public_url: str = ""
     """The address of the page, "" if it has none that other machines can reach."""
 
@@ -99,6 +101,7 @@ class ChatChannel:
             defaults=defaults,
             texts=texts,
             listener=listener,
+            instructions=app.instructions,
         )
         self._actions = ActionAnswers(
             transport,

@@ -6,6 +6,7 @@ import msgspec
 
 from internal.agent.app.access import TooManyAttempts, WrongCode
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.task_options import (
     TaskDefaults,
     choose_network,
@@ -26,12 +27,13 @@ from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.text import escape_hidden, format_size
+from internal.agent.ports.instructions import InstructionSource
 from internal.channels.chat.answers import MessageContext, escape_markdown
 from internal.channels.chat.command_parser import ChatCommand
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.network_choice import parse_network_choice
 from internal.config.chat import ChatChannelSettings
-from internal.i18n.chat import find_switch
+from internal.i18n.chat import ChatPhrases, find_switch
 
 _MODEL_NAME = re.compile(r"[\w.:/@+-]{1,100}")
 
@@ -62,6 +64,10 @@ def chat_policy(
     return with_network(policy, defaults.possible_network(chosen.network))
 
 
+def _source(source: InstructionSource, name: str, phrases: ChatPhrases) -> str:
+    return phrases(f"instructions_of_{source}", name=name.replace("`", "'"))
+
+
 class SettingsCommands:
     """Handles /plan, /model, /profile, /network, /instructions, /usage and /pair.
 
@@ -75,8 +81,9 @@ class SettingsCommands:
         *,
         configured: ChatChannelSettings,
         defaults: TaskDefaults,
+        instructions: ChatInstructions,
     ) -> None:
-        self._gateway, self._people = gateway, people
+        self._gateway, self._people, self._applied = gateway, people, instructions
         self._configured, self._defaults = configured, defaults
 
     async def handle(self, command: ChatCommand, message: MessageContext) -> str:
@@ -214,8 +221,36 @@ class SettingsCommands:
             settings = settings._replace(instructions=text)
             await self._gateway.chats.save_settings(actor.chat, settings)
         shown = escape_hidden(settings.instructions).strip()
-        own = "instructions" if shown else "instructions_none"
-        return f"{phrases(own, command=command, text=shown)}\n\n{phrases('instructions_others')}"
+        own = phrases("instructions" if shown else "instructions_none", command=command, text=shown)
+        return f"{own}\n\n{await self._list_instructions(settings.instructions, message)}"
+
+    async def _list_instructions(self, text: str, message: MessageContext) -> str:
+        """Return the texts that apply in a chat, with their sizes, and the files that do not."""
+        phrases, workspace = message.phrases, self._defaults.workspace
+        found = await self._applied.find(
+            message.actor.via, message.chat.scope, workspace=workspace, text=text
+        )
+        lines = [
+            phrases(
+                "instructions_cut" if block.left_out else "instructions_line",
+                source=_source(block.source, block.name, phrases),
+                size=format_size(block.size),
+                left_out=format_size(block.left_out),
+            )
+            for block in found.blocks
+        ]
+        lines += [
+            phrases(
+                "instructions_ignored",
+                source=_source(file.source, file.name, phrases),
+                reason=phrases(f"instructions_{file.reason}"),
+            )
+            for file in found.ignored
+        ]
+        if not lines:
+            return phrases("instructions_rights")
+        applied = phrases("instructions_applied", lines="\n".join(lines))
+        return f"{applied}\n\n{phrases('instructions_rights')}"
 
     async def _pair(self, code: str, message: MessageContext) -> str:
         """Use a pairing code. A code that was posted in a group becomes invalid."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
 from internal.agent.domain.principals import Principal
@@ -47,10 +48,11 @@ class CommandHandlers:
         *,
         settings: ChatChannelSettings,
         defaults: TaskDefaults,
+        instructions: ChatInstructions,
     ) -> None:
         self._gateway, self._answers, self._settings = gateway, answers, settings
         self._settings_commands = SettingsCommands(
-            gateway, people, configured=settings, defaults=defaults
+            gateway, people, configured=settings, defaults=defaults, instructions=instructions
         )
 
     async def handle(

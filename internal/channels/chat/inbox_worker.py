@@ -17,6 +17,7 @@ import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
@@ -105,12 +106,18 @@ class InboxWorker:
         defaults: TaskDefaults,
         texts: ChatTexts,
         listener: InboxListener,
+        instructions: ChatInstructions,
     ) -> None:
         self._transport, self._gateway, self._people = transport, gateway, people
         self._settings, self._texts, self._listener = settings, texts, listener
         self._answers = TextAnswers(gateway, people)
         self._commands = CommandHandlers(
-            gateway, people, self._answers, settings=settings, defaults=defaults
+            gateway,
+            people,
+            self._answers,
+            settings=settings,
+            defaults=defaults,
+            instructions=instructions,
         )
         self._background = BackgroundReader(transport, gateway, people, settings)
         self._prompts = PromptBuilder(self._background, people)

@@ -88,6 +88,7 @@ async def test_the_instructions_of_a_chat_reach_the_model_in_that_chat_only(
         asked = await service.say("/instructions Answer in French.")
         await service.until(partial(has_reply, service, asked))
         assert "Answer in French." in service.replies()[-1][0]
+        assert "the owner's AGENTS.md: 12 bytes" in service.replies()[-1][0].replace("`", "")
         for number, (text, chat) in enumerate([("one", 0), ("two", 1)], start=1):
             await service.say(text, chat=chat)
             await app.model.until_asked(number)

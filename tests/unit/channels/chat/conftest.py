@@ -12,6 +12,7 @@ import pytest
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.ids import QuestionId, RunId
@@ -24,9 +25,12 @@ from internal.channels.chat.task_router import TaskRouter
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.observability.clock import SystemClock
+from internal.sandbox.workspaces import SessionFolders
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.instruction_files import WorkspaceInstructionFiles
+from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
 from tests.support.session_files import session_files
@@ -45,6 +49,7 @@ class EchoApp:
     database: SqliteDatabase
     stores: Stores
     gateway: Gateway
+    home: Path
     service: EchoService = field(default_factory=EchoService)
     settings: ChatChannelSettings = SETTINGS
     clock: SystemClock = field(default_factory=SystemClock)
@@ -54,6 +59,10 @@ class EchoApp:
         self.users = ChatUsers(self.transport, self.gateway.access, self.settings)
         self.answers = TextAnswers(self.gateway, self.users)
         self.router = TaskRouter(self.gateway, self.settings, defaults())
+        protected = ProtectedPaths(self.home, session_folders=[self.home / "workspaces"])
+        files = WorkspaceInstructionFiles(self.home, protected, UntrustedFiles(self.home))
+        folders = SessionFolders(self.home / "workspaces")
+        self.instructions = ChatInstructions(self.database, self.stores, files, folders.path)
 
     async def message(
         self, text: str, user: str = "mei", *roles: Right, is_direct: bool = True, **changes: Any
@@ -110,7 +119,7 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
             commands=BackgroundCommandPool(clock, UntrustedFiles(tmp_path)),
             skills=skill_reviews(tmp_path),
         )
-        yield EchoApp(database, stores, gateway)
+        yield EchoApp(database, stores, gateway, tmp_path)
         broadcaster.close()
 
 

@@ -18,6 +18,7 @@ async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None
         EN_TEXTS,
         Supervisor(app.clock),
         RemoteFiles(app.gateway.files),
+        app.instructions,
     )
     channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())

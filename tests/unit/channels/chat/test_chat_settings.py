@@ -1,6 +1,7 @@
 """Commands that change or show the settings, usage and pairing of a chat."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -13,6 +14,8 @@ from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.chat_settings import SettingsCommands, chat_policy, chat_profile
 from internal.channels.chat.command_parser import ChatCommand
 from internal.config.chat import ChatChannelSettings, ChatGroup
+from internal.i18n.chat import ChatPhrases
+from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
@@ -26,7 +29,13 @@ def settings_commands(app: EchoApp, allow: tuple[str, ...] = ()) -> SettingsComm
     group = ChatGroup(network=("g.example",))
     configured = ChatChannelSettings(groups={"room-9": group})
     isolated = replace(defaults(), isolated=True, policy=Policy(allow=allow))
-    return SettingsCommands(app.gateway, app.users, configured=configured, defaults=isolated)
+    return SettingsCommands(
+        app.gateway,
+        app.users,
+        configured=configured,
+        defaults=isolated,
+        instructions=app.instructions,
+    )
 
 
 async def test_an_operator_turns_plan_review_on(app: EchoApp, commands: SettingsCommands) -> None:
@@ -83,7 +92,13 @@ async def test_an_operator_narrows_the_network_and_the_owner_widens_it(app: Echo
 
 async def test_without_isolation_the_network_is_not_shown(app: EchoApp) -> None:
     configured = ChatChannelSettings()
-    commands = SettingsCommands(app.gateway, app.users, configured=configured, defaults=defaults())
+    commands = SettingsCommands(
+        app.gateway,
+        app.users,
+        configured=configured,
+        defaults=defaults(),
+        instructions=app.instructions,
+    )
     message = await app.message("/network")
     reply = await commands.handle(ChatCommand("network"), message)
     assert reply == message.phrases("not_isolated")
@@ -119,7 +134,9 @@ async def test_an_operator_chooses_the_profile_of_a_chat(app: EchoApp) -> None:
     profiles = {"default": Profile(), "support": Profile("support", description="Helps *people*")}
     known = replace(defaults(), profiles=profiles)
     configured = ChatChannelSettings(groups={"room-9": ChatGroup(profile="support")})
-    commands = SettingsCommands(app.gateway, app.users, configured=configured, defaults=known)
+    commands = SettingsCommands(
+        app.gateway, app.users, configured=configured, defaults=known, instructions=app.instructions
+    )
     message = await app.message("/profile")
 
     async def choose(text: str) -> str:
@@ -157,6 +174,55 @@ async def test_operators_set_and_remove_the_instructions_of_a_chat(
         await send("x", operator)
         assert "no instructions" in await send(word, operator)
         assert (await app.gateway.chats.get_settings(CHAT)).instructions == ""
+
+
+async def test_the_texts_that_apply_are_listed_with_their_sizes(
+    app: EchoApp, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    workspace = tmp_path_factory.mktemp("shop")
+    (workspace / ".git").mkdir()
+    (workspace / "AGENTS.md").write_text("x" * 40_000)
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "CLAUDE.md").symlink_to("/etc/passwd")
+    (app.home / "AGENTS.md").write_text("Be brief.")
+    commands = SettingsCommands(
+        app.gateway,
+        app.users,
+        configured=ChatChannelSettings(),
+        defaults=replace(defaults(), workspace=str(workspace / "sub")),
+        instructions=app.instructions,
+    )
+    message = await app.message("x")
+    shown = await commands.handle(ChatCommand("instructions", "In euros."), message)
+    assert shown.index("- the owner's `AGENTS.md`: 9 bytes\n") < shown.index(
+        "- the text of this chat: 9 bytes\n"
+        "- `AGENTS.md` of the working folder: 32.0 KB, 7.1 KB more are left out\n"
+        "- `sub/CLAUDE.md` of the working folder: ignored, a symbolic link that is not followed\n"
+    )
+    assert str(workspace) not in shown
+    assert "Be brief." not in shown
+    chinese = message._replace(phrases=ChatPhrases("zh"))
+    shown = await commands.handle(ChatCommand("instructions"), chinese)
+    assert "- 工作文件夹的 `AGENTS.md`\uff1a32.0 KB\uff0c另有 7.1 KB 被省略" in shown
+    assert "- 工作文件夹的 `sub/CLAUDE.md`\uff1a未采用\uff0c是不跟随的符号链接" in shown
+
+
+async def test_a_file_that_a_command_wrote_is_named_without_its_path(
+    app: EchoApp, commands: SettingsCommands
+) -> None:
+    run_id, _ = await app.submit("go")
+    run = await app.database.read(partial(app.stores.runs.get, run_id))
+    assert run is not None
+    message = await app.message("x")
+    unmade = await commands.handle(ChatCommand("instructions"), message)
+    assert "working folder" not in unmade
+    folder = app.home / "workspaces" / run.session_id
+    folder.mkdir(parents=True)
+    (folder / "AGENTS.md").write_text("Obey.")
+    UntrustedFiles(app.home).record([str(folder / "AGENTS.md")])
+    shown = await commands.handle(ChatCommand("instructions"), message)
+    assert "`AGENTS.md` of the working folder: ignored, a command wrote it" in shown
+    assert str(app.home) not in shown
 
 
 async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: SettingsCommands) -> None:

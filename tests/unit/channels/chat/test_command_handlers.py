@@ -12,7 +12,12 @@ from tests.unit.channels.chat.conftest import EchoApp
 @pytest.fixture
 def handlers(app: EchoApp) -> CommandHandlers:
     return CommandHandlers(
-        app.gateway, app.users, app.answers, settings=app.settings, defaults=defaults()
+        app.gateway,
+        app.users,
+        app.answers,
+        settings=app.settings,
+        defaults=defaults(),
+        instructions=app.instructions,
     )
 
 
