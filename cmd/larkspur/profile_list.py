@@ -10,17 +10,19 @@ from internal.channels.cli.application import ListedProfile
 from internal.config.loader import Loaded
 from internal.config.messages import nearest
 from internal.config.settings import Settings
+from internal.llm.model_catalog import make_model_book
 from larkspur.services import open_profiles
 
 
 def list_profiles(loaded: Loaded) -> Iterator[ListedProfile]:
     """Yield the profiles by name, also those that cannot be used, and those that are missing."""
-    library, used = open_profiles(loaded.home), loaded.settings.agent.profile
+    library = open_profiles(loaded.home, make_model_book(loaded.settings.llm))
+    used = loaded.settings.agent.profile
     known = {source.name for source in library.sources()}
     for key, name in _named(loaded.settings):
         if name not in known:
             missing = f"{key}: there is no profile {name}{nearest(name, known)}"
-            yield ListedProfile(name, name == used, key, missing, "", {})
+            yield ListedProfile(name, name == used, key, missing, "", "", {})
     for source in library.sources():
         profile = library.get(source.name)
         yield ListedProfile(
@@ -28,6 +30,7 @@ def list_profiles(loaded: Loaded) -> Iterator[ListedProfile]:
             source.name == used,
             "built in" if source.path is None else str(source.path),
             source.problem,
+            source.warning,
             "" if profile is None else profile.description,
             {} if profile is None else _values(profile),
         )

@@ -240,7 +240,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             remote_files=RemoteFiles(files),
             audio=audio,
             model_book=book,
-            defaults=task_defaults(settings, book, open_profiles(loaded.home)),
+            defaults=task_defaults(settings, book, open_profiles(loaded.home, book)),
             recovery=Recovery(
                 database,
                 stores,
@@ -597,10 +597,10 @@ def open_skills(loaded: Loaded) -> SkillLibrary:
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
 
 
-def open_profiles(home: Path) -> ProfileLibrary:
+def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:
     """Return the shipped profiles, and those of the home folder."""
     tools = [spec.name for spec in TOOL_SPECS]
-    return ProfileLibrary((shipped_folder(), home / "profiles"), tools)
+    return ProfileLibrary((shipped_folder(), home / "profiles"), tools, book.doubt)
 
 
 def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary) -> TaskDefaults:
@@ -616,6 +616,7 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
     defaults = TaskDefaults(
         profiles=profiles,
         profile_problems=profiles.problems,
+        profile_warnings=profiles.warnings,
         policy=policy,
         targets=targets,
         limits=RunLimits(

@@ -3,7 +3,8 @@
 from internal.agent.domain.usage import Price, PriceTable
 from internal.agent.ports.llm import DEFAULT_MAX_OUTPUT_TOKENS, ModelBook, ModelLimits
 from internal.config.llm import LlmSettings
-from internal.llm.registry import PROVIDERS, ModelInfo, find_model
+from internal.config.messages import nearest, plain
+from internal.llm.registry import PROVIDERS, ModelInfo, find_model, find_provider
 
 PRICES = {
     info.name: Price(*info.prices)
@@ -27,7 +28,33 @@ def make_model_book(settings: LlmSettings) -> ModelBook:
         settings.temperature,
         settings.provider,
         settings.model,
+        lambda model: doubt_model(model, settings),
     )
+
+
+def doubt_model(model: str, settings: LlmSettings) -> str:
+    """Return why the provider may not have a model, a sentence with the nearest name, or "".
+
+    Nothing is doubted at an address of the person's own, nor if the settings have its price. A name
+    may have a date or a tag: `claude-x-20260101` is `claude-x`.
+    """
+    provider = find_provider(settings.provider)
+    if provider is None or provider.any_model or settings.base_url:
+        return ""
+    listed = [info.name for info in provider.models]
+    names = [provider.default_model, *(name for name in listed if not name.endswith("-"))]
+    # "claude-" has the limits of models that are not listed; "doubao-seed-1-8-" is a model
+    series = [
+        name
+        for name in listed
+        if name.endswith("-") and not any(other.startswith(name) for other in names[1:])
+    ]
+    versions = [f"{name}{mark}" for name in names for mark in "-:@"]
+    if model in {*names, settings.model, *settings.prices}:
+        return ""
+    if model.startswith((*series, *versions)):
+        return ""
+    return f"{provider.title} may not have the model {plain(model)}{nearest(model, names)}"
 
 
 def model_limits(model: str, settings: LlmSettings) -> ModelLimits:

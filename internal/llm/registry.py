@@ -59,6 +59,7 @@ class Provider(ABC):
     `key_variable` and `base_url_variable` are the environment variables that the provider's own
     tools read; None where the provider has none. A provider without a `key_variable` needs no key.
     `key_pattern` is a regular expression that its keys match and those of other providers do not.
+    `any_model`: its models are too many to be listed, or those that a person has installed.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Provider(ABC):
     key_variable: str | None = None
     key_pattern: str | None = None
     base_url_variable: str | None = None
+    any_model: bool = False
 
     @abstractmethod
     def connect(
@@ -235,6 +237,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_pattern=r"sk-or-[\w-]{8,}",
         default_model="anthropic/claude-sonnet-5.5",
         models=(ModelInfo("anthropic/claude-sonnet-5.5", 1_000_000, 128_000),),
+        any_model=True,
     ),
     OpenAICompatible(
         name="ollama",
@@ -243,6 +246,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="http://127.0.0.1:11434/v1",
         default_model="gpt-oss:20b",
         models=(ModelInfo("gpt-oss:20b"),),
+        any_model=True,
     ),
     OfflineDemo(
         name="offline",
@@ -250,6 +254,7 @@ PROVIDERS: tuple[Provider, ...] = (
         description="the offline demo model: a few rules, not a real model",
         default_model=OFFLINE_MODEL,
         models=(ModelInfo("offline-", prices=TokenPrices(0.0, 0.0, 0.0, 0.0)),),
+        any_model=True,
     ),
 )
 

@@ -4,7 +4,7 @@ A file with an error makes its profile, and those that extend it, unusable; the 
 files are read again when a profile is asked for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,11 +36,15 @@ def shipped_folder() -> Path:
 
 
 class ProfileSource(NamedTuple):
-    """Where a profile is from. `problem` is why it cannot be used, "" if it can."""
+    """Where a profile is from.
+
+    `problem` is why it cannot be used, "" if it can; `warning` is what may be wrong with it.
+    """
 
     name: str
     path: Path | None
     problem: str = ""
+    warning: str = ""
 
 
 class _File(NamedTuple):
@@ -59,11 +63,18 @@ class ProfileLibrary(Mapping[str, Profile]):
         folders: where files are, those of the owner last: they replace others of the same name.
             Folders that do not exist are empty.
         tools: the names of all tools, which files may name.
+        doubt_model: returns why there may be no such model, a sentence, or "".
     """
 
-    def __init__(self, folders: Iterable[Path], tools: Iterable[str]) -> None:
+    def __init__(
+        self,
+        folders: Iterable[Path],
+        tools: Iterable[str],
+        doubt_model: Callable[[str], str] = lambda _model: "",
+    ) -> None:
         self._folders = tuple(folders)
         self._tools = tuple(tools)
+        self._doubt_model = doubt_model
         self._version: _Version | None = None
         self._profiles: dict[str, Profile] = {}
         self._sources: dict[str, ProfileSource] = {}
@@ -85,6 +96,10 @@ class ProfileLibrary(Mapping[str, Profile]):
     def problems(self) -> dict[str, str]:
         """Return why profiles cannot be used, by name."""
         return {one.name: one.problem for one in self.sources() if one.problem}
+
+    def warnings(self) -> dict[str, str]:
+        """Return what may be wrong with profiles that can be used, by name."""
+        return {one.name: one.warning for one in self.sources() if one.warning}
 
     def _current(self) -> dict[str, Profile]:
         version = tuple(self._versions())
@@ -124,12 +139,17 @@ class ProfileLibrary(Mapping[str, Profile]):
         for name, file in files.items():
             try:
                 self._profiles[name] = self._build(name, files, problems, ())
-                self._sources[name] = ProfileSource(name, file.path)
+                warning = self._warning(file)
+                self._sources[name] = ProfileSource(name, file.path, warning=warning)
             except ConfigError as error:
                 problems[name] = file.path, str(error)
         for name, (path, problem) in problems.items():
             self._sources[name] = ProfileSource(plain(name), path, problem)
             self._profiles.pop(name, None)
+
+    def _warning(self, file: _File) -> str:
+        doubt = self._doubt_model(file.keys.model) if file.keys.model else ""
+        return str(file.error(f"model: {doubt}", "model")) if doubt else ""
 
     def _build(
         self,

@@ -58,7 +58,8 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TaskDefaults:
     """The values of the settings, for a task without options. `profiles` is keyed by name.
 
-    `profile_problems` returns why profiles cannot be used, by name.
+    `profile_problems` returns why profiles cannot be used, by name, `profile_warnings` what may be
+    wrong with others.
     `isolated`: commands run in a sandbox that isolates them. `hosts`: it can let them reach hosts.
     """
 
@@ -77,6 +78,7 @@ class TaskDefaults:
     isolated: bool = False
     hosts: bool = True
     profile_problems: Callable[[], Mapping[str, str]] = dict
+    profile_warnings: Callable[[], Mapping[str, str]] = dict
 
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
         """Return what commands reach if this is chosen; None for the value of the settings."""

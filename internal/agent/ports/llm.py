@@ -113,13 +113,17 @@ class ModelClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelBook:
-    """Limits and prices by model name, and the present default `model` of the `provider`."""
+    """Limits and prices by model name, and the present default `model` of the `provider`.
+
+    `doubt` returns why the provider may not have a model, a sentence, or "".
+    """
 
     prices: PriceTable
     limits: Callable[[str], ModelLimits]
     temperature: float | None = None
     provider: str = ""
     model: str = ""
+    doubt: Callable[[str], str] = lambda _model: ""
 
     def usable_model(self, provider: str, model: str) -> str:
         """Return the model of a run that was submitted for `provider`.

@@ -71,7 +71,7 @@ class ListedModel(NamedTuple):
 
 
 class ListedProfile(NamedTuple):
-    """A profile. `problem` is why it cannot be used, "" if it can.
+    """A profile. `problem` is why it cannot be used, "" if it can, `warning` what may be wrong.
 
     `source` is its file, "built in" without one, and `values` are its keys as a file has them.
     """
@@ -80,6 +80,7 @@ class ListedProfile(NamedTuple):
     in_use: bool
     source: str
     problem: str
+    warning: str
     summary: str
     values: Mapping[str, Any]
 

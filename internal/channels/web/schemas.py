@@ -357,7 +357,7 @@ class ProfileView(msgspec.Struct, frozen=True):
 
 
 class ProfileProblemView(msgspec.Struct, frozen=True):
-    """A profile that cannot be used, and why."""
+    """A profile, and why it cannot be used or what may be wrong with it."""
 
     name: str
     problem: str
@@ -366,13 +366,15 @@ class ProfileProblemView(msgspec.Struct, frozen=True):
 class ProfilesView(msgspec.Struct, frozen=True):
     """All profiles, the one used by default, and the limits of a run.
 
-    `problems` is empty for everybody but the owner.
+    `problems` are those of profiles that cannot be used, `warnings` those of others. Both are empty
+    for everybody but the owner.
     """
 
     profiles: list[ProfileView]
     default: str
     limits: RunLimits
     problems: list[ProfileProblemView]
+    warnings: list[ProfileProblemView]
 
 
 class MeView(msgspec.Struct, frozen=True):
@@ -399,12 +401,15 @@ class HealthSummary(msgspec.Struct, frozen=True):
 
 def profiles_view(principal: Principal, defaults: TaskDefaults) -> ProfilesView:
     """Return the view of the profiles."""
-    found = defaults.profile_problems() if principal.may("owner") else {}
+    is_owner = principal.may("owner")
+    problems = defaults.profile_problems() if is_owner else {}
+    warnings = defaults.profile_warnings() if is_owner else {}
     return ProfilesView(
         [_profile_view(one) for _, one in sorted(defaults.profiles.items())],
         defaults.profile,
         defaults.limits,
-        [ProfileProblemView(name, problem) for name, problem in sorted(found.items())],
+        [ProfileProblemView(name, problem) for name, problem in sorted(problems.items())],
+        [ProfileProblemView(name, warning) for name, warning in sorted(warnings.items())],
     )
 
 

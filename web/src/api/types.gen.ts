@@ -363,7 +363,7 @@ export interface PlanStep {
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
 }
 
-/** A profile that cannot be used, and why. */
+/** A profile, and why it cannot be used or what may be wrong with it. */
 export interface ProfileProblemView {
   name: string;
   problem: string;
@@ -390,12 +390,13 @@ export interface ProfileView {
   keywords: Array<string>;
 }
 
-/** All profiles, the one used by default, and the limits of a run. `problems` is empty for everybody but the owner. */
+/** All profiles, the one used by default, and the limits of a run. `problems` are those of profiles that cannot be used, `warnings` those of others. Both are empty for everybody but the owner. */
 export interface ProfilesView {
   profiles: Array<ProfileView>;
   default: string;
   limits: RunLimits;
   problems: Array<ProfileProblemView>;
+  warnings: Array<ProfileProblemView>;
 }
 
 /** A provider of models. `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the key itself is never returned. */

@@ -33,7 +33,8 @@ class RunPrompt(NamedTuple):
     """What the model gets before the conversation.
 
     `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
-    `problems` are sentences on the instruction files and skills that are not used.
+    `problems` are sentences on the instruction files and skills that are not used, and on a model
+    that the provider may not have.
     """
 
     model: str
@@ -105,6 +106,7 @@ class RunPromptBuilder:
         # escapes in hostile texts take tens of milliseconds
         blocks = await asyncio.to_thread(fitting_blocks, found.texts, budget)
         instructions = instructions_text(blocks)
+        problems = (*found.problems, *skills.problems, self._book.doubt(model))
         return RunPrompt(
             model=model,
             system=system,
@@ -112,7 +114,7 @@ class RunPromptBuilder:
             tools=tools,
             budget=budget - text_tokens(instructions),
             parts=fixed_parts(system, skills.text, blocks, tools),
-            problems=(*found.problems, *skills.problems),
+            problems=tuple(filter(None, problems)),
         )
 
     async def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:

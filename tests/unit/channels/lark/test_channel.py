@@ -31,7 +31,8 @@ def load_settings(home: Path, text: str = "", flags: dict[str, Any] | None = Non
 
 def lark_defaults(home: Path, text: str) -> TaskDefaults:
     settings = load_settings(home, text)
-    defaults = task_defaults(settings, make_model_book(settings.llm), open_profiles(home))
+    book = make_model_book(settings.llm)
+    defaults = task_defaults(settings, book, open_profiles(home, book))
     return channel_defaults(settings.channels.lark, defaults)
 
 

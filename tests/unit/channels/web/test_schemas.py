@@ -7,8 +7,9 @@ import pytest
 
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Text, Thinking
-from internal.agent.domain.principals import Principal
-from internal.channels.web.schemas import CreateSessionRequest, me_view, message_view
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.channels.web.schemas import CreateSessionRequest, me_view, message_view, profiles_view
+from internal.config.llm import LlmSettings
 from internal.config.settings import Settings
 from internal.llm.model_catalog import make_model_book
 from larkspur.services import open_profiles, task_defaults
@@ -24,10 +25,28 @@ def test_a_message_is_shown_without_the_models_thinking() -> None:
 def test_roles_are_listed_in_a_stable_order(tmp_path: Path) -> None:
     principal = Principal("lark:a:b", "Ada", frozenset({"talk", "operate"}))
     settings = Settings()
-    view = me_view(
-        principal, task_defaults(settings, make_model_book(settings.llm), open_profiles(tmp_path))
-    )
+    book = make_model_book(settings.llm)
+    view = me_view(principal, task_defaults(settings, book, open_profiles(tmp_path, book)))
     assert (view.roles, view.permission_mode, view.isolated) == (["operate", "talk"], "ask", False)
+
+
+def test_only_the_owner_sees_what_is_wrong_with_profiles(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    (folder / "odd.yaml").write_text("model: claude-sonet-5-5")
+    (folder / "bad.yaml").write_text("role: 5")
+    settings = Settings(llm=LlmSettings(provider="anthropic"))
+    book = make_model_book(settings.llm)
+    known = task_defaults(settings, book, open_profiles(tmp_path, book))
+    seen = profiles_view(LOCAL_OWNER, known)
+    assert [(each.name, each.problem.partition(":")[0]) for each in seen.problems] == [
+        ("bad", str(folder / "bad.yaml"))
+    ]
+    (warning,) = seen.warnings
+    assert warning.name == "odd"
+    assert warning.problem.endswith("did you mean claude-sonnet-5-5?")
+    other = profiles_view(Principal("lark:a:b", "Ada", frozenset({"talk"})), known)
+    assert (other.problems, other.warnings) == ([], [])
 
 
 def test_unknown_fields_are_rejected() -> None:

@@ -10,10 +10,15 @@ export function Profiles() {
     <>
       <p className="mb-3 text-dim">{s.profilesLead}</p>
       <Loaded name="profiles" load={api.profiles}>
-        {({ profiles, problems, default: usual }) => (
+        {({ profiles, problems, warnings, default: usual }) => (
           <>
             {problems.map(({ name, problem }) => (
               <p key={name} role="alert" className="mb-2 text-bad">
+                {problem}
+              </p>
+            ))}
+            {warnings.map(({ name, problem }) => (
+              <p key={name} className="mb-2 text-warn">
                 {problem}
               </p>
             ))}

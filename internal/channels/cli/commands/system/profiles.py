@@ -77,11 +77,12 @@ def _list(found: list[ListedProfile], output: CommandOutput) -> int:
 
 def _check(found: list[ListedProfile], output: CommandOutput) -> int:
     wrong = [one for one in found if one.problem]
+    reported = [*wrong, *(one for one in found if one.warning)]
     if output.as_json:
-        output.json([one._asdict() for one in wrong])
+        output.json([one._asdict() for one in reported])
     else:
-        for one in wrong:
-            output.line(one.problem)
+        for one in reported:
+            output.line(one.problem or one.warning)
         output.line(f"{len(found) - len(wrong)} profiles can be used, {len(wrong)} cannot.")
     return CONFIG if wrong else OK
 

@@ -51,3 +51,25 @@ def test_profiles_that_the_settings_name_and_do_not_exist_are_problems(
     assert checked.code == CONFIG
     expected = "channels.lark.profile: there is no profile codr; did you mean coder?"
     assert checked.out.splitlines()[0] == expected
+
+
+def test_a_model_that_is_not_listed_is_a_warning_with_its_line(
+    run: CommandRunner, home: Path
+) -> None:
+    (home / "config.yaml").write_text("llm: {provider: anthropic, api_key: key-for-tests}")
+    folder = home / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "support.yaml").write_text("role: a helper\nmodel: claude-sonet-5-5\n")
+    (folder / "child.yaml").write_text("extends: support\n")
+    checked = run("profiles", "check")
+    assert checked.code == OK
+    first, last = checked.out.splitlines()
+    assert first == (
+        f"{folder}/support.yaml:2: model: Anthropic may not have the model claude-sonet-5-5;"
+        " did you mean claude-sonnet-5-5?"
+    )
+    assert last == "8 profiles can be used, 0 cannot."
+    (found,) = run("profiles", "check", "--json").json
+    assert (found["name"], found["problem"], found["warning"]) == ("support", "", first)
+    printed = run("debug", "prompt", "--profile", "support")
+    assert "Anthropic may not have the model claude-sonet-5-5" in printed.err
