@@ -70,7 +70,7 @@ async def test_the_rows_are_chinese_in_a_chinese_session(
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
     async with open_session("process", home, chinese, [Reply(text="好")], size=(60, 30)) as repl:
         await repl.send("问好")
-        await repl.tty.wait_for("● 好")
+        await repl.tty.wait_for("● 好", "输出")
         repl.tty.type("/上下文\r")
         await repl.tty.wait_for("为回复预留")
         rows = [row.rstrip() for row in repl.tty.screen.rows]
