@@ -234,7 +234,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
             skills=skills,
-            reviews=PinnedSkillReviews(skills, SkillPins(loaded.home)),
+            reviews=PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),

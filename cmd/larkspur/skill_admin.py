@@ -1,14 +1,21 @@
 """The skills of the owner, the shipped ones and those of the settings, for `larkspur skills`."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
+from internal.agent.app.skill_administration import SkillAdministration
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.store.stores import Stores
 from internal.channels.cli.application import SkillItem, SkillReport
 from internal.config.loader import Loaded
+from internal.observability.clock import SystemClock
 from internal.skills.installation import add_skill, remove_skill
 from internal.skills.library import Skill, read_skill
+from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
-from internal.skills.review import review_skill
-from larkspur.services import SKILLS_FOLDER, open_skills
+from internal.storage.database_url import open_database
+from larkspur.services import SKILLS_FOLDER, TOOL_SPECS, open_skills
 
 
 class SkillAdmin:
@@ -18,9 +25,11 @@ class SkillAdmin:
     """
 
     def __init__(self, loaded: Loaded) -> None:
+        self._database = loaded.settings.database.path
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
         self._library = open_skills(loaded).within(Path.cwd())
+        self._reviews = PinnedSkillReviews(self._library, self._pins, TOOL_SPECS)
 
     def skills(self) -> list[SkillItem]:
         """Return all skills, also those that are not usable."""
@@ -28,24 +37,30 @@ class SkillAdmin:
 
     def review(self, name: str) -> SkillReport:
         """Return what a person should know of a skill."""
-        found = self._library.find(name)
-        review = review_skill(found.folder)
-        skill = review.skill
+        report = self._reviews.review(name)
+        skill = self._library.find(name)
         return SkillReport(
-            item=_item(found)._replace(sha256=skill.sha256),
+            item=_item(skill)._replace(sha256=report.skill.sha256),
             files=[(each.path, each.size, each.link) for each in skill.entries],
-            scripts=review.scripts,
-            binary=review.binary,
+            scripts=report.scripts,
+            binary=report.binary,
             invisible=[
                 f"{each.path}, line {each.line}, column {each.column}: {each.code}"
-                for each in review.invisible
+                for each in report.invisible
             ],
-            allowed_tools=skill.file.allowed_tools if skill.file else (),
+            requested=[(each.entry, each.rule, each.refusal) for each in report.requested],
         )
 
-    def accept(self, item: SkillItem) -> None:
-        """Pin the hash of a skill as it was reviewed."""
-        self._pins.put(Path(item.folder), item.sha256)
+    def accept(self, item: SkillItem, rules: Sequence[str]) -> None:
+        """Accept a skill as it was reviewed, and grant rules that it asks for."""
+        asyncio.run(self._accept(item, rules))
+
+    async def _accept(self, item: SkillItem, rules: Sequence[str]) -> None:
+        async with open_database(self._database) as database:
+            skills = SkillAdministration(database, Stores(), SystemClock(), self._reviews)
+            await skills.decide(
+                item.name, item.sha256, LOCAL_OWNER, "cli", accept=True, rules=rules
+            )
 
     def add(self, source: str) -> SkillItem:
         """Add the skill in a folder or ZIP file."""

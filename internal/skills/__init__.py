@@ -3,6 +3,6 @@
 Reading order: `skill_file` (the text of a `SKILL.md`), `skill_folder` (the files of a folder and
 their hash), `library` (the skills of several folders), `pins` (what a person has accepted),
 `installation` (adding and removing), `review` (what a person should know of a skill),
-`pinned_reviews` (reviews from any channel), `presentation` (what the model reads), `tool_source`
-(the tools).
+`requested_tools` (the permission rules that it asks for), `pinned_reviews` (reviews from any
+channel), `presentation` (what the model reads), `tool_source` (the tools).
 """

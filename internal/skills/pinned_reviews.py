@@ -1,11 +1,12 @@
 """Reviews of the skills of a library by people of any channel."""
 
-import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 from internal.agent.domain.errors import Conflict, FilesUnavailable
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden, truncate_line
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.skills import (
     ListedSkillFile,
     SkillReviewReport,
@@ -14,6 +15,7 @@ from internal.agent.ports.skills import (
 )
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.pins import PinsUnreadable, SkillPins
+from internal.skills.requested_tools import requested_tools
 from internal.skills.review import review_skill
 from internal.skills.skill_file import SkillUnreadable
 
@@ -23,26 +25,17 @@ MAX_LISTED_DESCRIPTION_CHARS = 2_000
 
 
 class PinnedSkillReviews:
-    """Implements `SkillReviews` for a library and the hashes that people have accepted."""
+    """Implements `SkillReviews` for a library and the hashes that people have accepted.
 
-    def __init__(self, library: SkillLibrary, pins: SkillPins) -> None:
-        self._library, self._pins = library, pins
-        self._lock = threading.Lock()  # the file of the pins is read, changed and replaced
+    `specs` are all tools, for the rules that skills ask for.
+    """
+
+    def __init__(self, library: SkillLibrary, pins: SkillPins, specs: Sequence[ToolSpec]) -> None:
+        self._library, self._pins, self._specs = library, pins, specs
 
     def within(self, workspace: str) -> "PinnedSkillReviews":
         """Return the reviews of these skills and those of a working folder, an absolute path."""
-        found = PinnedSkillReviews(self._library.within(workspace), self._pins)
-        found._lock = self._lock
-        return found
-
-    def check(self, name: str, sha256: str) -> None:
-        """Check that the files of a skill, which a person reviews, have this hash.
-
-        Raises:
-            NotFound: there is no such skill.
-            Conflict: they have another one, it is not usable, or it needs no review.
-        """
-        _check(self._library.find(name), sha256)
+        return PinnedSkillReviews(self._library.within(workspace), self._pins, self._specs)
 
     def list_all(self) -> list[SkillSummary]:
         """Return all skills; see the port."""
@@ -62,41 +55,45 @@ class PinnedSkillReviews:
             scripts=list(found.scripts),
             binary=list(found.binary),
             invisible=list(found.invisible),
+            requested=requested_tools(skill, self._specs),
             text=escape_hidden(found.text[:MAX_REPORTED_CHARS]),
             is_complete=len(found.text) <= MAX_REPORTED_CHARS,
         )
 
+    def check(self, name: str, sha256: str, rules: Sequence[str]) -> SkillSummary:
+        """Check that the files with this hash can be decided about; see the port."""
+        skill = self._checked(name, sha256)
+        offered = {each.rule for each in requested_tools(skill, self._specs) if each.rule}
+        for rule in rules:
+            if rule not in offered:
+                raise Conflict(f"The skill {skill.name} does not ask for the rule {rule[:200]!r}.")
+        return _summary(skill)
+
     def decide(self, name: str, sha256: str, *, accept: bool) -> SkillSummary:
         """Accept the files with this hash, or withdraw what was accepted; see the port."""
-        with self._lock:
-            skill = self._library.find(name)
-            _check(skill, sha256)
-            try:
-                self._pins.put(skill.folder, sha256 if accept else None)
-            except PinsUnreadable as error:
-                raise Conflict(_printable(str(error))) from error
-            except OSError as error:
-                reason = describe_system_error(error)
-                raise FilesUnavailable(f"The decision cannot be stored: {reason}") from error
+        skill = self._checked(name, sha256)
+        try:
+            self._pins.put(skill.folder, sha256 if accept else None)
+        except PinsUnreadable as error:
+            raise Conflict(_printable(str(error))) from error
+        except OSError as error:
+            reason = describe_system_error(error)
+            raise FilesUnavailable(f"The decision cannot be stored: {reason}") from error
         state: SkillState = "offered" if accept else "not reviewed"
         return _summary(replace(skill, state=state))
 
-
-def _check(skill: Skill, sha256: str) -> None:
-    """Check that a decision about files with this hash can be stored.
-
-    Raises:
-        Conflict: it cannot.
-    """
-    if skill.origin == "shipped":
-        raise Conflict(f"The skill {skill.name} is shipped with Larkspur and needs no review.")
-    if skill.state == "not usable":
-        raise Conflict(_printable(skill.problem))
-    if skill.sha256 != sha256:
-        raise Conflict(
-            f"The files of the skill {skill.name} have changed since they were shown."
-            " Review them again."
-        )
+    def _checked(self, name: str, sha256: str) -> Skill:
+        skill = self._library.find(name)
+        if skill.origin == "shipped":
+            raise Conflict(f"The skill {skill.name} is shipped with Larkspur and needs no review.")
+        if skill.state == "not usable":
+            raise Conflict(_printable(skill.problem))
+        if skill.sha256 != sha256:
+            raise Conflict(
+                f"The files of the skill {skill.name} have changed since they were shown."
+                " Review them again."
+            )
+        return skill
 
 
 def _summary(skill: Skill) -> SkillSummary:

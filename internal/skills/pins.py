@@ -1,6 +1,7 @@
 """The hashes of skills that a person has accepted, in `skills.json` of the home folder."""
 
 import contextlib
+import fcntl
 import json
 import os
 import tempfile
@@ -32,14 +33,21 @@ class SkillPins:
     def put(self, folder: Path, sha256: str | None) -> None:
         """Accept a hash, None to accept none. The file is replaced atomically, with mode 600.
 
+        Other threads and processes wait meanwhile.
+
         Raises:
             PinsUnreadable: the file is damaged; it is not changed.
             OSError: it cannot be written; it is not changed.
         """
-        pins = self._read()
-        pins.pop(str(folder.absolute()), None)
-        if sha256 is not None:
-            pins[str(folder.absolute())] = sha256
+        with self._file.with_suffix(".lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            pins = self._read()
+            pins.pop(str(folder.absolute()), None)
+            if sha256 is not None:
+                pins[str(folder.absolute())] = sha256
+            self._write(pins)
+
+    def _write(self, pins: dict[str, str]) -> None:
         descriptor, draft = tempfile.mkstemp(prefix=f"{PINS_FILE}-", dir=self._file.parent)
         try:
             with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor

@@ -101,7 +101,8 @@ def _checked_name(given: object, path: str, folder_name: str) -> tuple[str, list
 def _split_tools(given: object) -> tuple[str, ...]:
     """Return the entries of `allowed-tools`: a list, or text with spaces or commas."""
     if isinstance(given, str):
-        return tuple(re.findall(r"[^\s,(]+(?:\([^)]*\))?", given))
+        # without its end, what is in parentheses belongs to the entry: Write(notes is not Write
+        return tuple(re.findall(r"[^\s,(]+(?:\([^)]*\)?)?", given))
     return tuple(map(str, given)) if isinstance(given, list) else ()
 
 

@@ -138,7 +138,7 @@ class SkillTools:
         reviews = self._reviews.within(context.workspace)
         with _for_the_model():
             report = reviews.review(wanted.name)
-            reviews.check(wanted.name, wanted.sha256)
+            reviews.check(wanted.name, wanted.sha256, ())
         if not is_granted(report.skill.name, context.skills):
             raise ToolError(f"this run may not load the skill {report.skill.name}")
         if report.skill.state == "offered":

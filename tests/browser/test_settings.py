@@ -137,7 +137,9 @@ def test_a_lark_app_is_checked_connected_and_disconnected(
 def test_a_skill_is_reviewed_and_accepted(
     serve: Serve, enter: Open, home: Path, shots: Path
 ) -> None:
-    folder = write_skill(home, body="Listen <b>first</b>.\u202e\n")
+    folder = write_skill(
+        home, body="Listen <b>first</b>.\u202e\n", tools="Read Bash(git:*) Bash(sudo ls)"
+    )
     page = enter(gateway := serve())
     page.get_by_role("link", name="Settings").click()
     section(page, "Skills")
@@ -152,6 +154,11 @@ def test_a_skill_is_reviewed_and_accepted(
     expect(dialog).to_contain_text("SKILL.md:6:21 U+202E")
     accessible(page)
     page.screenshot(path=shots / "settings-skill-review.png")
+    expect(dialog.get_by_role("checkbox")).to_have_count(1)
+    expect(dialog).to_contain_text("Bash(sudo ls) · can run code that is not part of the skill")
+    rule = dialog.get_by_role("checkbox", name="shell(git *)")
+    expect(rule).not_to_be_checked()
+    rule.check()
     (folder / "scripts" / "new.sh").write_text("echo new\n")
     dialog.get_by_role("button", name="Accept").click()
     expect(dialog.get_by_role("alert")).to_contain_text("have changed since they were shown")
@@ -161,6 +168,7 @@ def test_a_skill_is_reviewed_and_accepted(
     expect(page.get_by_text("· not reviewed")).to_have_count(0)
     states = {each["state"] for each in gateway.ask("GET", "/api/skills")["skills"]}
     assert states == {"offered"}
+    assert [each["rule"] for each in gateway.ask("GET", "/api/rules")["rules"]] == ["shell(git *)"]
     review.click()
     dialog.get_by_role("button", name="Reject").click()
     expect(page.get_by_text("· not reviewed")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Access: roles granted by pairing codes, and permission rules granted in answers."""
+"""Access: roles granted by pairing codes, and permission rules that people granted."""
 
 import hashlib
 import logging
@@ -61,7 +61,7 @@ class Access:
         Raises:
             Forbidden: the principal is not the owner.
         """
-        _require_owner(principal)
+        principal.require_owner("grant and remove roles")
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
         now = self._clock.now()
         pairing = PairingCode(code, rfc3339(now + CODE_LIFETIME))
@@ -142,7 +142,7 @@ class Access:
             Forbidden: the principal is not the owner.
             NotFound: the person has no role.
         """
-        _require_owner(principal)
+        principal.require_owner("grant and remove roles")
         entry = AuditEntry(
             rfc3339(self._clock.now()), principal.id, via, "person.removed", principal_id, ""
         )
@@ -153,11 +153,6 @@ class Access:
             yield from self._stores.audit.add(entry)
 
         await self._database.write(work)
-
-
-def _require_owner(principal: Principal) -> None:
-    if not principal.may("owner"):
-        raise Forbidden("Only the owner may grant and remove roles.")
 
 
 def _hash(code: str) -> str:
@@ -174,11 +169,19 @@ def add_rules(stores: Stores, question: QuestionRecord, answer: Answer) -> Write
         return
     scope = question.session_id if answer.grant == "session" else question.rule_scope
     for rule in answer.rules:
-        yield from stores.permission_rules.add(
-            PermissionRule(0, scope, rule, answer.by, answer.via, answer.question_id, answer.at)
+        yield from add_rule(
+            stores,
+            PermissionRule(0, scope, rule, answer.by, answer.via, answer.question_id, answer.at),
         )
-        entry = AuditEntry(answer.at, answer.by, answer.via, "rule.written", scope, rule)
-        yield from stores.audit.add(entry)
+
+
+def add_rule(stores: Stores, rule: PermissionRule) -> Write[None]:
+    """Store a rule that a person granted, and add an audit entry."""
+    yield from stores.permission_rules.add(rule)
+    entry = AuditEntry(
+        rule.created, rule.principal, rule.via, "rule.written", rule.scope, rule.rule
+    )
+    yield from stores.audit.add(entry)
 
 
 async def load_rules(database: Database, stores: Stores, task: Task) -> list[str]:

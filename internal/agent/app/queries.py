@@ -11,7 +11,7 @@ from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.chats import DeadLetter
-from internal.agent.domain.errors import Forbidden, NotFound
+from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
@@ -349,12 +349,12 @@ class Queries:
         return await self._database.read(partial(self._stores.questions.list_open_in_chat, chat))
 
     async def rules(self, principal: Principal, *, limit: int = 200) -> list[PermissionRule]:
-        """Return the permission rules that answers added, newest first.
+        """Return the permission rules that people granted, newest first.
 
         Raises:
             Forbidden: the principal is not the owner.
         """
-        _require_owner(principal)
+        principal.require_owner("read this")
         return await self._database.read(partial(self._stores.permission_rules.list_page, limit))
 
     async def people(self, principal: Principal) -> list[RoleAssignment]:
@@ -363,7 +363,7 @@ class Queries:
         Raises:
             Forbidden: the principal is not the owner.
         """
-        _require_owner(principal)
+        principal.require_owner("read this")
         return await self._database.read(self._stores.roles.list_all)
 
     async def dead_letters(self, principal: Principal, *, limit: int = 100) -> list[DeadLetter]:
@@ -372,7 +372,7 @@ class Queries:
         Raises:
             Forbidden: the principal is not the owner.
         """
-        _require_owner(principal)
+        principal.require_owner("read this")
         return await self._database.read(partial(self._stores.outbox.list_dead_letters, limit))
 
     async def audit_entries(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
@@ -381,7 +381,7 @@ class Queries:
         Raises:
             Forbidden: the principal is not the owner.
         """
-        _require_owner(principal)
+        principal.require_owner("read this")
         return await self._database.read(partial(self._stores.audit.list_page, limit))
 
     async def bounds(self) -> LogBounds:
@@ -434,11 +434,6 @@ def _owner_filter(principal: Principal) -> str | None:
 
 def _may_read(principal: Principal, owner: str) -> bool:
     return principal.may("owner") or principal.id == owner
-
-
-def _require_owner(principal: Principal) -> None:
-    if not principal.may("owner"):
-        raise Forbidden("Only the owner may read this.")
 
 
 def _missing(kind: str, name: str) -> NoReturn:

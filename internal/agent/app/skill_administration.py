@@ -1,17 +1,20 @@
 """The skills as people see them, and their decisions about them."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
-from internal.agent.domain.errors import Forbidden
+from internal.agent.app.access import add_rule
+from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.principals import AuditEntry, Principal
-from internal.agent.domain.tasks import Channel
+from internal.agent.domain.permissions.rules import PermissionRule
+from internal.agent.domain.principals import AuditAction, AuditEntry, Principal
+from internal.agent.domain.tasks import Channel, rule_scope
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.skills import SkillReviewReport, SkillReviews, SkillSummary
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 
@@ -39,36 +42,53 @@ class SkillAdministration:
             NotFound: there is no such skill.
             Conflict: it cannot be read, or changes meanwhile.
         """
-        _require_owner(principal)
+        principal.require_owner("review skills")
         return await asyncio.to_thread(self._reviews.review, name)
 
     async def decide(
-        self, name: str, sha256: str, principal: Principal, via: Channel, *, accept: bool
+        self,
+        name: str,
+        sha256: str,
+        principal: Principal,
+        via: Channel,
+        *,
+        accept: bool,
+        rules: Sequence[str] = (),
     ) -> SkillSummary:
         """Accept the files of a skill with this hash, or withdraw what was accepted.
 
-        It counts from the next call of a run on. Returns the skill.
+        `rules`, of those that the review offers, are granted for all tasks of the principal outside
+        of chats. It counts from the next call of a run on. Returns the skill.
+
+        The audit entry is written before the decision is stored, and the rules after it: a failure
+        between them leaves an entry without a decision, or a decision without rules, but never a
+        decision without an entry or rules without a decision.
 
         Raises:
             Forbidden: the principal is not the owner.
+            InvalidRequest: rules cannot be granted without accepting the files.
             NotFound: there is no such skill.
-            Conflict: its files have another hash, it is not usable, or it needs no review.
+            Conflict: its files have another hash, it is not usable, it needs no review, or a rule
+                is not offered.
             FilesUnavailable: the decision cannot be stored.
         """
-        _require_owner(principal)
-        decided = await asyncio.to_thread(self._reviews.decide, name, sha256, accept=accept)
-        entry = AuditEntry(
-            rfc3339(self._clock.now()),
-            principal.id,
-            via,
-            "skill.accepted" if accept else "skill.rejected",
-            decided.name,
-            sha256,
-        )
+        principal.require_owner("review skills")
+        if rules and not accept:
+            raise InvalidRequest("Rules are granted only when the files of a skill are accepted.")
+        found = await asyncio.to_thread(self._reviews.check, name, sha256, rules)
+        now = rfc3339(self._clock.now())
+        action: AuditAction = "skill.accepted" if accept else "skill.rejected"
+        entry = AuditEntry(now, principal.id, via, action, found.name, sha256)
         await self._database.write(partial(self._stores.audit.add, entry))
+        decided = await asyncio.to_thread(self._reviews.decide, name, sha256, accept=accept)
+        scope = rule_scope("", principal.id)
+
+        def grant() -> Write[None]:
+            for rule in rules:
+                yield from add_rule(
+                    self._stores, PermissionRule(0, scope, rule, principal.id, via, "", now)
+                )
+
+        if rules:
+            await self._database.write(grant)
         return decided
-
-
-def _require_owner(principal: Principal) -> None:
-    if not principal.may("owner"):
-        raise Forbidden("Only the owner may review skills.")

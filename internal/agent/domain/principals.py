@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from internal.agent.domain.errors import Forbidden
+
 Right = Literal["talk", "operate", "owner"]
 
 
@@ -17,6 +19,15 @@ class Principal(msgspec.Struct, frozen=True):
     def may(self, right: Right) -> bool:
         """Return True if the person has the right; the owner has every right."""
         return right in self.roles or "owner" in self.roles
+
+    def require_owner(self, action: str) -> None:
+        """Check that the person is the owner; `action` ends the sentence "Only the owner may".
+
+        Raises:
+            Forbidden: the person is not.
+        """
+        if not self.may("owner"):
+            raise Forbidden(f"Only the owner may {action}.")
 
 
 LOCAL_OWNER = Principal("local", "local owner", frozenset({"talk", "operate", "owner"}))

@@ -1,5 +1,6 @@
 """Skills: know-how in folders, which the model loads when it needs it."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -57,17 +58,38 @@ class InvisibleCharacter(msgspec.Struct, frozen=True):
     code: str
 
 
+RuleRefusal = Literal[
+    "no rule needed", "unknown tool", "too wide", "runs other code", "cannot be expressed"
+]
+"""Why no rule is offered: `too wide` is for every command or address, `runs other code` for an
+interpreter, a wrapper or a program that is not a file of the skill."""
+
+
+class RequestedTool(msgspec.Struct, frozen=True):
+    """An entry of `allowed-tools`, and the rule that a person may grant for it.
+
+    `rule` allows what the entry asks for or less; it is "" if none is offered, for the reason
+    `refusal`.
+    """
+
+    entry: str
+    rule: str
+    refusal: RuleRefusal | Literal[""]
+
+
 class SkillReviewReport(msgspec.Struct, frozen=True):
     """What a person should know of a skill; `skill.sha256` is the hash of just these files.
 
-    `scripts` and `binary` are paths. `invisible` is bounded. `text` is the beginning of `SKILL.md`
-    with escapes for hidden characters, and `is_complete` is false if there is more.
+    `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the
+    beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there
+    is more.
     """
 
     skill: SkillSummary
     scripts: list[str]
     binary: list[str]
     invisible: list[InvisibleCharacter]
+    requested: list[RequestedTool]
     text: str
     is_complete: bool
 
@@ -88,12 +110,21 @@ class SkillReviews(Protocol):
         """
         ...
 
+    def check(self, name: str, sha256: str, rules: Sequence[str]) -> SkillSummary:
+        """Check that the files with this hash can be decided about. Return the skill.
+
+        Raises:
+            NotFound: there is no such skill.
+            Conflict: its files have another hash, it is not usable, it needs no review, or one of
+                the rules is not offered for it.
+        """
+        ...
+
     def decide(self, name: str, sha256: str, *, accept: bool) -> SkillSummary:
         """Accept the files with this hash, or withdraw what was accepted. Return the skill.
 
         Raises:
-            NotFound: there is no such skill.
-            Conflict: its files have another hash, it is not usable, or it needs no review.
+            NotFound, Conflict: as `check` does.
             FilesUnavailable: the decision cannot be stored.
         """
         ...

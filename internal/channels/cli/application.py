@@ -129,18 +129,22 @@ class SkillItem(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns in a list."""
-        return self.name, self.state, self.description
+        return self.name, self.state, self.origin, self.description
 
 
 class SkillReport(NamedTuple):
-    """What a person should know of a skill. `files` are path, size and where a link leads."""
+    """What a person should know of a skill. `files` are path, size and where a link leads.
+
+    `requested` are the entries of `allowed-tools`, each with a rule that a person may grant, or
+    with why there is none.
+    """
 
     item: SkillItem
     files: Sequence[tuple[str, int, str]]
     scripts: Sequence[str]
     binary: Sequence[str]
     invisible: Sequence[str]
-    allowed_tools: Sequence[str]
+    requested: Sequence[tuple[str, str, str]]
 
 
 class SkillAdmin(Protocol):
@@ -157,8 +161,8 @@ class SkillAdmin(Protocol):
         """Return what a person should know of a skill."""
         ...
 
-    def accept(self, item: SkillItem) -> None:
-        """Pin the hash of a skill as it was reviewed."""
+    def accept(self, item: SkillItem, rules: Sequence[str]) -> None:
+        """Accept a skill as it was reviewed, and grant rules that it asks for."""
         ...
 
     def add(self, source: str) -> SkillItem:

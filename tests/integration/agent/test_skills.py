@@ -1,5 +1,6 @@
 """Skills in runs: the catalogue, the tools, the scripts, and what a changed byte does."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ def skill(home: Path) -> Path:
     return write_skill(home)
 
 
-def review(home: Path, name: str = "bird-song") -> None:
+async def review(home: Path, name: str = "bird-song") -> None:
     admin = SkillAdmin(load(environ={"LARKSPUR_HOME": str(home)}))
-    admin.accept(admin.review(name).item)
+    await asyncio.to_thread(admin.accept, admin.review(name).item, ())
 
 
 async def go(here: Core, workspace: Path) -> None:
@@ -41,7 +42,7 @@ async def go(here: Core, workspace: Path) -> None:
 async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     home: Path, skill: Path, tmp_path: Path, provider: str
 ) -> None:
-    review(home)
+    await review(home)
     (home / "secret").write_text("canary")
     workspace = tmp_path / "workspace"
     workspace.mkdir()
@@ -129,7 +130,7 @@ async def test_skills_of_the_setting_are_offered_after_a_review_and_can_only_be_
         await go(here, workspace)
         item = admin.review("bird-song").item
         assert (item.origin, item.state) == ("shared", "not reviewed")
-        admin.accept(item)
+        await asyncio.to_thread(admin.accept, item, ())
         await go(here, workspace)
         first, second, third, fourth = here.model.requests
     assert "- bird-song" not in str(first["system"])
@@ -157,7 +158,7 @@ async def test_a_skill_is_withheld_until_it_is_reviewed_and_after_a_changed_byte
     script = [Reply("one"), load, Reply("two"), Reply("three")]
     async with core(home, script, NO_GATES) as here:
         await go(here, tmp_path)  # not reviewed
-        review(home)
+        await review(home)
         holds = here.model.requests
         assert "- bird-song" not in str(holds[0]["system"])
         await go(here, tmp_path)
@@ -170,7 +171,7 @@ async def test_a_skill_is_withheld_until_it_is_reviewed_and_after_a_changed_byte
 async def test_a_skill_that_changes_during_a_run_is_withheld_at_once(
     home: Path, skill: Path, tmp_path: Path
 ) -> None:
-    review(home)
+    await review(home)
     change = Call("shell", {"command": f"echo x >> {skill}/SKILL.md"})
     load = Call("load_skill", {"name": "bird-song"})
     script = [Reply(calls=[change]), Reply(calls=[load]), Reply("done")]
@@ -186,7 +187,7 @@ async def test_a_loaded_skill_survives_the_compression_of_a_long_run(
 ) -> None:
     with (skill / "SKILL.md").open("a") as file:
         file.write("la " * 500 + "Mind the pauses. " + "la " * 500)
-    review(home)
+    await review(home)
     (tmp_path / "long.txt").write_text("word " * 8_000)
     load = Reply(calls=[Call("load_skill", {"name": "bird-song"})])
     reads = [Reply(calls=[Call("read_file", {"path": "long.txt"})]) for _ in range(8)]
@@ -204,7 +205,7 @@ async def test_a_loaded_skill_survives_the_compression_of_a_long_run(
 async def test_a_profile_and_a_task_grant_skills_by_name(home: Path, tmp_path: Path) -> None:
     for name in ("bird-song", "other"):
         write_skill(home, name)
-        review(home, name)
+        await review(home, name)
     (home / "profiles").mkdir()
     (home / "profiles" / "singer.yaml").write_text("skills: [Bird-Song, missing]\n")
     script = [Reply(calls=[Call("load_skill", {"name": "other"})]), *[Reply("done")] * 3]
@@ -255,7 +256,7 @@ async def test_the_skills_of_a_working_folder_wait_for_a_review_of_their_files(
 
         before = await start()
         monkeypatch.chdir(workspace)
-        review(home, "moth")
+        await review(home, "moth")
         monkeypatch.chdir(tmp_path)
         after = await start()
         skill = workspace / ".claude" / "skills" / "moth" / "SKILL.md"

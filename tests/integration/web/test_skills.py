@@ -88,6 +88,51 @@ async def test_files_that_changed_since_they_were_shown_are_not_accepted(
     assert (await app.client.get("/api/audit")).json()["entries"] == []
 
 
+async def test_offered_rules_are_granted_with_the_decision(app: WorkingWebApp, home: Path) -> None:
+    write_skill(home, "owl", tools="Read Bash(git:*) Bash(sudo ls)")
+    review = "/api/skills/owl/review"
+    report = (await app.client.get(review)).json()
+    assert report["requested"] == [
+        {"entry": "Read", "rule": "", "refusal": "no rule needed"},
+        {"entry": "Bash(git:*)", "rule": "shell(git *)", "refusal": ""},
+        {"entry": "Bash(sudo ls)", "rule": "", "refusal": "runs other code"},
+    ]
+    body = {"sha256": report["skill"]["sha256"], "accept": True}
+    for wrong, status, sentence in (
+        ({**body, "rules": ["shell(git *)", "shell(ls)"]}, 409, "does not ask for the rule"),
+        ({**body, "rules": [""]}, 409, "does not ask for the rule"),
+        ({**body, "rules": ["shell"] * 101}, 400, "rules"),
+        ({**body, "accept": False, "rules": ["shell(git *)"]}, 400, "only when the files"),
+    ):
+        reply = await app.client.post(review, wrong)
+        assert (reply.status, sentence in reply.error["message"]) == (status, True)
+    assert (await app.client.get("/api/rules")).json()["rules"] == []
+    assert (await app.client.get("/api/audit")).json()["entries"] == []
+    reply = await app.client.post(review, {**body, "rules": ["shell(git *)"]})
+    assert (reply.status, reply.json()["state"]) == (200, "offered")
+    (rule,) = (await app.client.get("/api/rules")).json()["rules"]
+    assert (rule["rule"], rule["place"], rule["via"]) == ("shell(git *)", "principal:local", "web")
+    entries = (await app.client.get("/api/audit")).json()["entries"]
+    assert [(entry["action"], entry["target"]) for entry in entries] == [
+        ("rule.written", "principal:local"),
+        ("skill.accepted", "owl"),
+    ]
+
+
+async def test_a_decision_that_is_not_stored_is_in_the_log_and_grants_nothing(
+    app: WorkingWebApp, home: Path
+) -> None:
+    write_skill(home, "owl", tools="Bash(git:*)")
+    review = "/api/skills/owl/review"
+    sha256 = (await app.client.get(review)).json()["skill"]["sha256"]
+    (home / "skills.json").write_text("{")
+    body = {"sha256": sha256, "accept": True, "rules": ["shell(git *)"]}
+    assert (await app.client.post(review, body)).status == 409
+    assert (await app.client.get("/api/rules")).json()["rules"] == []
+    (entry,) = (await app.client.get("/api/audit")).json()["entries"]
+    assert entry["action"] == "skill.accepted"
+
+
 async def test_an_unknown_skill_and_a_wrong_hash_are_rejected(app: WorkingWebApp) -> None:
     body = {"sha256": "0" * 64, "accept": True}
     for reply in (

@@ -84,7 +84,7 @@ def test_a_decision_that_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="is damaged"):
         reviews.decide("bird-song", sha256, accept=True)
     library = SkillLibrary([SkillPlace(tmp_path / "skills", "own")])
-    nowhere = PinnedSkillReviews(library, SkillPins(tmp_path / "missing"))
+    nowhere = PinnedSkillReviews(library, SkillPins(tmp_path / "missing"), ())
     with pytest.raises(FilesUnavailable, match="cannot be stored"):
         nowhere.decide("bird-song", sha256, accept=True)
 

@@ -14,7 +14,7 @@ def test_a_pin_is_kept_in_a_private_file_until_it_is_removed(tmp_path: Path) -> 
     pins.put(folder, "abc")
     assert SkillPins(tmp_path).get(folder) == "abc"
     assert stat.S_IMODE((tmp_path / "skills.json").stat().st_mode) == 0o600
-    assert [each.name for each in tmp_path.iterdir()] == ["skills.json"]
+    assert {each.name for each in tmp_path.iterdir()} == {"skills.json", "skills.lock"}
     pins.put(folder, None)
     assert pins.get(folder) is None
 

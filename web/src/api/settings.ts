@@ -45,8 +45,8 @@ export const settingsApi = {
   chooseModel: (model: string) => read<ProvidersView>('/api/models/default', 'PUT', { model }),
   skills: () => read<SkillsView>('/api/skills'),
   review: (name: string) => read<SkillReviewReport>(skillReview(name)),
-  reviewSkill: (name: string, sha256: string, accept: boolean) =>
-    read<SkillSummary>(skillReview(name), 'POST', { sha256, accept }),
+  reviewSkill: (name: string, sha256: string, accept: boolean, rules: readonly string[]) =>
+    read<SkillSummary>(skillReview(name), 'POST', { sha256, accept, rules }),
   lark: () => read<LarkAppView>('/api/channels/lark'),
   checkLark: (app: LarkApp) => read<Findings>('/api/channels/lark/check', 'POST', app),
   connectLark: (app: LarkApp) => read<LarkAppView>('/api/channels/lark', 'PUT', app),

@@ -330,7 +330,7 @@ export interface PeopleView {
   people: Array<RoleAssignment>;
 }
 
-/** A rule granted in an answer. `scope` (JSON: `place`) is a session, a chat or a principal. */
+/** A rule that a person granted. `scope` (JSON: `place`) is a session, a chat or a principal. `question_id` is "" if it was granted at the review of a skill. */
 export interface PermissionRule {
   number: number;
   place: string;
@@ -447,6 +447,13 @@ export interface QuestionsPage {
   next: string | null;
 }
 
+/** An entry of `allowed-tools`, and the rule that a person may grant for it. `rule` allows what the entry asks for or less; it is "" if none is offered, for the reason `refusal`. */
+export interface RequestedTool {
+  entry: string;
+  rule: string;
+  refusal: "cannot be expressed" | "no rule needed" | "runs other code" | "too wide" | "unknown tool" | "";
+}
+
 /** The role of a person of a chat channel, granted by a pairing code. */
 export interface RoleAssignment {
   principal: string;
@@ -523,12 +530,13 @@ export interface SessionsPage {
   next: string | null;
 }
 
-/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` is bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. */
+/** What a person should know of a skill; `skill.sha256` is the hash of just these files. `scripts` and `binary` are paths. `invisible` and `requested` are bounded. `text` is the beginning of `SKILL.md` with escapes for hidden characters, and `is_complete` is false if there is more. */
 export interface SkillReviewReport {
   skill: SkillSummary;
   scripts: Array<string>;
   binary: Array<string>;
   invisible: Array<InvisibleCharacter>;
+  requested: Array<RequestedTool>;
   text: string;
   is_complete: boolean;
 }

@@ -273,7 +273,10 @@ def parse_host_pattern(pattern: str, text: str, tool: str) -> HostPattern:
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
-    """A rule granted in an answer. `scope` (JSON: `place`) is a session, a chat or a principal."""
+    """A rule that a person granted. `scope` (JSON: `place`) is a session, a chat or a principal.
+
+    `question_id` is "" if it was granted at the review of a skill.
+    """
 
     number: int
     scope: str = msgspec.field(name="place")

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { settingsApi } from '../../api/settings';
-import type { SkillReviewReport, SkillSummary } from '../../api/types.gen';
+import type { RequestedTool, SkillReviewReport, SkillSummary } from '../../api/types.gen';
 import { useSettingsMessages } from '../../i18n/settings';
 import { formatSize } from '../../lib/format';
 import { Dialog } from '../layout/dialog';
@@ -72,16 +72,51 @@ function Listed({ title, items }: { title: string; items: readonly string[] }) {
   );
 }
 
+/** What a skill asks for, with the rules that a person may grant. */
+function Requested({ requested, rules, onChange }: { requested: readonly RequestedTool[]; rules: readonly string[]; onChange: (rules: string[]) => void }) {
+  const s = useSettingsMessages();
+  return (
+    requested.length > 0 && (
+      <>
+        <h3 className="mt-2 text-dim">{s.asksFor}</h3>
+        <ul>
+          {requested.map(({ entry, rule, refusal }, at) => (
+            // oxlint-disable-next-line react/no-array-index-key -- an entry may be there twice
+            <li key={at}>
+              {refusal === '' ? (
+                <label>
+                  <input
+                    type="checkbox"
+                    checked={rules.includes(rule)}
+                    onChange={(event) => onChange([...rules.filter((one) => one !== rule), ...(event.target.checked ? [rule] : [])])}
+                  />{' '}
+                  <code className="exact">{rule}</code>
+                </label>
+              ) : (
+                <span className="text-dim">
+                  <code className="exact">{entry}</code> · {s.refusals[refusal]}
+                </span>
+              )}
+            </li>
+          ))}
+        </ul>
+        <p className="text-dim">{s.grantsNothing}</p>
+      </>
+    )
+  );
+}
+
 /** What a person should know of a skill, and the decision about just these files. */
 function Review({ name, onClose }: { name: string; onClose: () => void }) {
   const s = useSettingsMessages();
   const queries = useQueryClient();
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
+  const [rules, setRules] = useState<readonly string[]>([]);
   const decide = async (report: SkillReviewReport, accept: boolean) => {
     setBusy(true);
     setFailure('');
-    const failed = await settingsApi.reviewSkill(name, report.skill.sha256, accept).then(
+    const failed = await settingsApi.reviewSkill(name, report.skill.sha256, accept, accept ? rules : []).then(
       () => null,
       (error: Error) => error.message || s.failed,
     );
@@ -100,7 +135,7 @@ function Review({ name, onClose }: { name: string; onClose: () => void }) {
             <Listed title={s.scripts} items={report.scripts} />
             <Listed title={s.binary} items={report.binary} />
             <Listed title={s.invisible} items={report.invisible.map((one) => `${one.path}:${one.line}:${one.column} ${one.code}`)} />
-            <Listed title={s.asksFor} items={report.skill.allowed_tools} />
+            <Requested requested={report.requested} rules={rules} onChange={setRules} />
             <h3 className="mt-2 text-dim">SKILL.md</h3>
             <div role="region" aria-label="SKILL.md" tabIndex={0} className="exact max-h-[40vh] overflow-y-auto rounded-lg border border-line p-2">
               {report.text}

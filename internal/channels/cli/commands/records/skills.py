@@ -15,7 +15,7 @@ from internal.channels.cli.task_request import decode_argument
 _ACTIONS = ("list", "show", "add", "review", "remove", "check")
 _USAGE = (
     "Usage: larkspur skills [list] | show NAME | add PATH_OR_ZIP | review NAME [--yes]"
-    " | remove NAME | check [PATH]"
+    " [--rule RULE] | remove NAME | check [PATH]"
 )
 _MAX_COLUMNS = 500
 
@@ -28,6 +28,13 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("action", nargs="?", choices=_ACTIONS, default="list", help="what to do")
     parser.add_argument("what", nargs="?", type=decode_argument, help="a name or a path")
     parser.add_argument("--yes", action="store_true", help="accept without a question")
+    parser.add_argument(
+        "--rule",
+        action="append",
+        type=decode_argument,
+        metavar="RULE",
+        help="grant a permission rule that the skill asks for; can be repeated",
+    )
     add_json(parser)
     add_config(parser)
     parser.set_defaults(run=run)
@@ -36,7 +43,8 @@ def register(subparsers: Subparsers) -> None:
 def run(args: Namespace, context: CommandContext) -> int:
     """Do the action."""
     output = CommandOutput(Output(), args.json)
-    if (args.action == "list") == bool(args.what) and args.action != "check":
+    wrong = (args.action == "list") == bool(args.what) and args.action != "check"
+    if wrong or (args.rule and args.action != "review"):
         raise CliExit(USAGE, _USAGE)
     skills = context.application().skills(args.config)
     match args.action:
@@ -84,7 +92,7 @@ def _review(
     if output.as_json:
         output.json({**report._asdict(), "item": report.item._asdict()})
     else:
-        _show(report, output)
+        _show(report, context, output)
     if args.action == "show":
         return OK
     name = report.item.name
@@ -93,12 +101,25 @@ def _review(
             raise CliExit(WAITING, context.messages("accept_with_yes", name=name))
         if not confirms(context.messages("accept_skill", name=name), context, default=False):
             raise CliExit(DENIED)
-    skills.accept(report.item)
+    rules = args.rule or ([] if args.yes else _granted(report, context))
+    skills.accept(report.item, rules)
     print_error(context.messages("skill_accepted", name=name))
+    for rule in rules:
+        print_error(context.messages("rule_granted", rule=rule))
     return OK
 
 
-def _show(report: SkillReport, output: CommandOutput) -> None:
+def _granted(report: SkillReport, context: CommandContext) -> list[str]:
+    """Ask about each rule and return those that a person grants."""
+    offered = dict.fromkeys(rule for _, rule, _ in report.requested if rule)
+    return [
+        rule
+        for rule in offered
+        if confirms(context.messages("grant_rule", rule=rule), context, default=False)
+    ]
+
+
+def _show(report: SkillReport, context: CommandContext, output: CommandOutput) -> None:
     item = report.item
     output.line(f"{item.name}: {item.state}")
     output.line(one_line(item.description, 5_000))
@@ -111,9 +132,12 @@ def _show(report: SkillReport, output: CommandOutput) -> None:
             for path, size, link in report.files
         ]
     )
-    if report.allowed_tools:
-        tools = one_line(", ".join(report.allowed_tools), _MAX_COLUMNS)
-        output.line(f"allowed-tools (gives no right): {tools}")
+    if report.requested:
+        output.line(context.messages("requested_tools"))
+    for entry, rule, refusal in report.requested:
+        key = f"requested_{refusal.replace(' ', '_')}" if refusal else "requested_rule"
+        answer = context.messages(key, rule=rule)
+        output.line(one_line(f"  {entry}: {answer}", 2 * _MAX_COLUMNS))
     for title, lines in (("problem", item.problems), ("invisible character", report.invisible)):
         for line in lines:
             output.line(f"{title}: {one_line(line, _MAX_COLUMNS)}")

@@ -31,10 +31,19 @@ def test_a_skill_is_added_reviewed_and_removed(run: CommandRunner, source: Path)
     refused = run("skills", "review", "reports")
     assert (refused.code, state(run)) == (WAITING, ["not reviewed"])
     assert "--yes" in refused.message
-    for shown in ("scripts/run.py", "script", "Bash(git *)", "line 6, column 4: U+202E", "sha256"):
+    for shown in (
+        "scripts/run.py",
+        "script",
+        "Bash(git *): can be allowed with the rule shell(git *)",
+        "line 6, column 4: U+202E",
+        "sha256",
+    ):
         assert shown in refused.out
     assert "\u202e" not in refused.out
     assert run("skills", "review", "reports", "--yes").code == OK
+    assert run.local("rules", "--json").json == []
+    (entry,) = run.local("audit", "--json").json
+    assert (entry["action"], entry["via"], entry["target"]) == ("skill.accepted", "cli", "reports")
     item, *shipped = run("skills", "list", "--json").json
     assert item["state"] == "offered"
     assert {(one["origin"], one["state"]) for one in shipped} == {("shipped", "offered")}
@@ -45,6 +54,24 @@ def test_a_skill_is_added_reviewed_and_removed(run: CommandRunner, source: Path)
     assert "changed since its review" in run("skills", "show", "reports").out
     assert run("skills", "remove", "reports").code == OK
     assert state(run) == []
+
+
+def test_rules_are_granted_at_a_review_and_removed(run: CommandRunner, source: Path) -> None:
+    run("skills", "add", str(source))
+    assert run("skills").out.splitlines()[0].split()[:5] == [
+        *("reports", "not", "reviewed", "own", "Writes")
+    ]
+    with pytest.raises(LarkspurError, match=r"does not ask for the rule 'shell\(rm \*\)'"):
+        run("skills", "review", "reports", "--yes", "--rule", "shell(rm *)")
+    assert "not reviewed" in run("skills").out  # with what was shown before the error
+    assert state(run) == ["not reviewed"]
+    granted = run("skills", "review", "reports", "--yes", "--rule", "shell(git *)")
+    assert "Granted: shell(git *). To remove it: larkspur rules" in granted.err
+    (rule,) = run.local("rules", "--json").json
+    assert rule["rule"] == "shell(git *)"
+    assert run.local("rules", "remove", str(rule["number"])).code == OK
+    assert run.local("rules", "--json").json == []
+    assert run("skills", "show", "reports", "--rule", "shell(git *)").code == USAGE
 
 
 def test_a_skill_that_is_added_again_needs_another_review(run: CommandRunner, source: Path) -> None:
