@@ -6,7 +6,6 @@ The only module that reads the configuration file and the environment.
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from internal.config.setting_keys import (
 )
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
-from internal.config.yaml_document import Place, parse
+from internal.config.yaml_document import Place, read_document
 from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 
 __all__ = ["ConfigError", "Loaded", "load"]
@@ -37,7 +36,6 @@ __all__ = ["ConfigError", "Loaded", "load"]
 _NOT_KEYS = {"LARKSPUR_HOME", "LARKSPUR_CONFIG"}
 _PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
-_MAX_FILE_BYTES = 262_144
 _PROVIDER_CHOICES = ("llm.provider", "llm.model", "llm.api_key", "llm.base_url")
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 
@@ -238,37 +236,11 @@ def _find_file(config: str | Path | None, environ: Mapping[str, str], home: Path
 
 
 def _from_file(file: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]]:
-    document = parse(_read(file), str(file))
+    document = read_document(file, f"The configuration file {file}")
     places = {place: f"{file}:{line}" for place, line in document.lines.items()}
     for key, given in _leaves(Settings, document.values, places):
         value = _expand(given.value, environ, f"{given.origin}: {key}")
         yield key, given._replace(value=value, expanded=value != given.value)
-
-
-def _read(file: Path) -> str:
-    try:
-        # must not block on a pipe without a writer
-        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            plain_file = stat.S_ISREG(os.fstat(number).st_mode)
-            content = os.read(number, _MAX_FILE_BYTES + 1) if plain_file else None
-        finally:
-            os.close(number)
-    except FileNotFoundError:
-        raise ConfigError(f"No configuration file at {file}.") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "the name is invalid"
-        raise ConfigError(f"The configuration file {file} cannot be read: {reason}.") from None
-    if content is None:
-        raise ConfigError(f"The configuration file {file} is not a file.")
-    if len(content) > _MAX_FILE_BYTES:
-        raise ConfigError(f"The configuration file {file} is larger than {_MAX_FILE_BYTES} bytes.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"The configuration file {file} is not UTF-8 (byte {error.start})."
-        ) from None
 
 
 def _expand(value: Any, environ: Mapping[str, str], where: str) -> Any:

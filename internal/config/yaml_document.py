@@ -5,14 +5,19 @@ follow the core schema of YAML 1.2, so `gates: off` is text and `1:30` is not a 
 rejected because they can expand without bound, tags because they can name code.
 """
 
+import os
 import re
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from internal.config.messages import plain
 from internal.config.types import ConfigError
+
+MAX_FILE_BYTES = 262_144
 
 Place = tuple[str | int, ...]
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -26,6 +31,34 @@ class Document(NamedTuple):
 
     values: dict[str, Any]
     lines: Mapping[Place, int]
+
+
+def read_document(file: Path, what: str) -> Document:
+    """Read a YAML file of at most `MAX_FILE_BYTES`; `what` is the file in the errors about it.
+
+    Raises:
+        ConfigError: it cannot be read, or as `parse` does.
+    """
+    try:
+        # must not block on a pipe without a writer
+        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            is_file = stat.S_ISREG(os.fstat(number).st_mode)
+            content = os.read(number, MAX_FILE_BYTES + 1) if is_file else None
+        finally:
+            os.close(number)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the name is invalid"
+        raise ConfigError(f"{what} cannot be read: {reason}.") from None
+    if content is None:
+        raise ConfigError(f"{what} is not a file.")
+    if len(content) > MAX_FILE_BYTES:
+        raise ConfigError(f"{what} is larger than {MAX_FILE_BYTES} bytes.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what} is not UTF-8 (byte {error.start}).") from None
+    return parse(text, str(file))
 
 
 def parse(text: str, name: str) -> Document:

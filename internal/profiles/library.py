@@ -12,11 +12,11 @@ from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.tasks import Profile
+from internal.config.home import PROFILE_NAME
 from internal.config.messages import nearest, plain
 from internal.config.types import ConfigError
 from internal.config.yaml_document import Document
 from internal.profiles.profile_file import (
-    NAME,
     ProfileFile,
     ToolChanges,
     line_of,
@@ -224,7 +224,7 @@ def _read(path: Path) -> _File:
     Raises:
         ConfigError: its name, or something in it, is wrong.
     """
-    if not NAME.fullmatch(path.stem):
+    if not PROFILE_NAME.fullmatch(path.stem):
         raise ConfigError(f"{path}: use lower-case letters, digits, - and _ as a name.")
     return _File(path, *read_profile_file(path))
 

@@ -1,8 +1,5 @@
 """One profile file: its keys, and its errors with their line."""
 
-import os
-import re
-import stat
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,13 +11,9 @@ from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.text import find_invisible
 from internal.config.messages import complaint, nearest, plain
 from internal.config.types import ConfigError, Count, Dollars, Network, Seconds, Section, Text
-from internal.config.yaml_document import Document, parse
+from internal.config.yaml_document import Document, read_document
 
-MAX_FILE_BYTES = 262_144
 MAX_INSTRUCTIONS_CHARS = 32_000
-
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""What a profile can be called; its file has this name and the ending .yaml."""
 
 
 def _instructions(text: str) -> str:
@@ -76,7 +69,7 @@ def read_profile_file(path: Path) -> tuple[ProfileFile, Document]:
     Raises:
         ConfigError: it cannot be read, or something in it is wrong; the sentence says where.
     """
-    document = parse(_read(path), str(path))
+    document = read_document(path, str(path))
     try:
         return ProfileFile.model_validate(document.values), document
     except ValidationError as error:
@@ -101,21 +94,3 @@ def line_of(document: Document, *keys: str | int) -> int:
     """Return the line of the longest known beginning of a path of keys."""
     paths = (keys[:count] for count in range(len(keys), -1, -1))
     return next((document.lines[path] for path in paths if path in document.lines), 1)
-
-
-def _read(path: Path) -> str:
-    try:
-        # must not block on a pipe without a writer
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(number, "rb") as file:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise ConfigError(f"{path} is not a file.")
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}).") from None

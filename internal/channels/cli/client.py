@@ -292,7 +292,7 @@ class GatewayClient:
         await self._send("DELETE", f"/api/people/{_quoted(principal)}", None, _ignore, retry=True)
 
     async def rules(self) -> list[RuleItem]:
-        """Return the permission rules written by answers, newest first."""
+        """Return the permission rules that people granted, newest first."""
         return await self._get("/api/rules", {}, _items("rules", RuleItem))
 
     async def remove_rule(self, number: int) -> None:

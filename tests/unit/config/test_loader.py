@@ -651,7 +651,7 @@ def _not_unicode(file: Path) -> None:
         (Path.mkdir, r"is not a file\."),
         (os.mkfifo, r"is not a file\."),
         (_loop, r"cannot be read: Too many levels of symbolic links\."),
-        (_dangling, r"No configuration file at .*config\.yaml\."),
+        (_dangling, r"config\.yaml cannot be read: No such file or directory\."),
         (_not_unicode, r"is not UTF-8 \(byte 15\)\."),
         (_too_long, r"is larger than 262144 bytes\."),
     ],

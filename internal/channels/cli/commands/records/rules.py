@@ -1,4 +1,4 @@
-"""`larkspur rules`: list and delete the permission rules written by answers."""
+"""`larkspur rules`: list and delete the permission rules that people granted."""
 
 from argparse import Namespace
 
@@ -14,7 +14,7 @@ from internal.channels.cli.output import Output, print_error
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "rules", description="List the permission rules written by answers; remove N."
+        "rules", description="List the permission rules that people granted; remove N."
     )
     parser.add_argument(
         "action", nargs="?", choices=("list", "remove"), default="list", help="what to do (list)"

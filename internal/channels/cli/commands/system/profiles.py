@@ -1,7 +1,6 @@
 """`larkspur profiles`: list, show, check and create profiles."""
 
 import os
-import re
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.parser import add_config, add_json, text_argument
 from internal.channels.cli.exit_codes import CONFIG, OK, USAGE, CliExit
 from internal.channels.cli.output import Output
+from internal.config.home import PROFILE_NAME
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TEMPLATE = """\
 # A profile says who the agent is in a task. Every key is optional; docs/profiles.md explains them.
 # It is used with --profile {name}, /profile {name}, or profile: {name} in the settings.
@@ -107,7 +106,7 @@ def _show(found: list[ListedProfile], name: str, output: CommandOutput) -> int:
 
 
 def _create(home: Path, name: str, output: CommandOutput) -> int:
-    if not _NAME.fullmatch(name):
+    if not PROFILE_NAME.fullmatch(name):
         raise CliExit(USAGE, "Use lower-case letters, digits, - and _ for the name of a profile.")
     path = home / "profiles" / f"{name}.yaml"
     try:
