@@ -97,7 +97,10 @@ class SkillLibrary:
 
         A folder that is in two places belongs to the first.
         """
-        found: list[Skill] = []
+        return list(self._read_all())
+
+    def _read_all(self) -> Iterator[Skill]:
+        count = 0
         first: dict[str, Path] = {}
         seen: set[str] = set()
         for place in self._places:
@@ -106,16 +109,17 @@ class SkillLibrary:
                 if real in seen:
                     continue
                 seen.add(real)
-                if len(found) >= MAX_SKILLS:
-                    return [*found, _too_many(folder, place)]
+                if count >= MAX_SKILLS:
+                    yield _too_many(folder, place)
+                    return
                 skill = self._read(folder, place)
                 if skill.file is not None:
                     other = first.setdefault(skill.name.casefold(), folder)
                     if other != folder:
                         problem = f"{folder}: a skill of the same name is used, {other}."
                         skill = replace(skill, state="not usable", problem=problem)
-                found.append(skill)
-        return found
+                count += 1
+                yield skill
 
     def offered(self) -> list[Skill]:
         """Return the skills that the model is offered."""
@@ -127,10 +131,15 @@ class SkillLibrary:
         Raises:
             NotFound: there is none.
         """
-        named = [skill for skill in self.skills() if skill.name.casefold() == name.casefold()]
-        if not named:
+        unusable: Skill | None = None
+        for skill in self._read_all():  # those after it are not read
+            if skill.name.casefold() == name.casefold():
+                if skill.state != "not usable":
+                    return skill
+                unusable = unusable or skill
+        if unusable is None:
             raise NotFound(f"There is no skill {name[:100]!r}.")
-        return min(named, key=lambda skill: skill.state == "not usable")
+        return unusable
 
     def _read(self, folder: Path, place: SkillPlace) -> Skill:
         try:

@@ -6,6 +6,7 @@ import pytest
 
 from internal.agent.domain.errors import NotFound
 from internal.skills.library import SkillLibrary, SkillPlace, find_skill_folders
+from tests.support.skills import write_skill
 
 
 def write(folder: Path, name: str, description: str = "Does it.") -> Path:
@@ -77,3 +78,16 @@ def test_the_number_of_skills_is_bounded(tmp_path: Path) -> None:
     found = SkillLibrary([SkillPlace(tmp_path, "shipped")]).skills()
     assert len(found) == 201
     assert "only the first 200" in found[-1].problem
+
+
+def test_skills_after_the_one_that_is_looked_for_are_not_read(tmp_path: Path) -> None:
+    for name in ("bat", "cat"):
+        write_skill(tmp_path, name)
+    read: list[str] = []
+
+    def pinned(folder: Path) -> None:
+        read.append(folder.name)
+
+    library = SkillLibrary([SkillPlace(tmp_path / "skills", "own")], pinned=pinned)
+    assert library.find("bat").name == "bat"
+    assert read == ["bat"]

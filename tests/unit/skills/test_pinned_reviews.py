@@ -96,5 +96,11 @@ def test_decisions_at_the_same_time_are_all_stored(tmp_path: Path) -> None:
     reviews = skill_reviews(tmp_path)
     hashes = {each.name: each.sha256 for each in reviews.list_all()}
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda name: reviews.decide(name, hashes[name], accept=True), names))
+        # each with a file descriptor of its own, as other processes have
+        others = [skill_reviews(tmp_path) for _ in names]
+        list(
+            threads.map(
+                lambda name, other: other.decide(name, hashes[name], accept=True), names, others
+            )
+        )
     assert {each.state for each in reviews.list_all()} == {"offered"}
