@@ -62,7 +62,7 @@ async def test_an_accepted_skill_is_offered_to_the_next_run(app: WorkingWebApp) 
     assert (reply.status, reply.json()["state"]) == (200, "offered")
     assert [each["state"] for each in await listed(app)] == ["offered"]
     await app.end_of(await app.task())
-    offered = ["bird-song" in str(request["system"]) for request in app.core.model.requests]
+    offered = ["- bird-song:" in str(request["system"]) for request in app.core.model.requests]
     assert offered == [False, True]
     reply = await app.client.post(REVIEW, {"sha256": sha256, "accept": False})
     assert reply.json()["state"] == "not reviewed"
