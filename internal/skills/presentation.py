@@ -91,7 +91,7 @@ def describe_review(report: SkillReviewReport) -> str:
         report.text,
     )
     # as a diff, in which lines with a space are neither added nor removed
-    return "".join(f" {line}\n" for line in "\n".join(lines).split("\n"))
+    return "".join(f" {line}".rstrip() + "\n" for line in "\n".join(lines).split("\n"))
 
 
 def find_problems(skills: Sequence[Skill], granted: Granted) -> tuple[str, ...]:

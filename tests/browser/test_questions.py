@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
+from internal.skills.library import read_skill
 from tests.browser.conftest import Open, Serve
 from tests.browser.gateway import Gateway
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
+from tests.support.skills import write_skill
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -337,6 +339,31 @@ def test_questions_by_keyboard_alone(serve: Serve, script: Any, enter: Open, sho
     given = answers(gateway, session_of(page))
     assert [one.get("text", "") for one in given][:3] == ["beta", "Linux; Windows", "Skylark y n 1"]
     assert given[3]["decision"] == "approve"
+
+
+def test_a_skill_is_reviewed_in_a_question_for_the_owner(
+    home: Path, serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    sha256 = read_skill(write_skill(home)).sha256
+    review = Call("review_skill", {"name": "bird-song", "sha256": sha256})
+    replies = [
+        planned(),
+        Reply(calls=[review], when=when(1)),
+        Reply("They sing.", when=when(2)),
+    ]
+    page = enter(serve(script(replies)))
+    send(page, "write down the songs")
+    expect(bar(page).get_by_role("heading", name="Trust bird-song?")).to_be_visible()
+    shown = bar(page).get_by_label("Proposed change")
+    for text in ("Skill bird-song (home folder): not reviewed", "sing.sh", "Listen first."):
+        expect(shown).to_contain_text(text)
+    expect(bar(page)).to_contain_text("The owner can answer")
+    expect(bar(page)).to_contain_text("the agent follows bird-song from then on")
+    accessible(page)
+    page.screenshot(path=shots / "question-skill.png")
+    press(page, "y", "Trust")
+    status(page, "completed")
+    expect(page.get_by_test_id("thread").get_by_text("They sing.")).to_be_visible()
 
 
 def test_an_interrupted_run_is_retried_with_advice(serve: Serve, script: Any, enter: Open) -> None:

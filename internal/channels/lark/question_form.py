@@ -293,7 +293,8 @@ def _option_label(number: int, text: str) -> str:
 
 def _approval_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
     several = len(question.calls) > 1
-    yes = phrases("asked_yes_all" if several else "asked_yes")
+    trusts = all(call.action == "trust" for call in question.calls)
+    yes = phrases("asked_yes_all" if several else "asked_yes_trust" if trusts else "asked_yes")
     buttons = [button(yes, _button_action(question, "approve"), "primary")]
     elements: list[Element] = []
     if all(call.rules for call in question.calls):

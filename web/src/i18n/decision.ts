@@ -31,6 +31,7 @@ const en = {
   expires: (when: string) => `expires ${when}`,
   choose: {
     once: 'Allow once',
+    trust: 'Trust',
     onceSome: (yes: number, all: number) => `Allow ${yes} of ${all} once`,
     session: 'Allow for this session',
     rule: (what: string) => `Always allow ${what}…`,
@@ -103,6 +104,7 @@ const zh: typeof en = {
   expires: (when) => `${when}过期`,
   choose: {
     once: '允许一次',
+    trust: '信任',
     onceSome: (yes, all) => `允许一次（${all} 个中的 ${yes} 个）`,
     session: '在本会话中允许',
     rule: (what) => `始终允许 ${what}……`,

@@ -99,7 +99,8 @@ class QuestionPanel:
             case "recovery":
                 names = ["key_retry", "key_give_up", "key_advice"]
             case _:
-                names = ["key_all" if has_many else "key_once"]
+                trusts = all(_action(call) == "trust" for call in question.calls)
+                names = ["key_all" if has_many else "key_trust" if trusts else "key_once"]
                 names += ["key_session", "key_rule"] if question.has_rules else []
                 names += ["key_none" if has_many else "key_no", "key_because"]
                 names += ["key_mark"] if question.digits else []

@@ -46,7 +46,9 @@ export function PermissionChoices(props: DecisionProps & { excluded: ReadonlySet
       </>
     );
   }
-  const yes = excluded.size > 0 ? d.choose.onceSome(calls.length - excluded.size, calls.length) : d.choose.once;
+  const trusts = calls.every((call) => call.action === 'trust');
+  const once = trusts ? d.choose.trust : d.choose.once;
+  const yes = excluded.size > 0 ? d.choose.onceSome(calls.length - excluded.size, calls.length) : once;
   const choices: Choice[] = [
     ...(hasCalls ? [{ key: 'y', label: yes, act: send(approval(calls, excluded)), primary: true }] : []),
     ...(rules === null
@@ -61,7 +63,7 @@ export function PermissionChoices(props: DecisionProps & { excluded: ReadonlySet
   return (
     <>
       <Choices choices={choices} active={active} disabled={disabled} />
-      {hasCalls && rules === null && <p className="mt-1.5 text-[13px] text-dim">{d.onceOnly}</p>}
+      {hasCalls && rules === null && !trusts && <p className="mt-1.5 text-[13px] text-dim">{d.onceOnly}</p>}
     </>
   );
 }
