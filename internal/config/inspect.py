@@ -10,6 +10,7 @@ from pydantic import BaseModel, SecretStr
 from internal.config.loader import Loaded
 from internal.config.messages import plain
 from internal.config.setting_keys import KEYS
+from internal.config.types import SecretEntry
 
 
 class Row(NamedTuple):
@@ -48,5 +49,5 @@ def shown(value: Any) -> str:
             return plain(str(value), 400)
 
 
-def _inner(value: BaseModel | SecretStr) -> Any:
-    return "set" if isinstance(value, SecretStr) else value.model_dump()
+def _inner(value: BaseModel | SecretStr | SecretEntry) -> Any:
+    return "set" if isinstance(value, SecretStr | SecretEntry) else value.model_dump()

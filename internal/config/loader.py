@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ _PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
 _PROVIDER_CHOICES = ("llm.provider", "llm.model", "llm.api_key", "llm.base_url")
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
+_EXPANDED_LATER = {"mcp.servers"}
+"""Keys whose variables are replaced where they are used: a missing one concerns one entry."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Loaded:
     or `flag`, or the file of the stored settings. `file` is None without a configuration file.
     `keyed` are the providers whose own variable holds a key, `stored` the keys of settings that
     are stored. `provider_origin` names what chose the provider, "" for a stored or no choice.
+    `environ` is the environment that was read.
     """
 
     settings: Settings
@@ -57,6 +60,15 @@ class Loaded:
     keyed: frozenset[str]
     stored: Mapping[str, Any]
     provider_origin: str
+    environ: Mapping[str, str] = field(repr=False)
+
+    def expand(self, value: Any, where: str) -> Any:
+        """Return a value with every ${VARIABLE} replaced, also inside lists and mappings.
+
+        Raises:
+            ConfigError: a variable is not set; `where` begins the sentence.
+        """
+        return _expand(value, {**self.environ, "LARKSPUR_HOME": str(self.home)}, where)
 
 
 class _Given(NamedTuple):
@@ -120,6 +132,7 @@ def load(
         frozenset(_keyed(environ)),
         {key: one.value for key, one in kept.items()},
         chosen,
+        environ,
     )
 
 
@@ -239,6 +252,9 @@ def _from_file(file: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, _G
     document = read_document(file, f"The configuration file {file}")
     places = {place: f"{file}:{line}" for place, line in document.lines.items()}
     for key, given in _leaves(Settings, document.values, places):
+        if key in _EXPANDED_LATER:
+            yield key, given
+            continue
         value = _expand(given.value, environ, f"{given.origin}: {key}")
         yield key, given._replace(value=value, expanded=value != given.value)
 

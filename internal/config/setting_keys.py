@@ -7,6 +7,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from internal.config.settings import Settings
+from internal.config.types import SecretEntry
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
@@ -27,7 +28,7 @@ def accepts_many(field: FieldInfo) -> bool:
 
 def holds_secret(field: FieldInfo) -> bool:
     """Return True if the value of a key must never be shown."""
-    return _mentions(field.annotation, SecretStr)
+    return any(_mentions(field.annotation, each) for each in (SecretStr, SecretEntry))
 
 
 def _mentions(kind: Any, wanted: type) -> bool:

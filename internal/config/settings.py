@@ -5,6 +5,7 @@
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -24,6 +25,7 @@ from internal.config.types import (
     OutsidePath,
     Seconds,
     Secret,
+    SecretEntry,
     Section,
     Text,
     TokenLimit,
@@ -258,6 +260,16 @@ class SkillsSettings(Section):
     )
 
 
+class McpSettings(Section):
+    """MCP servers, besides those of mcp.json in the home folder."""
+
+    servers: Mapping[str, SecretEntry] = key(
+        {},
+        "Servers by name, with the keys of mcpServers such as command, args, env, url and headers;"
+        " each needs a review, see docs/mcp.md.",
+    )
+
+
 StatusPart = Literal["mode", "model", "folder", "context", "cost"]
 
 
@@ -333,6 +345,7 @@ class Settings(Section):
     audio: AudioSettings = AudioSettings()
     sandbox: SandboxSettings = SandboxSettings()
     skills: SkillsSettings = SkillsSettings()
+    mcp: McpSettings = McpSettings()
     ui: UiSettings = UiSettings()
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import Secret as Hidden
 
 from internal.agent.domain.permissions.rules import RuleError, parse_outside_pattern
 from internal.agent.domain.secrets import register_secret
@@ -146,6 +147,10 @@ DollarLimit = Annotated[
     float, BeforeValidator(_not_a_truth), Field(ge=0, le=1_000_000, allow_inf_nan=False)
 ]
 TokenLimit = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+
+
+class SecretEntry(Hidden[dict[str, Any]]):
+    """Keys and values that another package checks, and that are never shown: some are secrets."""
 
 
 def is_loopback(host: str) -> bool:

@@ -296,7 +296,7 @@ class _Execution:
                     *self._arguments,
                     stdin=stdin,
                     stdout=output,
-                    stderr=output,
+                    stderr=output if self._command.stderr is None else self._command.stderr,
                     cwd="/",
                     env=self._environment,
                     pass_fds=descriptors,

@@ -183,7 +183,7 @@ class _Execution:
                         *self._argv,
                         stdin=stdin,
                         stdout=writer,
-                        stderr=writer,
+                        stderr=writer if self._command.stderr is None else self._command.stderr,
                         cwd="/",
                         env=_engine_environment(),
                         start_new_session=True,

@@ -110,7 +110,7 @@ class LaunchedCommand:
                     *self._argv,
                     stdin=stdin,
                     stdout=output,
-                    stderr=output,
+                    stderr=output if self._command.stderr is None else self._command.stderr,
                     cwd=self._command.cwd,
                     env=self._environment,
                     pass_fds=descriptors,

@@ -29,6 +29,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     The commands of a session have one private home folder, which is empty at first. `environment`
     are variables besides those that every command gets. Only a sandbox that isolates enforces
     `access` and `network`. Later commands of the session reach the servers of one that `serves`.
+    `stderr` is the descriptor of an open file for standard error; None joins it to the output.
     """
 
     argv: tuple[str, ...]
@@ -40,6 +41,7 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     access: FileAccess = FileAccess()
     network: NetworkAccess = NO_NETWORK
     serves: bool = False
+    stderr: int | None = None
 
 
 Runtime = Literal["python", "node", "bash"]

@@ -1,0 +1,153 @@
+"""The definitions of all servers, from the settings and from `mcp.json` in the home folder.
+
+Nothing is ever read from a workspace.
+"""
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from internal.agent.domain.errors import NotFound
+from internal.agent.domain.system_errors import describe_system_error
+from internal.mcp.definitions import DefinitionError, Expand, ServerDefinition, parse_definition
+from internal.mcp.private_files import FileVersion, locked, read_json, version_of, write_json
+
+DEFINITIONS_FILE = "mcp.json"
+SERVERS_KEY = "mcpServers"
+SETTING = "mcp.servers"
+MAX_SERVERS = 100
+_MAX_FILE_BYTES = 1_000_000
+
+
+class Definitions(NamedTuple):
+    """The servers by name, in order. `problems` are sentences, by the name that they are about.
+
+    The problem of the whole file has the name "".
+    """
+
+    servers: Mapping[str, ServerDefinition]
+    problems: Mapping[str, str]
+
+
+class DefinitionFiles:
+    """Reads the definitions again when the file has changed. May be used in several threads.
+
+    Args:
+        home: the home folder.
+        settings: the entries of the settings, which take precedence.
+        expand: replaces variables in an entry.
+    """
+
+    def __init__(self, home: Path, settings: Mapping[str, Any], expand: Expand) -> None:
+        self.path = home / DEFINITIONS_FILE
+        self._settings, self._expand = settings, expand
+        self._lock = threading.Lock()
+        self._known: tuple[FileVersion, Definitions] | None = None
+
+    def read(self) -> Definitions:
+        """Return all definitions. One that is wrong does not affect the others."""
+        with self._lock:
+            version = version_of(self.path)
+            if self._known is None or self._known[0] != version:
+                self._known = version, self._parse()
+            return self._known[1]
+
+    def add(self, name: str, entry: Mapping[str, Any]) -> ServerDefinition:
+        """Write an entry to the file, and return its definition.
+
+        Raises:
+            DefinitionError: it cannot be used, or there is a server of this name.
+            OSError: the file cannot be written.
+        """
+        definition = parse_definition(name, entry, self._expand, str(self.path))
+        with locked(self.path):
+            document = read_document(self.path)
+            entries = _entries(document, self.path)
+            if name in self._settings or name in entries:
+                raise DefinitionError(f"There is an MCP server {name} already; remove it first.")
+            if len(entries) >= MAX_SERVERS:
+                raise DefinitionError(f"{self.path} has {MAX_SERVERS} servers, as many as it may.")
+            document[SERVERS_KEY] = {**entries, name: dict(entry)}
+            write_json(self.path, document)
+        return definition
+
+    def remove(self, name: str) -> None:
+        """Remove an entry from the file.
+
+        Raises:
+            NotFound: the file has no such entry.
+            DefinitionError: the file is damaged.
+            OSError: it cannot be written.
+        """
+        with locked(self.path):
+            document = read_document(self.path)
+            entries = dict(_entries(document, self.path))
+            if name not in entries:
+                elsewhere = f"; it is in the setting {SETTING}" if name in self._settings else ""
+                raise NotFound(f"{self.path} has no MCP server {name[:80]}{elsewhere}.")
+            del entries[name]
+            document[SERVERS_KEY] = entries
+            write_json(self.path, document)
+
+    def _parse(self) -> Definitions:
+        problems: dict[str, str] = {}
+        try:
+            written = dict(_entries(read_document(self.path), self.path))
+        except DefinitionError as error:
+            written, problems[""] = {}, str(error)
+        given = [(name, entry, SETTING) for name, entry in self._settings.items()]
+        given += [(name, entry, str(self.path)) for name, entry in written.items()]
+        servers: dict[str, ServerDefinition] = {}
+        for name, entry, where in given[:MAX_SERVERS]:
+            if name in servers or name in problems:
+                problems[name] = f"{where}: {name} is also in {SETTING}, which takes precedence."
+                continue
+            try:
+                servers[name] = parse_definition(name, entry, self._expand, where)
+            except DefinitionError as error:
+                problems[name] = str(error)
+        if len(given) > MAX_SERVERS:
+            problems[""] = f"There are more than {MAX_SERVERS} MCP servers; the rest is ignored."
+        return Definitions(servers, problems)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the content of a file with servers; a missing one is empty.
+
+    Raises:
+        DefinitionError: it cannot be read, or is not a JSON object.
+    """
+    try:
+        document = read_json(path, _MAX_FILE_BYTES)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise DefinitionError(f"{path} cannot be read: {describe_system_error(error)}") from error
+    except json.JSONDecodeError as error:
+        raise DefinitionError(f"{path}:{error.lineno}: this is not JSON: {error.msg}.") from error
+    except ValueError as error:
+        raise DefinitionError(f"{path} cannot be read: {error}.") from error
+    if not isinstance(document, dict):
+        raise DefinitionError(f'{path} must be a JSON object: {{"{SERVERS_KEY}": {{…}}}}.')
+    return document
+
+
+def read_entries(path: Path) -> Mapping[str, Any]:
+    """Return the entries of a file with servers, such as the `.mcp.json` of a project.
+
+    Raises:
+        DefinitionError: there is no such file, or it has no servers.
+    """
+    entries = _entries(read_document(path), path)
+    if not entries:
+        raise DefinitionError(f"{path} has no {SERVERS_KEY}.")
+    return entries
+
+
+def _entries(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    entries = document.get(SERVERS_KEY, {})
+    if not isinstance(entries, Mapping):
+        raise DefinitionError(f"{path}: {SERVERS_KEY} must be an object of servers by name.")
+    return entries

@@ -1,0 +1,268 @@
+"""Definitions of MCP servers: one entry of `mcpServers`, checked."""
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from internal.agent.domain.errors import InvalidRequest, LarkspurError
+from internal.agent.domain.permissions.addresses import parse_host
+from internal.agent.domain.permissions.network import NetworkSetting, rules_of_network
+from internal.agent.domain.permissions.rules import parse_outside_pattern, parse_rule
+from internal.agent.domain.permissions.targets import Risk
+from internal.agent.domain.secrets import register_secret
+from internal.agent.domain.text import find_invisible, truncate_line
+
+MAX_NAME_CHARS = 40
+"""Names of tools have 64 characters at some providers, of which the tool itself needs some."""
+MAX_START_SECONDS = 600.0
+MAX_CALL_SECONDS = 3_600.0
+
+_NAME = re.compile(r"[a-z0-9_-]+")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "accept-encoding"})
+
+ServerRisk = Literal["read", "write", "exec", "net"]
+Expand = Callable[[Any, str], Any]
+"""Replaces every ${VARIABLE} in a value; the text says where it is, for errors."""
+
+
+class DefinitionError(LarkspurError):
+    """A definition of a server cannot be used. The message is a sentence."""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """The keys of an entry. Those of other programs that change nothing here are accepted."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
+    disabled: bool = False
+    description: str = ""
+    read_only: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    network: NetworkSetting = "off"
+    allow_private_networks: bool = False
+    risk: ServerRisk = "exec"
+    risks: dict[str, ServerRisk] = {}
+    start_timeout_seconds: float = 30.0
+    call_timeout_seconds: float = 60.0
+    idle_seconds: float = 600.0
+
+
+class ServerDefinition(msgspec.Struct, frozen=True):
+    """A server: a command, or the address of one with streamable HTTP.
+
+    `read_only` and `writable` are absolute paths that an isolated command sees, `network` the rules
+    for the hosts that it reaches. `risk` holds for the tools that `risks` does not name. `warnings`
+    are sentences.
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    disabled: bool = False
+    read_only: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()
+    allow_private_networks: bool = False
+    risk: ServerRisk = "exec"
+    risks: dict[str, ServerRisk] = {}
+    start_timeout_seconds: float = 30.0
+    call_timeout_seconds: float = 60.0
+    idle_seconds: float = 600.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """The identity of what a person accepts: all that decides what runs, and what it reaches.
+
+        Values of variables and headers take part as hashes.
+        """
+        facts = [
+            *(self.command, self.args, self.cwd, self.url),
+            {name: _digest(value) for name, value in sorted(self.env.items())},
+            {name.lower(): _digest(value) for name, value in sorted(self.headers.items())},
+            *(self.read_only, self.writable, self.network, self.allow_private_networks),
+        ]
+        return _digest(json.dumps(facts, sort_keys=True))
+
+    @property
+    def host(self) -> str:
+        """The host of its address with the port, "" for a command."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def shown(self) -> str:
+        """The command line or the address, for people."""
+        return self.url or shlex.join([self.command, *self.args])
+
+    def risk_of(self, tool: str) -> Risk:
+        """Return the risk of a tool, by the name that the server gives it."""
+        return self.risks.get(tool, self.risk)
+
+
+def check_name(name: str) -> None:
+    """Check the name of a server.
+
+    Raises:
+        DefinitionError: a server cannot have this name.
+    """
+    # with "__" inside or "_" at the end, tools of two servers could have one name
+    if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name) or "__" in f"{name}_":
+        raise DefinitionError(
+            f"{name[:80]!a} cannot be the name of an MCP server; use at most {MAX_NAME_CHARS} of"
+            " a-z, 0-9, - and _, without __ and without _ at the end."
+        )
+
+
+def parse_definition(name: str, given: object, expand: Expand, where: str) -> ServerDefinition:
+    """Return the definition of an entry. Values that may be secrets are masked from now on.
+
+    Args:
+        name: the name of the server.
+        given: the value of the entry.
+        expand: replaces variables; raises LarkspurError for one that is not set.
+        where: the place of the entry, for errors.
+
+    Raises:
+        DefinitionError: the definition cannot be used.
+    """
+    check_name(name)
+    if not isinstance(given, Mapping):
+        raise DefinitionError(f"{where}: {name} must be a mapping of keys.")
+    try:
+        expanded = expand(dict(given), f"{where}: {name}")
+        entry = msgspec.convert(expanded, _Entry)
+    except msgspec.ValidationError as error:
+        raise DefinitionError(f"{where}: {name}: {error}.") from error
+    except LarkspurError as error:
+        raise DefinitionError(str(error)) from error
+    _register_secrets(given, entry)
+    try:
+        return _checked(name, entry, _warnings(name, given, where))
+    except (ValueError, InvalidRequest) as error:
+        raise DefinitionError(f"{where}: {name}: {error}") from error
+
+
+def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefinition:
+    """Return the definition of an entry with usable values.
+
+    Raises:
+        ValueError, InvalidRequest: a value is not usable; the sentence says which.
+    """
+    if bool(entry.command.strip()) == bool(entry.url.strip()):
+        raise ValueError("give either a command or a url.")
+    if entry.url:
+        _check_url(entry)
+    for variable in entry.env:
+        if not _VARIABLE_NAME.fullmatch(variable):
+            raise ValueError(f"{variable[:80]!a} is not the name of an environment variable.")
+    if any("\0" in text for text in (entry.command, *entry.args, *entry.env.values())):
+        raise ValueError("the command contains a NUL character.")
+    for header, value in entry.headers.items():
+        if not _HEADER_NAME.fullmatch(header) or header.lower() in _OWN_HEADERS:
+            raise ValueError(f"{header[:80]!a} cannot be set as a header.")
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"the header {header} must be printable ASCII.")
+    network = rules_of_network(entry.network)
+    for rule in network:
+        parse_rule(rule, {})
+    _check_seconds("start_timeout_seconds", entry.start_timeout_seconds, MAX_START_SECONDS)
+    _check_seconds("call_timeout_seconds", entry.call_timeout_seconds, MAX_CALL_SECONDS)
+    _check_seconds("idle_seconds", entry.idle_seconds, MAX_CALL_SECONDS * 24)
+    own = {field: getattr(entry, field) for field in _COMMON}
+    return ServerDefinition(
+        name=name,
+        **own,
+        cwd=_absolute(entry.cwd) if entry.cwd else "",
+        read_only=tuple(_outside(path) for path in entry.read_only),
+        writable=tuple(_outside(path) for path in entry.writable),
+        network=network,
+        warnings=warnings,
+    )
+
+
+_COMMON = tuple(
+    field
+    for field in _Entry.__struct_fields__
+    if field in ServerDefinition.__struct_fields__
+    and field not in {"cwd", "read_only", "writable", "network"}
+)
+
+
+def _check_url(entry: _Entry) -> None:
+    if len(entry.url) > 2_000 or find_invisible(entry.url) or " " in entry.url:  # noqa: PLR2004 - of a URL
+        raise ValueError("the url contains blanks or control characters, or is too long.")
+    parts = urlsplit(entry.url)
+    if parts.scheme not in {"http", "https"} or parts.port == 0:
+        raise ValueError("the url must begin with https:// or http://.")
+    if "@" in parts.netloc:
+        raise ValueError("the url contains a user name or password; use headers.")
+    if parts.fragment:
+        raise ValueError("the url has a fragment (#).")
+    try:
+        parse_host(parts.hostname or "", bracketed="[" in parts.netloc)
+    except ValueError as error:
+        raise ValueError(f"{error}.") from error
+    if parts.scheme == "http" and not entry.allow_private_networks:
+        raise ValueError(
+            "http:// is accepted for servers of this machine and its networks only; write https://,"
+            " or set allow_private_networks to true."
+        )
+
+
+def _check_seconds(key: str, value: float, longest: float) -> None:
+    if not 0 < value <= longest:
+        raise ValueError(f"{key} must be more than 0 and at most {longest:g}.")
+
+
+def _absolute(path: str) -> str:
+    expanded = Path(path).expanduser()
+    if not expanded.is_absolute() or "\0" in path:
+        raise ValueError(f"{path[:200]!a} is not an absolute path.")
+    return str(expanded)
+
+
+def _outside(path: str) -> str:
+    absolute = _absolute(path)
+    return parse_outside_pattern(absolute, absolute).path
+
+
+def _warnings(name: str, given: Mapping[Any, Any], where: str) -> tuple[str, ...]:
+    unknown = sorted(str(key) for key in given if key not in _Entry.__struct_fields__)
+    if not unknown:
+        return ()
+    return (f"{where}: {name}: unknown keys are ignored: {truncate_line(', '.join(unknown), 200)}",)
+
+
+def _register_secrets(given: Mapping[Any, Any], entry: _Entry) -> None:
+    """Mask headers, variables with the name of a secret, and what came from the environment."""
+    written = given.get("env")
+    written = written if isinstance(written, Mapping) else {}
+    for name, value in entry.env.items():
+        if _SECRET_NAME.search(name) or written.get(name) != value:
+            register_secret(value)
+    for value in entry.headers.values():
+        register_secret(value)
+        register_secret(value.rpartition(" ")[2])  # without the scheme, such as Bearer
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
