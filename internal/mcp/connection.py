@@ -1,0 +1,259 @@
+"""The connection to one server: opened by a call, owned by one task, closed when it is not used."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.ports.sandbox import Sandbox, SandboxCommand
+from internal.mcp.definitions import ServerDefinition
+from internal.mcp.limits import RENEWAL_BYTES, ServerFailure
+from internal.mcp.manifest import ListedTool
+
+if TYPE_CHECKING:
+    from internal.mcp.sdk_client import Endpoint, Progress, SdkSession
+
+logger = logging.getLogger(__name__)
+
+FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 30.0
+"""The pause after the first failure, which doubles, and the longest one."""
+LIST_SECONDS = 60.0
+"""How old the list of tools may be when a tool is called."""
+
+OnTools = Callable[[list[ListedTool]], None]
+"""Receives the tools whenever they have been listed; may block for a file, and is not awaited."""
+
+
+class ServerConnection:
+    """Starts a server for a call, and stops it when it has not been called for a while.
+
+    Args:
+        definition: the server.
+        sandbox: runs its command.
+        command: None for a server with an address.
+        version: the version of Larkspur, which servers are told.
+        on_tools: receives the tools.
+    """
+
+    def __init__(
+        self,
+        definition: ServerDefinition,
+        sandbox: Sandbox,
+        command: SandboxCommand | None,
+        *,
+        version: str,
+        on_tools: OnTools,
+    ) -> None:
+        self.definition = definition
+        self._sandbox, self._command, self._version = sandbox, command, version
+        self._on_tools = on_tools
+        self._owner: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[SdkSession]
+        self._done = asyncio.Event()
+        self._endpoint: Endpoint | None = None
+        self._calls = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._lost: ServerFailure | None = None
+        self._failures, self._failed_at = 0, 0.0
+        self._listed_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """True while the server is connected."""
+        return self._owner is not None and self._ready.done() and not self._done.is_set()
+
+    async def list_tools(self) -> list[ListedTool]:
+        """Return the tools as the server lists them now.
+
+        Raises:
+            ServerFailure: it cannot be started, or does not list them.
+        """
+        async with self._session() as session:
+            return await self._list(session)
+
+    async def refresh(self) -> None:
+        """Start the server if it does not run, and list its tools if they are not known for sure.
+
+        Raises:
+            ServerFailure: as for `list_tools`.
+        """
+        async with self._session() as session:
+            if asyncio.get_running_loop().time() - self._listed_at > LIST_SECONDS:
+                await self._list(session)
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], on_progress: "Progress"
+    ) -> dict[str, Any]:
+        """Return the result of a call as JSON.
+
+        Raises:
+            ToolError: the server answers with an error, or not in time.
+            ServerFailure: it cannot be started, or ends during the call.
+        """
+        async with self._session() as session:
+            try:
+                seconds = self.definition.call_timeout_seconds
+                result = await session.call(tool, arguments, seconds, on_progress)
+            except ServerFailure as error:
+                reason = self._endpoint.failure if self._endpoint else ""
+                self._lost = ServerFailure(f"it ended during the call: {reason or error}")
+                self._end()
+                raise self._lost from error
+            except ToolError:
+                self._failures = 0
+                raise
+        self._failures = 0
+        return result
+
+    async def close(self) -> None:
+        """Stop the server. Calls that are running fail."""
+        self._end()
+        if self._owner is not None:
+            if not self._ready.done():
+                self._owner.cancel()
+            await asyncio.wait({self._owner})
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncGenerator["SdkSession"]:
+        """Yield the session, which stays open within the block unless the server ends.
+
+        Raises:
+            ServerFailure: it cannot be started.
+        """
+        self._calls += 1
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            while self._owner is not None and self._done.is_set():
+                await asyncio.wait({self._owner})
+            if self._owner is None:
+                await self._pause()
+            if self._owner is None:  # several calls may have waited
+                self._done, self._lost = asyncio.Event(), None
+                self._ready = asyncio.get_running_loop().create_future()
+                self._owner = asyncio.create_task(self._own())
+            yield await asyncio.shield(self._ready)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._stop_later()
+
+    def _stop_later(self) -> None:
+        if self._endpoint and self._endpoint.received_bytes > RENEWAL_BYTES:
+            self._end()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self.definition.idle_seconds, self._end)
+
+    def _end(self) -> None:
+        self._done.set()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _pause(self) -> None:
+        """Wait after a failure, the longer the more failures there were."""
+        if self._failures:
+            delay = min(FIRST_DELAY_SECONDS * 2 ** (self._failures - 1), MAX_DELAY_SECONDS)
+            passed = asyncio.get_running_loop().time() - self._failed_at
+            await asyncio.sleep(max(delay - passed, 0.0))
+
+    async def _own(self) -> None:
+        """Open the connection, hold it until it is to end or breaks, and close it."""
+        failure: ServerFailure | None = None
+        try:
+            async with AsyncExitStack() as stack:
+                self._ready.set_result(await self._open(stack))
+                await self._hold()
+        except ServerFailure as error:
+            failure = error
+        except Exception:  # a fault of ours or of the SDK must not leave calls waiting
+            logger.exception("mcp connection failed", extra={"server": self.definition.name})
+            failure = ServerFailure("its connection failed; the log says why")
+        finally:
+            self._done.set()
+            self._owner = None
+            self._endpoint = None
+            if failure is not None:
+                self._note_failure(failure)
+            if not self._ready.done():
+                self._ready.set_exception(failure or ServerFailure("it is being stopped"))
+                self._ready.exception()  # retrieved, if no call waits any more
+
+    async def _open(self, stack: AsyncExitStack) -> "SdkSession":
+        """Start the server and list its tools.
+
+        Raises:
+            ServerFailure: it does not start in time, or ends.
+        """
+        kind = await asyncio.to_thread(_load_sdk)
+        endpoint = self._endpoint = kind(self.definition, self._sandbox, self._command)
+        seconds = self.definition.start_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                session = await stack.enter_async_context(
+                    endpoint.connect(self._version, self._forget_list)
+                )
+                await self._list(session)
+        except TimeoutError as error:
+            said = f": {endpoint.failure}" if endpoint.failure else ""
+            raise ServerFailure(f"it did not start in {seconds:g} s{said}") from error
+        except ServerFailure as error:
+            raise ServerFailure(endpoint.failure or str(error)) from error
+        logger.info(
+            "mcp server connected",
+            extra={"server": self.definition.name, "protocol": session.protocol},
+        )
+        return session
+
+    async def _hold(self) -> None:
+        """Wait until the connection is to end.
+
+        Raises:
+            ServerFailure: it broke, or the process has ended by itself.
+        """
+        endpoint = self._endpoint
+        if endpoint is None:
+            return
+        waits = [asyncio.create_task(one.wait()) for one in (endpoint.ended, self._done)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        if self._lost is not None:
+            raise self._lost
+        if endpoint.ended.is_set():
+            raise ServerFailure(endpoint.failure)
+
+    async def _list(self, session: "SdkSession") -> list[ListedTool]:
+        listed = await session.list_tools()
+        self._listed_at = asyncio.get_running_loop().time()
+        await asyncio.to_thread(self._on_tools, listed)
+        return listed
+
+    def _forget_list(self) -> None:
+        self._listed_at = float("-inf")
+
+    def _note_failure(self, failure: ServerFailure) -> None:
+        self._failures += 1
+        self._failed_at = asyncio.get_running_loop().time()
+        logger.warning(
+            "mcp server failed",
+            extra={"server": self.definition.name, "reason": str(failure)},
+        )
+
+
+def _load_sdk() -> "type[Endpoint]":
+    """Import the SDK. Blocks for more than a second.
+
+    Raises:
+        ServerFailure: it is not installed.
+    """
+    try:
+        from internal.mcp.sdk_client import Endpoint  # noqa: PLC0415  # slow import; its only place
+    except ModuleNotFoundError as error:
+        raise ServerFailure(
+            "the package mcp is not installed; install larkspur with its extra: larkspur[mcp]"
+        ) from error
+    return Endpoint

@@ -1,0 +1,16 @@
+"""Bounds of what a server sends, and the error of a server that fails."""
+
+from internal.agent.domain.errors import LarkspurError
+
+MAX_MESSAGE_BYTES = 10_000_000
+"""The largest message of a server; pictures in it are base64."""
+MAX_SERVER_OUTPUT_BYTES = 100_000_000
+"""What the process of a server may write in its life."""
+RENEWAL_BYTES = 50_000_000
+"""After so many bytes an idle server is stopped; the next call starts it again."""
+MAX_PAGES = 100
+"""The pages of a list of tools."""
+
+
+class ServerFailure(LarkspurError):
+    """A server cannot be used, or broke a bound. The message is the end of a sentence."""

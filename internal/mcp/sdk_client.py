@@ -1,0 +1,254 @@
+"""A connection of the `mcp` SDK to a server. Importing this module takes more than a second."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
+from mcp.client.session import IncomingMessage
+from mcp.shared._stream_protocols import ReadStream
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    Implementation,
+    JSONRPCResponse,
+    ToolListChangedNotification,
+)
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.text import escape_hidden, truncate_line
+from internal.agent.ports.sandbox import Sandbox, SandboxCommand
+from internal.mcp.definitions import ServerDefinition
+from internal.mcp.http_transport import connect_http
+from internal.mcp.limits import MAX_PAGES, ServerFailure
+from internal.mcp.manifest import MAX_TOOLS, ListedTool
+from internal.mcp.stdio_transport import ServerProcess
+
+logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and text of servers
+
+MAX_ERROR_CHARS = 2_000
+_SESSION_ENDED = "Session terminated"  # of the SDK, for an unknown session id over HTTP
+
+Progress = Callable[[float, float | None, str], None]
+"""Receives what is done, the total if it is known, and a message."""
+
+
+class SdkSession:
+    """An open connection.
+
+    Args:
+        client: the entered client.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def protocol(self) -> str:
+        """The version of the protocol that is spoken."""
+        return self._client.protocol_version
+
+    async def list_tools(self) -> list[ListedTool]:
+        """Return the tools, one more than can be offered at most.
+
+        Raises:
+            ServerFailure: the server does not list them.
+        """
+        found: list[ListedTool] = []
+        cursor = None
+        try:
+            for _ in range(MAX_PAGES):
+                page = await self._client.list_tools(cursor=cursor)
+                found += [
+                    ListedTool(tool.name, tool.description or "", tool.input_schema)
+                    for tool in page.tools[: MAX_TOOLS + 1 - len(found)]
+                ]
+                cursor = page.next_cursor
+                if cursor is None or len(found) > MAX_TOOLS:
+                    break
+        except (MCPError, ValueError) as error:
+            raise ServerFailure(_describe(error)) from error
+        return found
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], timeout_seconds: float, on_progress: Progress
+    ) -> dict[str, Any]:
+        """Return the result of a call as JSON. Cancelling it tells the server.
+
+        Raises:
+            ToolError: the server answers with an error, or not in time.
+            ServerFailure: the connection is closed.
+        """
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            on_progress(progress, total, message or "")
+
+        try:
+            result = await self._client.call_tool(tool, arguments, timeout_seconds, report)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED or error.message == _SESSION_ENDED:
+                raise ServerFailure(_describe(error)) from error
+            if error.code == REQUEST_TIMEOUT:
+                raise ToolError(f"the server did not answer in {timeout_seconds:g} s") from error
+            raise ToolError(f"the server answered: {_describe(error)}") from error
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise ServerFailure("the connection is closed") from error
+        except (ValueError, RuntimeError) as error:  # ValueError: of pydantic as well
+            raise ToolError("the server answered with something that is no result") from error
+        dumped: dict[str, Any] = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return dumped
+
+
+class Endpoint:
+    """Where a server is, and how its last connection ended.
+
+    Args:
+        definition: the server.
+        sandbox: runs the command.
+        command: None for a server with an address.
+    """
+
+    def __init__(
+        self, definition: ServerDefinition, sandbox: Sandbox, command: SandboxCommand | None
+    ) -> None:
+        self._definition = definition
+        self.ended = asyncio.Event()
+        """Set when the process has ended."""
+        self._process = None
+        if command is not None:
+            self._process = ServerProcess(sandbox, command, definition.name, self.ended.set)
+
+    @property
+    def failure(self) -> str:
+        """Why the process has ended, or the end of what it wrote; "" if nothing is known."""
+        return self._process.failure if self._process else ""
+
+    @property
+    def received_bytes(self) -> int:
+        """How much the process has written."""
+        return self._process.received_bytes if self._process else 0
+
+    @contextlib.asynccontextmanager
+    async def connect(
+        self, version: str, on_tools_changed: Callable[[], None]
+    ) -> AsyncGenerator[SdkSession]:
+        """Connect in either version of the protocol. No process is left after the block.
+
+        Raises:
+            ServerFailure: the connection cannot be opened, or broke.
+        """
+
+        async def handle(message: IncomingMessage) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                on_tools_changed()
+
+        if self._process:
+            transport = self._process.connect()
+        else:
+            one = self._definition
+            transport = connect_http(one.url, one.headers, private=one.allow_private_networks)
+        client = Client(
+            _WithoutOutputSchemas(transport),
+            client_info=Implementation(name="larkspur", version=version),
+            message_handler=handle,
+            cache=None,
+        )
+        try:
+            async with client:
+                yield SdkSession(client)
+        except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:
+            raise ServerFailure(_describe(error)) from error
+        except ExceptionGroup as group:
+            raise ServerFailure(_describe(_first(group))) from group
+
+
+class _WithoutOutputSchemas(AbstractAsyncContextManager[TransportStreams]):
+    """A transport whose lists of tools have no schemas of results.
+
+    The SDK would check results against them on the event loop, with patterns of the server.
+    """
+
+    def __init__(self, inner: AbstractAsyncContextManager[TransportStreams]) -> None:
+        self._inner = inner
+
+    async def __aenter__(self) -> TransportStreams:
+        found, sent = await self._inner.__aenter__()
+        return _FilteredStream(found), sent
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+class _FilteredStream:
+    def __init__(self, inner: ReadStream[SessionMessage | Exception]) -> None:
+        self._inner = inner
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return _filtered(await self._inner.receive())
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return _filtered(await self._inner.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+def _filtered(item: SessionMessage | Exception) -> SessionMessage | Exception:
+    if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+        tools = item.message.result.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict):
+                tool.pop("outputSchema", None)
+    return item
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+def _describe(error: BaseException) -> str:
+    """Return an error as the end of a sentence; text of a server without hidden characters."""
+    match error:
+        case MCPError(code=code) if code == CONNECTION_CLOSED:
+            return "the connection is closed"
+        case MCPError() | ServerFailure() | OSError() | httpx2.HTTPError():
+            return truncate_line(escape_hidden(str(error)), MAX_ERROR_CHARS) or "no reason is known"
+        case ValueError():
+            return "it sent something that does not follow the protocol"
+        case _:
+            return type(error).__name__

@@ -1,0 +1,180 @@
+"""One connection: start, calls, crashes, bounds and end, with a hostile server over stdio."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.domain.errors import ToolError
+from internal.mcp.connection import ServerConnection
+from internal.mcp.limits import ServerFailure
+from internal.mcp.manifest import ListedTool
+from tests.support.mcp_servers import connection, hostile
+from tests.unit.sandbox.test_native import is_running
+
+
+@asynccontextmanager
+async def opened(server: ServerConnection) -> AsyncGenerator[ServerConnection]:
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+def ignore(_done: float, _total: float | None, _message: str) -> None:
+    """Ignore progress."""
+
+
+async def text_of(server: ServerConnection, tool: str = "echo", **arguments: Any) -> str:
+    result = await server.call(tool, arguments, ignore)
+    return str(result["content"][0]["text"])
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Poll a condition of another process."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_call_starts_the_server_and_reports_progress(tmp_path: Path) -> None:
+    listed: list[list[ListedTool]] = []
+    reports: list[tuple[float, float | None, str]] = []
+    async with opened(hostile(tmp_path, "plain", on_tools=listed.append)) as server:
+        assert not server.is_open
+        result = await server.call("echo", {"text": "hi"}, lambda *each: reports.append(each))
+        assert server.is_open
+        await server.list_tools()
+    assert result["content"] == [{"type": "text", "text": "hi"}]
+    assert reports == [(1.0, 2.0, "half")]
+    assert [each.name for each in listed[0]] == ["echo", "fail", "hang", "crash", "spawn"]
+    assert len(listed) == 2
+    assert not server.is_open
+
+
+async def test_output_that_is_no_message_is_passed_over(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "prints")) as server:
+        assert await text_of(server, text="hi") == "hi"
+
+
+async def test_a_mute_server_fails_within_its_own_time(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "mute", start_timeout_seconds=0.5)) as server:
+        with pytest.raises(
+            ServerFailure, match=r"did not start in 0\.5 s: starting on stderr"
+        ) as found:
+            await server.list_tools()
+    assert "canary" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("exits", "it exited with 7: starting on stderr / Traceback: no token"),
+        ("flood", "faster than they can be read|more than 100,000,000 bytes"),
+        ("endless-line", "a message of more than 10,000,000 bytes"),
+    ],
+)
+async def test_a_server_that_breaks_at_its_start_is_ended(
+    tmp_path: Path, mode: str, reason: str
+) -> None:
+    async with opened(hostile(tmp_path, mode)) as server:
+        with pytest.raises(ServerFailure, match=reason):
+            await server.list_tools()
+
+
+async def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+    async with opened(connection(tmp_path, "no-such-program")) as server:
+        with pytest.raises(ServerFailure, match="there is no program 'no-such-program'"):
+            await server.list_tools()
+
+
+async def test_a_flood_on_standard_error_is_read_and_dropped(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "stderr-flood")) as server:
+        assert await text_of(server, text="hi") == "hi"
+
+
+async def test_a_result_that_is_too_large_ends_the_server(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "large-result")) as server:
+        with pytest.raises(ServerFailure, match="during the call: it sent a message of more than"):
+            await text_of(server)
+
+
+async def test_a_pattern_of_a_server_is_not_applied_to_its_results(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "bad-output-schema")) as server, asyncio.timeout(20):
+        result = await server.call("echo", {}, ignore)
+    assert result["structuredContent"] == {"x": "a" * 40 + "!"}
+
+
+async def test_an_answer_after_the_timeout_is_dropped(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "late", call_timeout_seconds=0.05)) as server:
+        with pytest.raises(ToolError, match=r"did not answer in 0\.05 s"):
+            await text_of(server, text="one")
+        with pytest.raises(ToolError, match="did not answer"):
+            await text_of(server, text="two")
+        assert server.is_open
+
+
+async def test_stopping_a_call_tells_the_server_and_keeps_the_connection(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with opened(hostile(tmp_path, "plain", state)) as server:
+        call = asyncio.create_task(text_of(server, "hang"))
+        await until(state.exists)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await until(lambda: "cancelled" in state.read_text())
+        assert await text_of(server, text="still here") == "still here"
+
+
+async def test_a_crash_fails_the_call_and_the_next_one_starts_it_again(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with opened(hostile(tmp_path, "counting", state)) as server:
+        with pytest.raises(ServerFailure, match="ended during the call: it exited with 3"):
+            await text_of(server, "crash")
+        started = asyncio.get_running_loop().time()
+        assert await text_of(server, text="again") == "again"
+        assert asyncio.get_running_loop().time() - started > 0.3  # a pause after a failure
+    assert state.read_text() == "started\nstarted\n"
+
+
+async def test_the_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "plain")) as server:
+        closed = int(await text_of(server, "spawn"))
+        assert is_running(closed)
+    assert not is_running(closed)
+    async with opened(hostile(tmp_path, "plain")) as server:
+        crashed = int(await text_of(server, "spawn"))
+        with pytest.raises(ServerFailure):
+            await text_of(server, "crash")
+        await until(lambda: not server.is_open)
+        await until(lambda: not is_running(crashed))
+
+
+async def test_an_idle_server_is_stopped_and_started_again(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with opened(hostile(tmp_path, "counting", state, idle_seconds=0.05)) as server:
+        await text_of(server)
+        await until(lambda: not server.is_open)
+        await text_of(server)
+    assert state.read_text() == "started\nstarted\n"
+
+
+async def test_calls_that_come_together_share_one_start(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with opened(hostile(tmp_path, "counting", state)) as server, asyncio.TaskGroup() as tasks:
+        calls = [tasks.create_task(text_of(server, text=str(n))) for n in range(10)]
+    assert [call.result() for call in calls] == [str(n) for n in range(10)]
+    assert state.read_text() == "started\n"
+
+
+async def test_closing_does_not_wait_for_a_mute_server(tmp_path: Path) -> None:
+    server = hostile(tmp_path, "mute")
+    listing = asyncio.create_task(server.list_tools())
+    await until(lambda: server._endpoint is not None and bool(server._endpoint.failure))
+    async with asyncio.timeout(10):
+        await server.close()
+    with pytest.raises(ServerFailure, match="is being stopped"):
+        await listing
