@@ -39,6 +39,7 @@ from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
+from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
     REGISTRIES,
@@ -46,13 +47,14 @@ from internal.agent.domain.permissions.network import (
     rules_of_network,
 )
 from internal.agent.domain.permissions.policy import Mode, Policy
-from internal.agent.domain.permissions.rules import parse_rule, split_rule
+from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
+from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import ToolSource
@@ -61,6 +63,7 @@ from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
+from internal.config.types import ConfigError
 from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.local import LocalDispatcher
 from internal.dispatch.terminal import TerminalDispatcher
@@ -69,6 +72,12 @@ from internal.documents.reader import ChildDocumentReader
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
+from internal.mcp.definition_files import DefinitionFiles
+from internal.mcp.pins import McpPins
+from internal.mcp.results import ResultReader
+from internal.mcp.server_reviews import ServerReviews
+from internal.mcp.servers import McpServers
+from internal.mcp.tool_source import McpTools
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
 from internal.profiles.library import ProfileLibrary, shipped_folder
@@ -80,7 +89,7 @@ from internal.sandbox.packages import (
     install_packages,
 )
 from internal.sandbox.selection import ContainerSettings, open_sandbox
-from internal.sandbox.workspaces import Workspaces
+from internal.sandbox.workspaces import SessionFolders, Workspaces
 from internal.skills.library import SkillLibrary, SkillPlace
 from internal.skills.library import shipped_folder as shipped_skills
 from internal.skills.pinned_reviews import PinnedSkillReviews
@@ -120,7 +129,8 @@ class Services:
     protected: ProtectedPaths
     instruction_files: WorkspaceInstructionFiles
     skills: SkillLibrary
-    reviews: PinnedSkillReviews
+    mcp_servers: McpServers
+    reviews: Reviews
     files: SessionFiles
     remote_files: RemoteFiles
     audio: TranscribingAudioReader
@@ -182,7 +192,7 @@ class TerminalServices(Services):
             clock=self.clock,
             files=self.files,
             commands=self.commands,
-            skills=self.reviews,
+            reviews=self.reviews,
         )
 
 
@@ -206,6 +216,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         stack.callback(broadcaster.close)
         owner, seconds = str(process), settings.dispatch.lease_seconds
         book, skills = make_model_book(settings.llm), open_skills(loaded)
+        mcp_servers = open_mcp_servers(loaded)
         attachments = stack.enter_context(open_attachments(settings.attachments, loaded.home))
         workspaces = Workspaces(loaded.home)
         files = make_session_files(
@@ -234,7 +245,11 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             commands=BackgroundCommandPool(clock, untrusted),
             protected=protected,
             skills=skills,
-            reviews=PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
+            mcp_servers=mcp_servers,
+            reviews=Reviews(
+                PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
+                ServerReviews(mcp_servers),
+            ),
             instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
             files=files,
             remote_files=RemoteFiles(files),
@@ -389,7 +404,7 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
         clock=services.clock,
         files=services.files,
         commands=services.commands,
-        skills=services.reviews,
+        reviews=services.reviews,
     )
 
 
@@ -412,22 +427,37 @@ async def open_sandbox_of(loaded: Loaded, services: Services) -> AsyncGenerator[
     Raises:
         SandboxUnavailable: it cannot be used, or its packages cannot be installed.
     """
+    homes = services.workspaces.homes
+    async with (
+        open_sandbox_in(loaded, homes) as sandbox,
+        services.mcp_servers.running(sandbox, homes.create),
+    ):
+        try:
+            yield sandbox
+        finally:
+            await services.commands.close()
+
+
+@asynccontextmanager
+async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerator[Sandbox]:
+    """Open the sandbox that the settings choose; `homes` are the private folders of sessions.
+
+    Raises:
+        SandboxUnavailable: it cannot be used, or its packages cannot be installed.
+    """
     settings = loaded.settings.sandbox
     opener = partial(
         open_sandbox,
-        homes=services.workspaces.homes,
+        homes=homes,
         hidden=(loaded.home, *own_files(loaded)),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
         skills=[place.folder for place in skill_places(loaded)],
         container=ContainerSettings(settings.engine, settings.image),
     )
-    packages = await _packages(loaded, services, partial(opener, settings.provider))
+    packages = await _packages(loaded, homes, partial(opener, settings.provider))
     async with opener(settings.provider, packages=packages) as sandbox:
-        try:
-            yield sandbox
-        finally:
-            await services.commands.close()
+        yield sandbox
 
 
 def packages_folder(loaded: Loaded) -> Path:
@@ -436,7 +466,7 @@ def packages_folder(loaded: Loaded) -> Path:
 
 
 async def _packages(
-    loaded: Loaded, services: Services, open_provider: SandboxOpener
+    loaded: Loaded, homes: SessionFolders, open_provider: SandboxOpener
 ) -> PackageEnvironment | None:
     """Install the packages of commands, if there are any.
 
@@ -452,17 +482,21 @@ async def _packages(
         logger.info("packages of commands are installed", extra={"file": settings.packages})
         async with open_provider() as sandbox:
             network = sandbox.capabilities.hosts or not sandbox.capabilities.isolated
-            yield sandbox if network else NativeSandbox(services.workspaces.homes)
+            yield sandbox if network else NativeSandbox(homes)
 
     rules = [parse_rule(text, {}) for text in rules_of_network(settings.network)]
-    denied = (text for text in loaded.settings.tools.deny if split_rule(text)[0] == NETWORK)
-    deny = [parse_rule(text, {}) for text in denied]
-    access = network_access(rules, deny, REGISTRIES)
+    access = network_access(rules, _denied_hosts(loaded), REGISTRIES)
     folder = packages_folder(loaded)
     try:
         return await install_packages(Path(settings.packages), folder, open_installer, access)
     finally:
-        await services.workspaces.homes.remove(PACKAGES_SESSION)
+        await homes.remove(PACKAGES_SESSION)
+
+
+def _denied_hosts(loaded: Loaded) -> list[Rule]:
+    """Return the rules about hosts that no command reaches."""
+    denied = (text for text in loaded.settings.tools.deny if split_rule(text)[0] == NETWORK)
+    return [parse_rule(text, {}) for text in denied]
 
 
 def _coordinator(
@@ -533,7 +567,9 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
         protected=services.protected,
         folders=services.workspaces.file_folders,
     )
-    return CombinedTools((box, SkillTools(services.skills, services.reviews)))
+    skills = SkillTools(services.skills, services.reviews.skills)
+    mcp = McpTools(services.mcp_servers, ResultReader(documents))
+    return CombinedTools((box, skills, mcp))
 
 
 def make_prompt_builder(
@@ -595,6 +631,26 @@ def open_skills(loaded: Loaded) -> SkillLibrary:
     """Return the skills of all places; those of the owner take precedence."""
     reserved = [spec.name for spec in TOOL_SPECS]
     return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
+
+
+def open_mcp_servers(loaded: Loaded) -> McpServers:
+    """Return the MCP servers of the settings and the home folder; none is started.
+
+    Raises:
+        RuleError: a rule of the settings is invalid.
+    """
+    entries = {
+        name: entry.get_secret_value() for name, entry in loaded.settings.mcp.servers.items()
+    }
+
+    def expand(value: Any, where: str) -> Any:
+        try:
+            return loaded.expand(value, where)
+        except ConfigError as error:
+            raise LarkspurError(str(error)) from error
+
+    files = DefinitionFiles(loaded.home, entries, expand)
+    return McpServers(files, McpPins(loaded.home), version=VERSION, deny=_denied_hosts(loaded))
 
 
 def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:

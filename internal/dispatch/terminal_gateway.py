@@ -22,8 +22,8 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.ports.commands import BackgroundCommands
+from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock
-from internal.agent.ports.skills import SkillReviews
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
@@ -67,7 +67,7 @@ class TerminalGateway(Gateway):
         clock: Clock,
         files: SessionFiles,
         commands: BackgroundCommands,
-        skills: SkillReviews,
+        reviews: Reviews,
     ) -> None:
         super().__init__(
             database,
@@ -77,7 +77,7 @@ class TerminalGateway(Gateway):
             clock=clock,
             files=files,
             commands=commands,
-            skills=skills,
+            reviews=reviews,
         )
         self._runner = runner
         self._runs: dict[RunId, tuple[asyncio.Task[None], TaskId]] = {}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import RuleError
+from internal.agent.domain.permissions.targets import MCP_PREFIX
 from internal.agent.domain.tasks import Profile
 from internal.config.home import PROFILE_NAME
 from internal.config.messages import nearest, plain
@@ -213,7 +214,7 @@ class ProfileLibrary(Mapping[str, Profile]):
 
     def _check_tools(self, file: _File, names: Iterable[str], *keys: str) -> None:
         for at, name in enumerate(names):
-            if name not in self._tools:
+            if name not in self._tools and not name.startswith(MCP_PREFIX):
                 hint = nearest(name, self._tools)
                 raise file.error(f"there is no tool {plain(name)}{hint}", *keys, at)
 

@@ -15,12 +15,12 @@ from internal.agent.ports.skills import (
     REVIEW_SKILL,
     Granted,
     SkillCatalogue,
+    SkillReviews,
     is_granted,
 )
-from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.agent.ports.tools import CallContext, ToolOutcome, WithheldTool
 from internal.i18n.language import Language
 from internal.skills.library import SkillLibrary
-from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.presentation import (
     describe_catalogue,
     describe_review,
@@ -93,12 +93,16 @@ class ReviewedSkills:
 class SkillTools:
     """The tools for skills. Implements `ToolSource`."""
 
-    def __init__(self, library: SkillLibrary, reviews: PinnedSkillReviews) -> None:
+    def __init__(self, library: SkillLibrary, reviews: SkillReviews) -> None:
         self._library, self._reviews = library, reviews
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the specifications."""
         return SKILL_SPECS
+
+    def withheld(self) -> tuple[WithheldTool, ...]:
+        """Return (): the skills are reviewed, not their tools."""
+        return ()
 
     async def run(
         self, context: CallContext, name: str, arguments: dict[str, Any], /

@@ -16,7 +16,7 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
-from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.agent.ports.tools import CallContext, ToolOutcome, WithheldTool
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.commands.background_tools import shell_output, shell_stop
 from internal.tools.commands.run_code import run_code
@@ -92,6 +92,10 @@ class ToolBox:
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the specifications in the order of the list."""
         return tuple(each.spec for each in self._tools.values())
+
+    def withheld(self) -> tuple[WithheldTool, ...]:
+        """Return (): all tools are offered."""
+        return ()
 
     async def run(
         self, context: CallContext, name: str, arguments: dict[str, Any], /

@@ -26,8 +26,8 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.untrusted_files import UntrustedFiles
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
+from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
-from tests.support.skills import skill_reviews
 from tests.support.web_app import IdleDispatcher, defaults
 
 pytestmark = pytest.mark.bench
@@ -60,7 +60,7 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             clock=clock,
             files=session_files(file.parent, database, stores),
             commands=BackgroundCommandPool(clock, UntrustedFiles(file.parent)),
-            skills=skill_reviews(file.parent),
+            reviews=owner_reviews(file.parent),
         )
         streams = []
         for _ in range(writers):

@@ -39,8 +39,8 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.registry import TOOLS
 from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.http_client import HttpClient
+from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
-from tests.support.skills import skill_reviews
 from tests.support.tools import native_sandbox
 
 TOKEN = "t0ken-" * 8
@@ -149,7 +149,7 @@ async def open_backend(
             clock=clock,
             files=session_files(folder, database, stores),
             commands=BackgroundCommandPool(clock, UntrustedFiles(folder)),
-            skills=skill_reviews(folder),
+            reviews=owner_reviews(folder),
         )
 
         async def current_health() -> Health:

@@ -12,6 +12,7 @@ from internal.agent.app.chats import ChatDelivery, Chats, resend_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.mcp_administration import McpAdministration
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -66,8 +67,8 @@ from internal.agent.domain.tasks import (
     may_control,
 )
 from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands
+from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock, Dispatcher
-from internal.agent.ports.skills import SkillReviews
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
@@ -100,14 +101,15 @@ class Gateway:
         clock: Clock,
         files: SessionFiles,
         commands: BackgroundCommands,
-        skills: SkillReviews,
+        reviews: Reviews,
     ) -> None:
         self.queries = Queries(database, stores)
         self.access = Access(database, stores, clock)
         self.delivery = ChatDelivery(database, stores, clock)
         self.chats = Chats(database, stores)
         self.run_displays = RunDisplays(database, stores, clock)
-        self.skills = SkillAdministration(database, stores, clock, skills)
+        self.skills = SkillAdministration(database, stores, clock, reviews.skills)
+        self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
         self.files = files
         self._commands = commands
         self._database = database

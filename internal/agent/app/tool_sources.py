@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from internal.agent.domain.tools import ToolSpec
-from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource, WithheldTool
 
 
 class CombinedTools:
@@ -20,6 +20,10 @@ class CombinedTools:
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the specifications of all sources, in their order."""
         return tuple(spec for source in self._sources for spec in source.specs())
+
+    def withheld(self) -> tuple[WithheldTool, ...]:
+        """Return the withheld tools of all sources, in their order."""
+        return tuple(each for source in self._sources for each in source.withheld())
 
     async def run(
         self, context: CallContext, name: str, arguments: dict[str, Any], /

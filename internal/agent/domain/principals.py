@@ -50,6 +50,8 @@ AuditAction = Literal[
     "settings.changed",
     "skill.accepted",
     "skill.rejected",
+    "mcp.accepted",
+    "mcp.rejected",
 ]
 
 

@@ -8,6 +8,7 @@ from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.targets import rule_names
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.usage import RunLimits, Usage
@@ -51,7 +52,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     def grants(self, tool: str) -> bool:
         """Return True if the profile offers this tool to the model."""
-        return self.tools is None or tool in self.tools
+        return self.tools is None or not rule_names(tool).isdisjoint(self.tools)
 
     def narrow_mode(self, mode: Mode) -> Mode:
         """Return a mode, or the widest one of the profile if that is narrower."""

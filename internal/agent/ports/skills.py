@@ -97,6 +97,10 @@ class SkillReviewReport(msgspec.Struct, frozen=True):
 class SkillReviews(Protocol):
     """All skills, for people who review them. Each method blocks: call it in a thread."""
 
+    def within(self, workspace: str) -> "SkillReviews":
+        """Return the reviews of these skills and those of a working folder, an absolute path."""
+        ...
+
     def list_all(self) -> list[SkillSummary]:
         """Return all skills, also those that are not usable."""
         ...

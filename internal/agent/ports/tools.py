@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -71,11 +71,25 @@ class ToolOutcome(msgspec.Struct, frozen=True):
     images: tuple[Image, ...] = ()
 
 
+class WithheldTool(NamedTuple):
+    """A tool that is not offered. `reason` ends a sentence, such as "not reviewed"."""
+
+    name: str
+    reason: str
+
+
 class ToolSource(Protocol):
-    """A set of tools: the built-in ones, or those of an MCP server."""
+    """A set of tools: the built-in ones, those for skills, or those of MCP servers.
+
+    The names of all sources differ.
+    """
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """Return the specifications, in a fixed order."""
+        """Return the specifications of the tools that are offered now, in a fixed order."""
+        ...
+
+    def withheld(self) -> tuple[WithheldTool, ...]:
+        """Return the tools that exist and are not offered."""
         ...
 
     async def run(

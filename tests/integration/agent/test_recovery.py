@@ -28,7 +28,7 @@ from internal.observability.clock import SystemClock
 from larkspur.services import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
-from tests.support.skills import skill_reviews
+from tests.support.owner_reviews import owner_reviews
 
 T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
@@ -339,7 +339,7 @@ async def test_a_session_continues_its_run_after_a_full_disk_has_space_again(hom
             clock=terminal.clock,
             files=terminal.files,
             commands=terminal.commands,
-            skills=skill_reviews(terminal.home),
+            reviews=owner_reviews(terminal.home),
         ) as gateway:
             spec = build_run_spec(terminal.defaults, TaskOptions(), LOCAL_OWNER)
             made = await gateway.submit(Submission("work", spec, "cli"), LOCAL_OWNER)

@@ -8,8 +8,8 @@ from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.untrusted_files import UntrustedFiles
+from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
-from tests.support.skills import skill_reviews
 from tests.support.store_records import a_run, add_run
 from tests.unit.dispatch.conftest import DispatchParts
 
@@ -38,7 +38,7 @@ async def gateway_of(parts: DispatchParts, errors: list[BaseException]) -> Termi
         clock=parts.clock,
         files=session_files(parts.folder, parts.database, parts.stores),
         commands=BackgroundCommandPool(parts.clock, UntrustedFiles(parts.folder)),
-        skills=skill_reviews(parts.folder),
+        reviews=owner_reviews(parts.folder),
     )
 
 

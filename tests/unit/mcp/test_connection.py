@@ -36,7 +36,7 @@ async def text_of(server: ServerConnection, tool: str = "echo", **arguments: Any
 async def until(condition: Callable[[], bool]) -> None:
     """Poll a condition of another process."""
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0.01)
 
 
@@ -44,7 +44,7 @@ async def test_a_call_starts_the_server_and_reports_progress(tmp_path: Path) -> 
     listed: list[list[ListedTool]] = []
     reports: list[tuple[float, float | None, str]] = []
     async with opened(hostile(tmp_path, "plain", on_tools=listed.append)) as server:
-        assert not server.is_open
+        assert server._owner is None
         result = await server.call("echo", {"text": "hi"}, lambda *each: reports.append(each))
         assert server.is_open
         await server.list_tools()

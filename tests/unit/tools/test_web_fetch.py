@@ -7,7 +7,6 @@ import pytest
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
-from internal.tools.web_fetch import mark_untrusted
 from tests.support.http_site import HttpSite, local_fetcher
 from tests.support.tools import tool_box
 
@@ -55,14 +54,6 @@ async def test_a_page_is_converted_to_markdown_and_marked_as_untrusted(
         "bytes": len(HTML),
         "untrusted": True,
     }
-
-
-def test_content_cannot_forge_the_end_mark() -> None:
-    inner = mark_untrusted("a page", "text")
-    outer = mark_untrusted("a page", inner)
-    assert outer.count(outer[:17]) == 2
-    assert outer[1:17] not in inner
-    assert mark_untrusted("x", "\ud800")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from internal.agent.ports.skills import (
     SkillCatalogue,
     Skills,
 )
-from internal.agent.ports.tools import ToolSource
+from internal.agent.ports.tools import ToolSource, WithheldTool
 
 
 class RunPrompt(NamedTuple):
@@ -34,7 +34,7 @@ class RunPrompt(NamedTuple):
 
     `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
     `problems` are sentences on the instruction files and skills that are not used, and on a model
-    that the provider may not have.
+    that the provider may not have, `withheld` the tools that exist and that the run does not have.
     """
 
     model: str
@@ -44,6 +44,7 @@ class RunPrompt(NamedTuple):
     budget: int
     parts: tuple[ContextPart, ...]
     problems: tuple[str, ...]
+    withheld: tuple[WithheldTool, ...]
 
 
 class RunPromptBuilder:
@@ -84,7 +85,8 @@ class RunPromptBuilder:
             InvalidRequest: a skill that the task names does not exist or is withheld.
         """
         skills = await self._catalogue(spec, workspace)
-        tools = (*self._granted(spec, with_skills=bool(skills.text)), *CONTROL_SPECS)
+        known = self._known(with_skills=bool(skills.text))
+        tools = (*(tool for tool in known if spec.profile.grants(tool.name)), *CONTROL_SPECS)
         system = system_prompt(
             spec.profile,
             spec.gates,
@@ -115,6 +117,10 @@ class RunPromptBuilder:
             budget=budget - text_tokens(instructions),
             parts=fixed_parts(system, skills.text, blocks, tools),
             problems=tuple(filter(None, problems)),
+            withheld=(
+                *self._tools.withheld(),
+                *(WithheldTool(one.name, "profile") for one in known if one not in tools),
+            ),
         )
 
     async def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:
@@ -126,10 +132,10 @@ class RunPromptBuilder:
             raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
         return catalogue
 
-    def _granted(self, spec: RunSpec, *, with_skills: bool) -> Iterable[ToolSpec]:
-        for tool in self._tools.specs():
-            if spec.profile.grants(tool.name) and (with_skills or tool.name not in SKILL_TOOLS):
-                yield tool
+    def _known(self, *, with_skills: bool) -> list[ToolSpec]:
+        """Return the tools that are offered, without those for skills if there are none."""
+        tools = self._tools.specs()
+        return [tool for tool in tools if with_skills or tool.name not in SKILL_TOOLS]
 
     def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
         """Return the rules about commands if the run has tools for them."""

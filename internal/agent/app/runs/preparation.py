@@ -21,7 +21,9 @@ from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
     Event,
+    FilteredTool,
     InputFilesFetched,
+    ToolFiltering,
 )
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.targets import PathTarget
@@ -36,10 +38,13 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.tools import WithheldTool
 from internal.agent.store.history import MessageCache, read_history
 
 HISTORY_SHARE = 0.5
 """Share of a request's messages for those of earlier runs of the session."""
+MAX_FILTERED = 50
+"""How many of the tools that a run does not have are named."""
 
 
 class RunPreparer:
@@ -104,6 +109,7 @@ class RunPreparer:
             *fetched,
             *file_problems(files),
             *_ignored(prompt.problems),
+            *_filtered(prompt.withheld),
             _snapshot(turn),
         ]
         return turn, events
@@ -160,6 +166,14 @@ def _ignored(problems: Iterable[str]) -> list[DiagnosticError]:
     """Return the event that names the files and skills which are not used, if there are any."""
     text = truncate_json("; ".join(problems))
     return [DiagnosticError(phase="prepare", error=text)] if text else []
+
+
+def _filtered(withheld: Sequence[WithheldTool]) -> list[ToolFiltering]:
+    """Return the event that names the tools which the run does not have, if there are any."""
+    if not withheld:
+        return []
+    named = tuple(FilteredTool(each.name, each.reason) for each in withheld[:MAX_FILTERED])
+    return [ToolFiltering(count=len(withheld), filtered=named)]
 
 
 def _has_images(message: Message) -> bool:

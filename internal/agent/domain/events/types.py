@@ -101,6 +101,25 @@ class DiagnosticError(Event, frozen=True, kw_only=True):
         return self.phase, "diagnostic"
 
 
+class FilteredTool(msgspec.Struct, frozen=True):
+    """A tool that the run does not have. `reason` is "profile", or why it is withheld."""
+
+    name: str
+    reason: str
+
+
+class ToolFiltering(Event, frozen=True, kw_only=True):
+    """The tools that exist and that the run does not have.
+
+    `filtered` are the first ones, `count` is the number of all.
+    """
+
+    name: ClassVar[str] = "workflow.diagnostic.tool_filtering"
+    inner: ClassVar[bool] = True
+    count: int
+    filtered: tuple[FilteredTool, ...]
+
+
 class ContextCompression(Event, frozen=True, kw_only=True):
     """Older exchanges were left out of the request. Tokens are estimates."""
 
@@ -434,6 +453,7 @@ EVENTS: tuple[type[Event], ...] = (
     ResultCancelled,
     SessionTitled,
     DiagnosticError,
+    ToolFiltering,
     ContextCompression,
     ContextSnapshot,
 )

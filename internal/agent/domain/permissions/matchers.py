@@ -30,6 +30,7 @@ from internal.agent.domain.permissions.targets import (
     PathTarget,
     SandboxTarget,
     UrlTarget,
+    rule_names,
 )
 from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.tools import ToolSpec
@@ -79,6 +80,7 @@ class CallMatcher:
 
     def __init__(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
         self.tool = spec.name
+        self._rule_names = rule_names(spec.name)
         self._matchers = [
             _matcher(spec.name, target, value)
             for target in spec.targets
@@ -106,13 +108,15 @@ class CallMatcher:
 
     def check_denials(self, rules: Sequence[Rule]) -> list[bool | None]:
         """Return for each deny rule whether it matches a target, None if that is unknown."""
-        own = [rule for rule in rules if rule.tool == self.tool and rule.patterns is not None]
+        own = [
+            rule for rule in rules if rule.tool in self._rule_names and rule.patterns is not None
+        ]
         columns = [each.check_denials(own) for each in self._matchers]
         denied = {rule.text: any_denied(row) for rule, *row in zip(own, *columns, strict=True)}
         return [
             self._is_access_denied(rule)
             if rule.tool in SANDBOX_TARGETS
-            else rule.tool == self.tool and (rule.patterns is None or denied[rule.text])
+            else rule.tool in self._rule_names and (rule.patterns is None or denied[rule.text])
             for rule in rules
         ]
 
@@ -154,7 +158,7 @@ class CallMatcher:
 
     def find_missing(self, allow: Sequence[Rule]) -> str | MissingPermission | None:
         """Return what is missing; else the rules that allow the call, None if it needs no rule."""
-        rules = [rule for rule in allow if rule.tool == self.tool]
+        rules = [rule for rule in allow if rule.tool in self._rule_names]
         if not self._matchers:
             return self._find_missing_tool([rule for rule in rules if rule.patterns is None])
         results = [each.find_missing(self.label, rules) for each in self._matchers]

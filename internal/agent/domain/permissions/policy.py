@@ -42,6 +42,7 @@ from internal.agent.domain.permissions.targets import (
     OutsidePathTarget,
     Risk,
     ToolTargets,
+    rule_names,
 )
 from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.domain.tools import ToolSpec
@@ -262,7 +263,7 @@ def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) ->
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:
     kinds = {type(target) for target in spec.targets}
-    names = {spec.name}
+    names = set(rule_names(spec.name))
     names |= {tool for tool, target in SANDBOX_TARGETS.items() if type(target) in kinds}
     return (text for text in rules if split_rule(text)[0] in names)
 

@@ -72,5 +72,20 @@ SANDBOX_TARGETS: dict[str, SandboxTarget] = {
 }
 """What the patterns of these rules are."""
 
+MCP_PREFIX = "mcp__"
+"""The beginning of the name of a tool of an MCP server: `mcp__server__tool`."""
+
+
+def rule_names(tool: str) -> frozenset[str]:
+    """Return the names that stand for a tool in rules and profiles.
+
+    That is its own name, and for a tool of an MCP server also `mcp__server`.
+    """
+    if not tool.startswith(MCP_PREFIX):
+        return frozenset({tool})
+    server = tool.removeprefix(MCP_PREFIX).partition("__")[0]
+    return frozenset({tool, f"{MCP_PREFIX}{server}"})
+
+
 ToolTargets = Mapping[str, tuple[Target, ...]]
 """The targets of every known tool, by tool name."""

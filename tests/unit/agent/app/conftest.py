@@ -14,8 +14,8 @@ from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.untrusted_files import UntrustedFiles
+from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
-from tests.support.skills import skill_reviews
 from tests.support.web_app import IdleDispatcher
 
 
@@ -48,5 +48,5 @@ def gateway(
         clock=SystemClock(),
         files=session_files(tmp_path, database, stores),
         commands=BackgroundCommandPool(SystemClock(), UntrustedFiles(tmp_path)),
-        skills=skill_reviews(tmp_path),
+        reviews=owner_reviews(tmp_path),
     )

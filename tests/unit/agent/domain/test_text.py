@@ -17,6 +17,7 @@ from internal.agent.domain.text import (
     escape_invisible,
     format_size,
     is_invisible,
+    mark_untrusted,
     replace_surrogates,
     replace_surrogates_in,
     truncate,
@@ -271,3 +272,11 @@ def test_long_runs_of_invisible_characters_are_escaped_completely(flood: str) ->
 )
 def test_a_size_is_readable(count: int, text: str) -> None:
     assert format_size(count) == text
+
+
+def test_content_cannot_forge_the_end_mark() -> None:
+    inner = mark_untrusted("a page", "text")
+    outer = mark_untrusted("a page", inner)
+    assert outer.count(outer[:17]) == 2
+    assert outer[1:17] not in inner
+    assert mark_untrusted("x", "\ud800")

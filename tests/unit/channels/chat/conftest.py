@@ -33,8 +33,8 @@ from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
+from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
-from tests.support.skills import skill_reviews
 from tests.support.web_app import IdleDispatcher, defaults
 
 CHAT = "echo:test:direct"
@@ -117,7 +117,7 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
             clock=clock,
             files=session_files(tmp_path, database, stores),
             commands=BackgroundCommandPool(clock, UntrustedFiles(tmp_path)),
-            skills=skill_reviews(tmp_path),
+            reviews=owner_reviews(tmp_path),
         )
         yield EchoApp(database, stores, gateway, tmp_path)
         broadcaster.close()

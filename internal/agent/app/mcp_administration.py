@@ -1,0 +1,76 @@
+"""The MCP servers as people see them, and their decisions about them."""
+
+from functools import partial
+
+import msgspec
+
+from internal.agent.domain.errors import Forbidden
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.principals import AuditEntry, Principal
+from internal.agent.domain.tasks import Channel
+from internal.agent.ports.mcp import McpReviewReport, McpReviews, McpServerSummary
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+
+
+class McpAdministration:
+    """Lists, tests and reviews MCP servers. Every decision is added to the audit log."""
+
+    def __init__(
+        self, database: Database, stores: Stores, clock: Clock, reviews: McpReviews
+    ) -> None:
+        self._database, self._stores, self._clock = database, stores, clock
+        self._reviews = reviews
+
+    async def list_all(self, principal: Principal) -> list[McpServerSummary]:
+        """Return all servers. Commands, addresses and problems are for the owner only."""
+        found = await self._reviews.list_all()
+        if principal.may("owner"):
+            return found
+        hidden = {"target": "", "problem": "", "warnings": []}
+        return [msgspec.structs.replace(each, **hidden) for each in found if each.name]
+
+    async def review(
+        self, name: str, principal: Principal, *, start: bool = False
+    ) -> McpReviewReport:
+        """Return what a person should know of a server; with `start` it lists its tools now.
+
+        Raises:
+            Forbidden: the principal is not the owner.
+            NotFound: there is no such server.
+            Conflict: it is not usable, or cannot be started.
+        """
+        _require_owner(principal)
+        return await self._reviews.review(name, start=start)
+
+    async def decide(
+        self, name: str, sha256: str, principal: Principal, via: Channel, *, accept: bool
+    ) -> McpServerSummary:
+        """Accept the definition and tools of a server with this hash, or withdraw that.
+
+        It counts from the next call of a run on. Returns the server.
+
+        Raises:
+            Forbidden: the principal is not the owner.
+            NotFound: there is no such server.
+            Conflict: it has another hash, is not usable, or its tools are not known.
+            FilesUnavailable: the decision cannot be stored.
+        """
+        _require_owner(principal)
+        decided = await self._reviews.decide(name, sha256, accept=accept)
+        entry = AuditEntry(
+            rfc3339(self._clock.now()),
+            principal.id,
+            via,
+            "mcp.accepted" if accept else "mcp.rejected",
+            decided.name,
+            sha256,
+        )
+        await self._database.write(partial(self._stores.audit.add, entry))
+        return decided
+
+
+def _require_owner(principal: Principal) -> None:
+    if not principal.may("owner"):
+        raise Forbidden("Only the owner may review MCP servers.")

@@ -1,0 +1,91 @@
+"""MCP servers, for people who review them."""
+
+from typing import Literal, Protocol
+
+import msgspec
+
+McpServerState = Literal[
+    "offered", "not reviewed", "changed since its review", "disabled", "not usable"
+]
+"""Only the accepted tools of a server that is `offered` or has `changed` reach the model."""
+
+McpToolState = Literal["offered", "not reviewed", "changed since its review"]
+
+
+class McpToolSummary(msgspec.Struct, frozen=True):
+    """A tool of a server. `name` is the one for the model and for rules.
+
+    `description` has escapes for hidden characters. `state` says whether it is offered.
+    """
+
+    name: str
+    description: str
+    risk: str
+    state: McpToolState
+
+
+class McpServerSummary(msgspec.Struct, frozen=True):
+    """A server in a list. `problem` is why it is not usable, `warnings` are sentences.
+
+    `target` is its command line or its address. `sha256` is the hash of its definition and of the
+    tools that it listed last, "" if it is not usable.
+    """
+
+    name: str
+    state: McpServerState
+    target: str
+    tools: int
+    sha256: str
+    problem: str = ""
+    warnings: list[str] = []
+
+
+class McpReviewReport(msgspec.Struct, frozen=True):
+    """What a person should know of a server before its tools are offered.
+
+    `variables` and `headers` are names; values are secrets. `read_only`, `writable` and `network`
+    are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if
+    `is_listed` is false: it has not been started with this definition. `changes` is a unified diff
+    to the accepted tools.
+    """
+
+    server: McpServerSummary
+    host: str
+    variables: list[str]
+    headers: list[str]
+    folder: str
+    read_only: list[str]
+    writable: list[str]
+    network: list[str]
+    is_isolated: bool
+    is_listed: bool
+    tools: list[McpToolSummary]
+    problems: list[str]
+    changes: list[str]
+
+
+class McpReviews(Protocol):
+    """All servers, for people who review them."""
+
+    async def list_all(self) -> list[McpServerSummary]:
+        """Return all servers, also those that are not usable. Starts nothing."""
+        ...
+
+    async def review(self, name: str, *, start: bool) -> McpReviewReport:
+        """Return what a person should know of a server. With `start` it lists its tools now.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is not usable, or cannot be started.
+        """
+        ...
+
+    async def decide(self, name: str, sha256: str, *, accept: bool) -> McpServerSummary:
+        """Accept the definition and tools with this hash, or withdraw what was accepted.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it has another hash, is not usable, or its tools are not known.
+            FilesUnavailable: the decision cannot be stored.
+        """
+        ...

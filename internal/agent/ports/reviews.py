@@ -1,0 +1,13 @@
+"""What people review before it is offered to the model."""
+
+from typing import NamedTuple
+
+from internal.agent.ports.mcp import McpReviews
+from internal.agent.ports.skills import SkillReviews
+
+
+class Reviews(NamedTuple):
+    """The reviews of skills and of MCP servers."""
+
+    skills: SkillReviews
+    mcp: McpReviews

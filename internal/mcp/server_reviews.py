@@ -1,0 +1,148 @@
+"""Reviews of servers by people of any channel."""
+
+import asyncio
+import hashlib
+
+from internal.agent.domain.errors import Conflict, FilesUnavailable, NotFound
+from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.text import escape_hidden, truncate_line
+from internal.agent.ports.mcp import McpReviewReport, McpServerSummary, McpToolState, McpToolSummary
+from internal.mcp.definitions import ServerDefinition
+from internal.mcp.limits import ServerFailure
+from internal.mcp.manifest import Manifest, ManifestTool, describe_changes
+from internal.mcp.pins import PinsUnreadable
+from internal.mcp.servers import McpServers, ServerStatus
+
+MAX_TARGET_CHARS = 4_000
+
+
+class ServerReviews:
+    """Implements `McpReviews`."""
+
+    def __init__(self, servers: McpServers) -> None:
+        self._servers = servers
+        self._lock = asyncio.Lock()
+
+    async def list_all(self) -> list[McpServerSummary]:
+        """Return all servers; see the port."""
+        return await asyncio.to_thread(self._list_all)
+
+    async def review(self, name: str, *, start: bool) -> McpReviewReport:
+        """Return what a person should know of a server; see the port."""
+        definition = await asyncio.to_thread(self._find, name)
+        if start:
+            try:
+                await self._servers.list_tools(definition)
+            except ServerFailure as error:
+                raise Conflict(f"The MCP server {name} cannot be used: {error}.") from error
+        return await asyncio.to_thread(self._report, definition)
+
+    async def decide(self, name: str, sha256: str, *, accept: bool) -> McpServerSummary:
+        """Accept what has this hash, or withdraw what was accepted; see the port."""
+        async with self._lock:
+            return await asyncio.to_thread(self._decide, name, sha256, accept=accept)
+
+    def _list_all(self) -> list[McpServerSummary]:
+        definitions = self._servers.files.read()
+        found = [_summary(self._servers.status(one)) for one in definitions.servers.values()]
+        problems = [
+            McpServerSummary(name, "not usable", "", 0, "", problem)
+            for name, problem in definitions.problems.items()
+            if name not in definitions.servers
+        ]
+        also = [
+            problem for name, problem in definitions.problems.items() if name in definitions.servers
+        ]
+        if also:
+            problems.append(McpServerSummary("", "not usable", "", 0, "", " ".join(also)))
+        return [*found, *problems]
+
+    def _find(self, name: str) -> ServerDefinition:
+        definitions = self._servers.files.read()
+        if (found := definitions.servers.get(name)) is not None:
+            return found
+        if problem := definitions.problems.get(name):
+            raise Conflict(problem)
+        raise NotFound(f"There is no MCP server {truncate_line(escape_hidden(name), 80)}.")
+
+    def _report(self, definition: ServerDefinition) -> McpReviewReport:
+        status = self._servers.status(definition)
+        found = _current(status)
+        accepted = status.known.accepted
+        return McpReviewReport(
+            server=_summary(status),
+            host=definition.host,
+            variables=sorted(definition.env),
+            headers=sorted(definition.headers),
+            folder=definition.cwd,
+            read_only=list(definition.read_only),
+            writable=list(definition.writable),
+            network=list(definition.network),
+            is_isolated=self._servers.is_isolated,
+            is_listed=found is not None,
+            tools=[
+                McpToolSummary(
+                    tool.offered_name,
+                    tool.description,
+                    definition.risk_of(tool.name),
+                    _tool_state(status, tool),
+                )
+                for tool in (found.tools if found else ())
+            ],
+            problems=list(found.problems if found else ()),
+            changes=list(describe_changes(accepted, found.tools)) if accepted and found else [],
+        )
+
+    def _decide(self, name: str, sha256: str, *, accept: bool) -> McpServerSummary:
+        definition = self._find(name)
+        status = self._servers.status(definition)
+        found = _current(status)
+        if _hash(status) != sha256:
+            raise Conflict(
+                f"The MCP server {name} has changed since it was shown. Review it again."
+            )
+        if accept and found is None:
+            raise Conflict(f"The tools of the MCP server {name} are not known; test it first.")
+        try:
+            if accept and found is not None:
+                self._servers.pins.accept(name, found)
+            else:
+                self._servers.pins.withdraw(name)
+        except PinsUnreadable as error:
+            raise Conflict(str(error)) from error
+        except OSError as error:
+            reason = describe_system_error(error)
+            raise FilesUnavailable(f"The decision cannot be stored: {reason}") from error
+        return _summary(self._servers.status(definition))
+
+
+def _current(status: ServerStatus) -> Manifest | None:
+    """Return the tools that the server listed with its present definition."""
+    found = status.known.found
+    return found if found is not None and found.definition == status.definition.sha256 else None
+
+
+def _summary(status: ServerStatus) -> McpServerSummary:
+    definition = status.definition
+    return McpServerSummary(
+        name=definition.name,
+        state=status.state,
+        target=truncate_line(escape_hidden(definition.shown), MAX_TARGET_CHARS),
+        tools=len(status.offered),
+        sha256=_hash(status),
+        warnings=list(definition.warnings),
+    )
+
+
+def _hash(status: ServerStatus) -> str:
+    """Return the identity of what a decision is about: the definition and the listed tools."""
+    found = _current(status)
+    tools = [tool.sha256 for tool in found.tools] if found else []
+    return hashlib.sha256("\n".join([status.definition.sha256, *tools]).encode()).hexdigest()
+
+
+def _tool_state(status: ServerStatus, tool: ManifestTool) -> McpToolState:
+    if tool in status.offered:
+        return "offered"
+    known = {each.name for each in status.known.accepted}
+    return "changed since its review" if tool.name in known else "not reviewed"
