@@ -244,8 +244,6 @@ def _first(group: BaseExceptionGroup[Any]) -> BaseException:
 def _describe(error: BaseException) -> str:
     """Return an error as the end of a sentence; text of a server without hidden characters."""
     match error:
-        case MCPError(code=code) if code == CONNECTION_CLOSED:
-            return "the connection is closed"
         case MCPError() | ServerFailure() | OSError() | httpx2.HTTPError():
             return truncate_line(escape_hidden(str(error)), MAX_ERROR_CHARS) or "no reason is known"
         case ValueError():
