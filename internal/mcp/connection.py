@@ -13,7 +13,7 @@ from internal.mcp.limits import RENEWAL_BYTES, ServerFailure
 from internal.mcp.manifest import ListedTool
 
 if TYPE_CHECKING:
-    from internal.mcp.sdk_client import Endpoint, Progress, SdkSession
+    from internal.mcp.sdk_client import Progress, SdkSession, ServerEndpoint
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class ServerConnection:
         self._owner: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[SdkSession]
         self._done = asyncio.Event()
-        self._endpoint: Endpoint | None = None
+        self._endpoint: ServerEndpoint | None = None
         self._calls = 0
         self._timer: asyncio.TimerHandle | None = None
         self._lost: ServerFailure | None = None
@@ -244,16 +244,16 @@ class ServerConnection:
         )
 
 
-def _load_sdk() -> "type[Endpoint]":
+def _load_sdk() -> "type[ServerEndpoint]":
     """Import the SDK. Blocks for more than a second.
 
     Raises:
         ServerFailure: it is not installed.
     """
     try:
-        from internal.mcp.sdk_client import Endpoint  # noqa: PLC0415  # slow import; its only place
+        from internal.mcp.sdk_client import ServerEndpoint  # noqa: PLC0415  # slow import; its only place
     except ModuleNotFoundError as error:
         raise ServerFailure(
             "the package mcp is not installed; install larkspur with its extra: larkspur[mcp]"
         ) from error
-    return Endpoint
+    return ServerEndpoint

@@ -18,10 +18,10 @@ from internal.agent.domain.permissions.rules import parse_outside_pattern, parse
 from internal.agent.domain.permissions.targets import Risk
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.text import find_invisible, truncate_line
+from internal.agent.ports.mcp import MAX_START_SECONDS
 
 MAX_NAME_CHARS = 40
 """Names of tools have 64 characters at some providers, of which the tool itself needs some."""
-MAX_START_SECONDS = 600.0
 MAX_CALL_SECONDS = 3_600.0
 
 _NAME = re.compile(r"[a-z0-9_-]+")

@@ -20,7 +20,7 @@ _MAX_PINS_BYTES = 10_000_000
 _MAX_MANIFEST_BYTES = 40_000_000
 
 
-class PinsUnreadable(LarkspurError):
+class McpPinsUnreadable(LarkspurError):
     """The file with the pins is damaged. No tool of an MCP server is offered."""
 
 
@@ -59,7 +59,7 @@ class McpPins:
         """Return what has been accepted of a server; None for nothing.
 
         Raises:
-            PinsUnreadable: the file is damaged.
+            McpPinsUnreadable: the file is damaged.
         """
         with self._lock:
             version = version_of(self._file)
@@ -92,7 +92,7 @@ class McpPins:
         """Accept the definition and all tools of a manifest.
 
         Raises:
-            PinsUnreadable: the file is damaged; it is not changed.
+            McpPinsUnreadable: the file is damaged; it is not changed.
             OSError: this cannot be stored.
         """
         self._write_tools(server, KnownTools(found, found.tools))
@@ -103,7 +103,7 @@ class McpPins:
         """Accept nothing of a server any more.
 
         Raises:
-            PinsUnreadable, OSError: as for `accept`.
+            McpPinsUnreadable, OSError: as for `accept`.
         """
         self._put(server, None)
 
@@ -111,7 +111,7 @@ class McpPins:
         """Remove everything about a server.
 
         Raises:
-            PinsUnreadable, OSError: as for `accept`.
+            McpPinsUnreadable, OSError: as for `accept`.
         """
         self._put(server, None)
         self._path(server).unlink(missing_ok=True)
@@ -131,7 +131,7 @@ class McpPins:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, LookupError) as error:
-            raise PinsUnreadable(f"{self._file} is damaged; correct it or delete it.") from error
+            raise McpPinsUnreadable(f"{self._file} is damaged; correct it or delete it.") from error
 
     def _read_tools(self, server: str) -> KnownTools:
         try:

@@ -107,7 +107,7 @@ class SdkSession:
         return dumped
 
 
-class Endpoint:
+class ServerEndpoint:
     """Where a server is, and how its last connection ended.
 
     Args:

@@ -10,7 +10,7 @@ from internal.agent.ports.mcp import McpReviewReport, McpServerSummary, McpToolS
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import Manifest, ManifestTool, describe_changes
-from internal.mcp.pins import PinsUnreadable
+from internal.mcp.pins import McpPinsUnreadable
 from internal.mcp.servers import McpServers, ServerStatus
 
 MAX_TARGET_CHARS = 4_000
@@ -108,7 +108,7 @@ class ServerReviews:
                 self._servers.pins.accept(name, found)
             else:
                 self._servers.pins.withdraw(name)
-        except PinsUnreadable as error:
+        except McpPinsUnreadable as error:
             raise Conflict(str(error)) from error
         except OSError as error:
             reason = describe_system_error(error)

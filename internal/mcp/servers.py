@@ -26,7 +26,7 @@ from internal.mcp.manifest import (
     ManifestTool,
     build_manifest,
 )
-from internal.mcp.pins import KnownTools, McpPins, PinsUnreadable, ServerPin
+from internal.mcp.pins import KnownTools, McpPins, McpPinsUnreadable, ServerPin
 from internal.mcp.private_files import FileVersion
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class McpServers:
         known = self.pins.tools(definition.name)
         try:
             pin = self.pins.get(definition.name)
-        except PinsUnreadable as error:
+        except McpPinsUnreadable as error:
             logger.warning("mcp pins cannot be read", extra={"error": str(error)})
             pin = None
         if definition.disabled:

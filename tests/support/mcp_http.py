@@ -30,7 +30,7 @@ async def serve(app: Any) -> AsyncGenerator[str]:
         running = uvicorn.Server(config)
         serving = asyncio.create_task(running.serve([listener]))
         while not running.started:  # noqa: ASYNC110 - uvicorn has no event
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         finally:

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,10 @@ def send(message: dict[str, Any]) -> None:
     with WRITING:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         sys.stdout.flush()
+
+
+def wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 def note(word: str) -> None:
@@ -68,9 +71,9 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             text = str(child.pid)
         case "hang":
             note("hangs")
-            time.sleep(1_000)
+            wait(1_000)
         case _ if MODE == "late":
-            time.sleep(0.3)
+            wait(0.3)
         case _ if MODE == "large-result":
             text = "x" * 11_000_000
         case _ if MODE == "bad-output-schema":
@@ -118,7 +121,7 @@ def repeat(text: str) -> None:
 def misbehave() -> None:
     """Do at the start what the mode says."""
     if MODE == "mute":
-        time.sleep(1_000)
+        wait(1_000)
     if MODE == "exits":
         complain("Traceback: no token in canary")
         sys.exit(7)

@@ -1,5 +1,6 @@
 """Connections to servers of tests, which a sandbox without isolation runs."""
 
+import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,13 @@ def hostile_entry(mode: str, state: Path | None = None) -> dict[str, Any]:
         "command": sys.executable,
         "args": ["-I", HOSTILE, mode, *([str(state)] if state else [])],
     }
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a state of another process, which tells nobody."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0)
 
 
 def connection(

@@ -4,6 +4,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
+MAX_START_SECONDS = 600.0
+"""The longest time that a server may be given to start."""
+
 McpServerState = Literal[
     "offered", "not reviewed", "changed since its review", "disabled", "not usable"
 ]

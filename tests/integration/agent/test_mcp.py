@@ -17,7 +17,7 @@ from internal.mcp.definition_files import DefinitionFiles
 from tests import ROOT
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
-from tests.support.mcp_servers import hostile_entry
+from tests.support.mcp_servers import hostile_entry, until
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 INTERPRETER = [sys.prefix, sys.base_prefix, str(ROOT)]
@@ -226,13 +226,10 @@ async def test_stopping_a_run_reaches_the_server(home: Path, work: Path) -> None
     async with core(home, script, NO_GATES) as here:
         await review(here, "tested")
         made = await here.submit("go", workspace=str(work))
-        async with asyncio.timeout(20):
-            while not state.exists():  # noqa: ASYNC110 - written by another process
-                await asyncio.sleep(0.01)
-            await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
-            await here.end_of(made)
-            while "cancelled" not in state.read_text():  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.01)
+        await until(state.exists)
+        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        await here.end_of(made)
+        await until(lambda: "cancelled" in state.read_text())
 
 
 async def test_a_file_of_the_workspace_defines_no_server(home: Path, work: Path) -> None:

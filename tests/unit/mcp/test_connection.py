@@ -1,7 +1,7 @@
 """One connection: start, calls, crashes, bounds and end, with a hostile server over stdio."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from internal.agent.domain.errors import ToolError
 from internal.mcp.connection import ServerConnection
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import ListedTool
-from tests.support.mcp_servers import connection, hostile
+from tests.support.mcp_servers import connection, hostile, until
 from tests.unit.sandbox.test_native import is_running
 
 
@@ -31,13 +31,6 @@ def ignore(_done: float, _total: float | None, _message: str) -> None:
 async def text_of(server: ServerConnection, tool: str = "echo", **arguments: Any) -> str:
     result = await server.call(tool, arguments, ignore)
     return str(result["content"][0]["text"])
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Poll a condition of another process."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - of another process
-            await asyncio.sleep(0.01)
 
 
 async def test_a_call_starts_the_server_and_reports_progress(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from internal.mcp.manifest import ListedTool, Manifest, build_manifest
-from internal.mcp.pins import McpPins, PinsUnreadable
+from internal.mcp.pins import McpPins, McpPinsUnreadable
 
 
 def manifest(*descriptions: str) -> Manifest:
@@ -53,9 +53,9 @@ def test_a_change_changes_the_version(tmp_path: Path) -> None:
 def test_damaged_pins_accept_nothing_and_are_not_replaced(tmp_path: Path, content: str) -> None:
     (tmp_path / "mcp-pins.json").write_text(content)
     pins = McpPins(tmp_path)
-    with pytest.raises(PinsUnreadable, match="is damaged"):
+    with pytest.raises(McpPinsUnreadable, match="is damaged"):
         pins.get("s")
-    with pytest.raises(PinsUnreadable):
+    with pytest.raises(McpPinsUnreadable):
         pins.accept("s", manifest("a"))
     assert (tmp_path / "mcp-pins.json").read_text() == content
 

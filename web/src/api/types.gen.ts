@@ -72,7 +72,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.stopped";
+  action: "mcp.accepted" | "mcp.rejected" | "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.stopped";
   target: string;
   detail: string;
 }
@@ -270,6 +270,47 @@ export interface ListedSkillFile {
 /** The login key, which each request must carry together with the cookie. */
 export interface LoginView {
   key: string;
+}
+
+/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `changes` is a unified diff to the accepted tools. */
+export interface McpReviewReport {
+  server: McpServerSummary;
+  host: string;
+  variables: Array<string>;
+  headers: Array<string>;
+  folder: string;
+  read_only: Array<string>;
+  writable: Array<string>;
+  network: Array<string>;
+  is_isolated: boolean;
+  is_listed: boolean;
+  tools: Array<McpToolSummary>;
+  problems: Array<string>;
+  changes: Array<string>;
+}
+
+/** A server in a list. `problem` is why it is not usable, `warnings` are sentences. `target` is its command line or its address. `sha256` is the hash of its definition and of the tools that it listed last, "" if it is not usable. */
+export interface McpServerSummary {
+  name: string;
+  state: "changed since its review" | "disabled" | "not reviewed" | "not usable" | "offered";
+  target: string;
+  tools: number;
+  sha256: string;
+  problem?: string;
+  warnings?: Array<string>;
+}
+
+/** All MCP servers. Their commands, addresses and problems are empty but for the owner. */
+export interface McpServersView {
+  servers: Array<McpServerSummary>;
+}
+
+/** A tool of a server. `name` is the one for the model and for rules. `description` has escapes for hidden characters. `state` says whether it is offered. */
+export interface McpToolSummary {
+  name: string;
+  description: string;
+  risk: string;
+  state: "changed since its review" | "not reviewed" | "offered";
 }
 
 /** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. */

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -93,6 +93,12 @@ export interface DiagnosticError {
   error: string;
   recoverable?: boolean;
   call_id?: string;
+}
+
+/** A tool that the run does not have. `reason` is "profile", or why it is withheld. */
+export interface FilteredTool {
+  name: string;
+  reason: string;
 }
 
 /** Sent every 15 s. `t` is RFC 3339, `head` the newest wire id. */
@@ -308,6 +314,12 @@ export interface ToolCompleted {
   metadata?: Record<string, unknown>;
 }
 
+/** The tools that exist and that the run does not have. `filtered` are the first ones, `count` is the number of all. */
+export interface ToolFiltering {
+  count: number;
+  filtered: Array<FilteredTool>;
+}
+
 /** The next output of a running tool, counted as in a delta. `node_id` is the call id. */
 export interface ToolProgress {
   node_id: string;
@@ -375,6 +387,7 @@ export interface Payloads {
   "workflow.result.cancelled": ResultCancelled;
   "workflow.session.titled": SessionTitled;
   "workflow.diagnostic.error": DiagnosticError;
+  "workflow.diagnostic.tool_filtering": ToolFiltering;
   "workflow.diagnostic.context_compression": ContextCompression;
   "workflow.diagnostic.context_snapshot": ContextSnapshot;
 }

@@ -119,6 +119,10 @@ class ToolFiltering(Event, frozen=True, kw_only=True):
     count: int
     filtered: tuple[FilteredTool, ...]
 
+    def node(self) -> tuple[str, NodeKind]:
+        """The preparation of the run."""
+        return "prepare", "diagnostic"
+
 
 class ContextCompression(Event, frozen=True, kw_only=True):
     """Older exchanges were left out of the request. Tokens are estimates."""

@@ -15,6 +15,7 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.ports.mcp import MAX_START_SECONDS, McpReviewReport, McpServerSummary
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
@@ -28,9 +29,9 @@ from internal.channels.web.routes import (
     meta,
     people,
     questions,
+    reviews,
     sessions,
     setup,
-    skills,
     tasks,
     usage,
 )
@@ -66,6 +67,7 @@ from internal.channels.web.routes.people import (
     RulesView,
 )
 from internal.channels.web.routes.questions import AnswerRequest, QuestionsPage, QuestionsQuery
+from internal.channels.web.routes.reviews import McpServersView, ReviewRequest, SkillsView
 from internal.channels.web.routes.sessions import CommandsView
 from internal.channels.web.routes.setup import (
     CheckKeyRequest,
@@ -73,7 +75,6 @@ from internal.channels.web.routes.setup import (
     LarkAppRequest,
     StoreKeyRequest,
 )
-from internal.channels.web.routes.skills import ReviewSkillRequest, SkillsView
 from internal.channels.web.routes.usage import UsageQuery, UsageView
 from internal.channels.web.schemas import (
     MAX_WAIT_SECONDS,
@@ -125,6 +126,7 @@ _SESSION = "/api/sessions/{session_id}"
 _ARTIFACT = "/api/artifacts/{artifact_id}"
 _QUESTION = "/api/questions/{question_id}"
 _SKILL_REVIEW = "/api/skills/{name}/review"
+_MCP_REVIEW = "/api/mcp/servers/{name}/review"
 _STREAM = "text/event-stream"
 _HTML = "text/html"
 _BYTES = "application/octet-stream"
@@ -350,15 +352,33 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/api/models", meta.list_models, ModelsView),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
-    Endpoint("GET", "/api/skills", skills.list_skills, SkillsView),
-    Endpoint("GET", _SKILL_REVIEW, skills.show_review, SkillReviewReport, errors=(403, 409)),
+    Endpoint("GET", "/api/skills", reviews.list_skills, SkillsView),
+    Endpoint("GET", _SKILL_REVIEW, reviews.show_review, SkillReviewReport, errors=(403, 409)),
     Endpoint(
         "POST",
         _SKILL_REVIEW,
-        skills.review_skill,
+        reviews.review_skill,
         SkillSummary,
-        body=ReviewSkillRequest,
+        body=ReviewRequest,
         errors=(409,),
+    ),
+    Endpoint("GET", "/api/mcp/servers", reviews.list_mcp_servers, McpServersView),
+    Endpoint("GET", _MCP_REVIEW, reviews.show_mcp_review, McpReviewReport, errors=(403, 409)),
+    Endpoint(
+        "POST",
+        _MCP_REVIEW,
+        reviews.review_mcp_server,
+        McpServerSummary,
+        body=ReviewRequest,
+        errors=(409,),
+    ),
+    Endpoint(
+        "POST",
+        "/api/mcp/servers/{name}/test",
+        reviews.test_mcp_server,
+        McpReviewReport,
+        max_wait_seconds=MAX_START_SECONDS,
+        errors=(403, 409),
     ),
     Endpoint("GET", "/api/providers", setup.list_providers, ProvidersView, errors=(403, 409)),
     Endpoint(

@@ -17,6 +17,7 @@ from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
     Event,
+    FilteredTool,
     InputFilesFetched,
     InputReceived,
     LifecycleUpdated,
@@ -35,6 +36,7 @@ from internal.agent.domain.events.types import (
     ResultFinal,
     SessionTitled,
     ToolCompleted,
+    ToolFiltering,
     ToolProgress,
     ToolStarted,
 )
@@ -201,6 +203,10 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
     (
         DiagnosticError(phase="gate", error=ODD, recoverable=False, call_id="c1"),
         ("gate", "diagnostic"),
+    ),
+    (
+        ToolFiltering(count=1, filtered=(FilteredTool("mcp__git", "not reviewed"),)),
+        ("prepare", "diagnostic"),
     ),
     (
         ContextCompression(
