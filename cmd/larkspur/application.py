@@ -56,6 +56,7 @@ from internal.observability.logs import configure_logging
 from internal.storage.sqlite.file_check import check_file
 from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.file_storage import check_attachments
+from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
@@ -304,6 +305,16 @@ class Application:
         loaded = self._load(config=config)
         prepare(loaded.home)
         return SkillAdmin(loaded)
+
+    def mcp(self, config: str | None) -> McpAdmin:
+        """Return the MCP servers of the settings and the home folder.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        loaded = self._load(config=config)
+        prepare(loaded.home)
+        return McpAdmin(loaded)
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

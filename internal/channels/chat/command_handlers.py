@@ -93,12 +93,13 @@ class CommandHandlers:
                 return await self._new(message)
             case ChatCommand("stop", argument):
                 return await self._stop(argument, message)
-            case ChatCommand("status" | "tasks" | "ps" | "skills" as name):
+            case ChatCommand("status" | "tasks" | "ps" | "skills" | "mcp" as name):
                 lists = {
                     "status": self._status,
                     "tasks": self._tasks,
                     "ps": self._list_commands,
                     "skills": self._list_skills,
+                    "mcp": self._list_mcp_servers,
                 }
                 return await lists[name](message)
             case ChatCommand("questions"):
@@ -230,6 +231,26 @@ class CommandHandlers:
         if all(each.state == "offered" for each in found):
             return skills
         return f"{skills}\n\n{phrases('skills_withheld')}"
+
+    async def _list_mcp_servers(self, message: MessageContext) -> str:
+        phrases = message.phrases
+        listed = await self._gateway.mcp.list_all(message.actor.principal)
+        found = [each for each in listed if each.name]
+        if not found:
+            return phrases("no_mcp_servers")
+        lines = [
+            phrases(
+                "mcp_line",
+                name=escape_hidden(each.name),
+                state=phrases(f"mcp_{each.state.replace(' ', '_')}"),
+                count=each.tools,
+            )
+            for each in found
+        ]
+        servers = phrases("mcp_servers", servers="\n".join(lines))
+        if all(each.state in {"offered", "disabled"} for each in found):
+            return servers
+        return f"{servers}\n\n{phrases('mcp_withheld')}"
 
     async def _stop_command(self, command_id: str, message: MessageContext) -> str:
         newest = await self._list_newest(message)

@@ -24,6 +24,7 @@ CommandName = Literal[
     "network",
     "instructions",
     "skills",
+    "mcp",
     "usage",
     "ps",
     "pair",
@@ -31,7 +32,7 @@ CommandName = Literal[
 _SUGGESTED: frozenset[CommandName] = frozenset(
     {
         *("help", "status", "tasks", "questions", "plan", "model", "profile", "network"),
-        *("instructions", "skills", "usage", "ps", "pair"),
+        *("instructions", "skills", "mcp", "usage", "ps", "pair"),
     }
 )
 """Commands that change nothing when they are sent without an argument."""

@@ -178,6 +178,69 @@ class SkillAdmin(Protocol):
         ...
 
 
+class McpItem(NamedTuple):
+    """An MCP server in a list. `tools` counts those that the model gets."""
+
+    name: str
+    state: str
+    tools: int
+    target: str
+    sha256: str
+    problems: Sequence[str]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns in a list."""
+        return self.name, self.state, str(self.tools), self.target
+
+
+class McpReport(NamedTuple):
+    """What a person should know of an MCP server.
+
+    `facts` are names and values, `tools` are name, risk, state and description. `changes` are the
+    lines of a diff to what was accepted.
+    """
+
+    item: McpItem
+    facts: Sequence[tuple[str, str]]
+    is_listed: bool
+    tools: Sequence[tuple[str, str, str, str]]
+    problems: Sequence[str]
+    changes: Sequence[str]
+
+
+class McpAdmin(Protocol):
+    """The MCP servers. Every method raises LarkspurError if a server is missing or refused."""
+
+    def servers(self) -> list[McpItem]:
+        """Return all servers, also those that are not usable. None is started."""
+        ...
+
+    def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
+        """Add a server, which needs a review."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a server that was added."""
+        ...
+
+    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
+        """Return name, entry and command of each server in a file."""
+        ...
+
+    def show(self, name: str) -> McpReport:
+        """Return what is known of a server without starting it."""
+        ...
+
+    def test(self, name: str) -> McpReport:
+        """Start a server, list its tools, and stop it."""
+        ...
+
+    def accept(self, report: McpReport) -> None:
+        """Accept the definition and tools as they were shown."""
+        ...
+
+
 class Application(Protocol):
     """The process that a command runs in."""
 
@@ -271,6 +334,10 @@ class Application(Protocol):
 
     def skills(self, config: str | None) -> SkillAdmin:
         """Return the skills of the home folder."""
+        ...
+
+    def mcp(self, config: str | None) -> McpAdmin:
+        """Return the MCP servers of the settings and the home folder."""
         ...
 
     def tools(self) -> list[ToolItem]:

@@ -22,6 +22,7 @@ from internal.channels.cli.records import (
     DeadLetterItem,
     GrantedRole,
     IssuedCode,
+    ListedMcpServer,
     ListedSkill,
     PersonItem,
     QuestionItem,
@@ -318,6 +319,10 @@ class GatewayClient:
         """Return the skills, also those that are withheld from the model."""
         return await self._get("/api/skills", {}, _items("skills", ListedSkill))
 
+    async def mcp_servers(self) -> list[ListedMcpServer]:
+        """Return the MCP servers, also those that are withheld from the model."""
+        return await self._get("/api/mcp/servers", {}, _items("servers", ListedMcpServer))
+
     async def artifacts(
         self, wanted: Mapping[str, str | None], limit: int = 50
     ) -> list[ArtifactItem]:
@@ -489,7 +494,15 @@ def _ids(made: Any) -> Ids:
 
 
 Item = TypeVar(
-    "Item", TaskItem, SessionItem, PersonItem, RuleItem, AuditItem, DeadLetterItem, ListedSkill
+    "Item",
+    TaskItem,
+    SessionItem,
+    PersonItem,
+    RuleItem,
+    AuditItem,
+    DeadLetterItem,
+    ListedSkill,
+    ListedMcpServer,
 )
 
 

@@ -57,6 +57,16 @@ class ListedSkill(NamedTuple):
     description: str
 
 
+class ListedMcpServer(NamedTuple):
+    """An MCP server. `tools` counts those that the model gets."""
+
+    name: str
+    state: str
+    tools: int
+    target: str
+    problem: str
+
+
 class SessionItem(NamedTuple):
     """A session in a list. `updated` is RFC 3339."""
 

@@ -25,11 +25,15 @@ _SIMILARITY = 0.75
 
 
 class Command(NamedTuple):
-    """A command: its name, its module below this package, and its line in `larkspur --help`."""
+    """A command: its name, its module below this package, and its line in `larkspur --help`.
+
+    `has_rest`: the words after `--` are not parsed; they are in `args.rest`.
+    """
 
     name: str
     module: str
     summary: str
+    has_rest: bool = False
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -48,6 +52,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("pair", "records.pair", "grant roles to people of a channel"),
     Command("rules", "records.rules", "list and delete permission rules"),
     Command("skills", "records.skills", "add, review, list, check and remove skills"),
+    Command("mcp", "records.mcp", "add, review, list, test and remove MCP servers", True),
     Command("audit", "records.audit", "list who did what"),
     Command("lark", "records.lark", "list undelivered messages to Lark, and send them again"),
     Command("doctor", "system.doctor", "check the installation"),
@@ -73,7 +78,13 @@ def dispatch(
     """
     command = next((one for one in commands if argv and one.name == argv[0]), None)
     if command is not None:
-        args = build_parser([command]).parse_args(argv)
+        parser = build_parser([command])
+        if command.has_rest:
+            own, rest = _split(argv)
+            args = parser.parse_args(own)
+            args.rest = rest
+        else:
+            args = parser.parse_args(argv)
         run: Run = args.run
         return run(args, context)
     args = start_options.build_parser(_summaries(commands)).parse_args(argv)
@@ -85,6 +96,12 @@ def dispatch(
         start: Run = import_module(f"{_PACKAGE}.start").run
         return start(args, context)
     return dispatch([meant], context, commands)
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words before and after the first `--`."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1 :]
 
 
 def build_parser(commands: Sequence[Command] = COMMANDS) -> CliParser:

@@ -31,6 +31,7 @@ from internal.channels.cli.repl.commands.context import (
 from internal.channels.cli.repl.commands.conversation import clear, compact, context_use, copy
 from internal.channels.cli.repl.commands.custom import load_commands
 from internal.channels.cli.repl.commands.folder import diff, init, instructions
+from internal.channels.cli.repl.commands.mcp import mcp
 from internal.channels.cli.repl.commands.skills import skills
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.network_choice import (
@@ -474,6 +475,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("init", "", init),
     SlashCommand("instructions", "", instructions),
     SlashCommand("skills", "", skills),
+    SlashCommand("mcp", "", mcp),
     SlashCommand("context", "", context_use),
     SlashCommand("compact", "", compact),
     SlashCommand("cost", "", _cost),

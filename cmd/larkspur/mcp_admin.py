@@ -1,0 +1,121 @@
+"""The MCP servers of the owner, for `larkspur mcp`."""
+
+import asyncio
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from internal.agent.domain.errors import FilesUnavailable
+from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.text import escape_hidden
+from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
+from internal.channels.cli.application import McpItem, McpReport
+from internal.config.loader import Loaded
+from internal.mcp.definition_files import read_entries
+from internal.mcp.server_reviews import ServerReviews
+from internal.sandbox.workspaces import Workspaces
+from larkspur.services import open_mcp_servers, open_sandbox_in
+
+
+class McpAdmin:
+    """Implements `internal.channels.cli.application.McpAdmin`.
+
+    Servers are added to `mcp.json` of the home folder.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._servers = open_mcp_servers(loaded)
+        self._reviews = ServerReviews(self._servers)
+
+    def servers(self) -> list[McpItem]:
+        """Return all servers, also those that are not usable."""
+        return [_item(each) for each in asyncio.run(self._reviews.list_all())]
+
+    def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
+        """Add a server, which needs a review."""
+        try:
+            self._servers.files.add(name, entry)
+            self._servers.pins.forget(name)  # what was accepted under this name before is gone
+        except OSError as error:
+            raise _unavailable(error) from error
+        return next(each for each in self.servers() if each.name == name)
+
+    def remove(self, name: str) -> None:
+        """Remove a server that was added, and what was accepted of it."""
+        try:
+            self._servers.files.remove(name)
+            self._servers.pins.forget(name)
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    def read_file(self, path: str) -> list[tuple[str, Mapping[str, Any], str]]:
+        """Return name, entry and command of each server in a file, such as a `.mcp.json`."""
+        entries = read_entries(Path(path))
+        return [(name, entry, _shown(entry)) for name, entry in entries.items()]
+
+    def show(self, name: str) -> McpReport:
+        """Return what is known of a server without starting it."""
+        return _report(asyncio.run(self._reviews.review(name, start=False)))
+
+    def test(self, name: str) -> McpReport:
+        """Start a server, list its tools, and stop it."""
+        return _report(asyncio.run(self._test(name)))
+
+    def accept(self, report: McpReport) -> None:
+        """Accept the definition and tools as they were shown."""
+        decision = self._reviews.decide(report.item.name, report.item.sha256, accept=True)
+        asyncio.run(decision)
+
+    async def _test(self, name: str) -> McpReviewReport:
+        homes = Workspaces(self._loaded.home).homes
+        async with (
+            open_sandbox_in(self._loaded, homes) as sandbox,
+            self._servers.running(sandbox, homes.create),
+        ):
+            return await self._reviews.review(name, start=True)
+
+
+def _item(summary: McpServerSummary) -> McpItem:
+    return McpItem(
+        name=summary.name,
+        state=summary.state,
+        tools=summary.tools,
+        target=summary.target,
+        sha256=summary.sha256,
+        problems=(summary.problem,) if summary.problem else tuple(summary.warnings),
+    )
+
+
+def _report(report: McpReviewReport) -> McpReport:
+    facts = (
+        ("host", report.host),
+        ("variables", ", ".join(report.variables)),
+        ("headers", ", ".join(report.headers)),
+        ("folder", report.folder),
+        ("reads", ", ".join(report.read_only)),
+        ("writes", ", ".join(report.writable)),
+        ("network", ", ".join(report.network)),
+    )
+    return McpReport(
+        item=_item(report.server),
+        facts=[(name, text) for name, text in facts if text],
+        is_listed=report.is_listed,
+        tools=[(each.name, each.risk, each.state, each.description) for each in report.tools],
+        problems=report.problems,
+        changes=report.changes,
+    )
+
+
+def _shown(entry: Any) -> str:
+    """Return the command line or address of an entry that is not checked yet."""
+    if not isinstance(entry, Mapping):
+        return ""
+    arguments = entry.get("args")
+    parts = [entry.get("command", ""), *(arguments if isinstance(arguments, list) else ())]
+    return escape_hidden(str(entry.get("url") or shlex.join(map(str, parts))))
+
+
+def _unavailable(error: OSError) -> FilesUnavailable:
+    return FilesUnavailable(f"This cannot be stored: {describe_system_error(error)}")

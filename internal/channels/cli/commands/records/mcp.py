@@ -1,0 +1,212 @@
+"""`larkspur mcp`: add, import, test, review, list and remove MCP servers."""
+
+import os
+from argparse import Namespace
+from typing import Any
+
+from internal.agent.domain.errors import LarkspurError
+from internal.channels.cli.application import McpAdmin, McpReport
+from internal.channels.cli.command_output import CommandOutput, one_line
+from internal.channels.cli.commands.confirmation import confirms
+from internal.channels.cli.commands.context import CommandContext, Subparsers
+from internal.channels.cli.commands.parser import add_config, add_json
+from internal.channels.cli.exit_codes import DENIED, FAILED, OK, USAGE, WAITING, CliExit
+from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.task_request import decode_argument
+
+_ACTIONS = ("list", "show", "add", "import", "test", "review", "remove")
+_USAGE = (
+    "Usage: larkspur mcp [list] | show NAME | add NAME -- COMMAND… | add NAME --url URL"
+    " | import FILE [--yes] | test NAME | review NAME [--yes] | remove NAME"
+)
+_MAX_COLUMNS = 4_000
+_MAX_DESCRIPTION_COLUMNS = 2_000
+_SEPARATORS = {"env": "=", "header": ":"}
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "mcp", description="Add, review, list and remove MCP servers.", epilog=_USAGE
+    )
+    parser.add_argument("action", nargs="?", choices=_ACTIONS, default="list", help="what to do")
+    parser.add_argument("what", nargs="?", type=decode_argument, help="a name, or a file to import")
+    parser.add_argument("--yes", action="store_true", help="accept without a question")
+    group = parser.add_argument_group("add")
+    many: dict[str, Any] = {"action": "append", "default": [], "type": decode_argument}
+    group.add_argument("--url", type=decode_argument, help="address of a server with HTTP")
+    group.add_argument("--env", metavar="NAME=VALUE", help="environment variable", **many)
+    group.add_argument("--header", metavar="NAME:VALUE", help="header of requests", **many)
+    group.add_argument("--network", metavar="HOST", help="host that the command reaches", **many)
+    group.add_argument("--read", metavar="PATH", help="path that the command reads", **many)
+    group.add_argument("--write", metavar="PATH", help="path that the command changes", **many)
+    group.add_argument("--risk", choices=("read", "write", "exec", "net"), help="risk of its tools")
+    group.add_argument("--private", action="store_true", help="allow a private address")
+    add_json(parser)
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace, context: CommandContext) -> int:
+    """Do the action."""
+    if (args.action == "list") == bool(args.what) or (args.rest and args.action != "add"):
+        raise CliExit(USAGE, _USAGE)
+    output = CommandOutput(Output(), args.json)
+    servers = context.application().mcp(args.config)
+    match args.action:
+        case "list":
+            return _list(servers, output, context)
+        case "add":
+            return _add(servers, args, context)
+        case "import":
+            return _import(servers, args, context, output)
+        case "remove":
+            servers.remove(args.what)
+            print_error(context.messages("removed", what=args.what))
+            return OK
+        case "show":
+            _show(servers.show(args.what), output)
+            return OK
+        case _:
+            return _review(servers, args, context, output)
+
+
+def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> int:
+    found = servers.servers()
+    if not found and not output.as_json:
+        print_error(context.messages("no_mcp_servers"))
+    output.items(found)
+    if not output.as_json:
+        for problem in (problem for one in found for problem in one.problems):
+            print_error(one_line(problem, _MAX_COLUMNS))
+    return OK
+
+
+def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
+    """Add a server.
+
+    Raises:
+        CliExit: there is neither a command nor a URL, or both.
+    """
+    command = list(map(decode_argument, args.rest))
+    if bool(command) == bool(args.url):
+        raise CliExit(USAGE, _USAGE)
+    entry: dict[str, Any] = (
+        {"url": args.url} if args.url else {"command": command[0], "args": command[1:]}
+    )
+    entry |= {
+        key: value
+        for key, value in (
+            ("env", _pairs("env", args.env)),
+            ("headers", _pairs("header", args.header)),
+            ("network", _network(args.network)),
+            ("read_only", args.read),
+            ("writable", args.write),
+            ("risk", args.risk),
+            ("allow_private_networks", args.private),
+        )
+        if value
+    }
+    item = servers.add(args.what, entry)
+    print_error(context.messages("mcp_added", name=item.name))
+    return OK
+
+
+def _pairs(option: str, given: list[str]) -> dict[str, str]:
+    """Return repeated options as a mapping.
+
+    Raises:
+        CliExit: one has no name or no value.
+    """
+    separator = _SEPARATORS[option]
+    pairs = [text.partition(separator) for text in given]
+    if any(not name.strip() or not found for name, found, _ in pairs):
+        raise CliExit(USAGE, f"--{option} must be NAME{separator}VALUE.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _network(hosts: list[str]) -> str | list[str]:
+    """Return the setting for hosts; `open` and `off` stand alone."""
+    return hosts[0] if hosts in (["open"], ["off"], ["registries"]) else hosts
+
+
+def _import(
+    servers: McpAdmin, args: Namespace, context: CommandContext, output: CommandOutput
+) -> int:
+    """Show the servers of a file, and add them if a person agrees. None is started.
+
+    One that cannot be added is reported, and the others are added.
+
+    Raises:
+        CliExit: the answer is no; without a terminal there is no answer.
+    """
+    found = servers.read_file(args.what)
+    for name, _, shown in found:
+        output.line(one_line(f"{name}: {shown}", _MAX_COLUMNS))
+    _require_yes("import_mcp", args, context, name=args.what)
+    code = OK
+    for name, entry, _ in found:
+        try:
+            servers.add(name, entry)
+        except LarkspurError as error:
+            print_error(one_line(str(error), _MAX_COLUMNS))
+            code = FAILED
+        else:
+            print_error(context.messages("mcp_added", name=name))
+    return code
+
+
+def _review(
+    servers: McpAdmin, args: Namespace, context: CommandContext, output: CommandOutput
+) -> int:
+    """Start a server and show it, and for `review` accept it if a person agrees.
+
+    Raises:
+        CliExit: the answer is no; without a terminal there is no answer.
+    """
+    report = servers.test(args.what)
+    _show(report, output)
+    if args.action == "test":
+        return OK
+    name = report.item.name
+    _require_yes("accept_mcp", args, context, name=name)
+    servers.accept(report)
+    print_error(context.messages("mcp_accepted", name=name))
+    return OK
+
+
+def _require_yes(question: str, args: Namespace, context: CommandContext, *, name: str) -> None:
+    """Ask a person unless `--yes` is given.
+
+    Raises:
+        CliExit: the answer is no; without a terminal there is no answer.
+    """
+    if args.yes:
+        return
+    if not (os.isatty(0) and os.isatty(2)):
+        raise CliExit(WAITING, context.messages("accept_with_yes", name=name))
+    if not confirms(context.messages(question, name=name), context, default=False):
+        raise CliExit(DENIED)
+
+
+def _show(report: McpReport, output: CommandOutput) -> None:
+    item = report.item
+    if output.as_json:
+        output.json({**report._asdict(), "item": item._asdict()})
+        return
+    output.line(f"{item.name}: {item.state}")
+    output.line(one_line(item.target, _MAX_COLUMNS))
+    for name, text in report.facts:
+        output.line(f"{name}: {one_line(text, _MAX_COLUMNS)}")
+    output.line(f"sha256 {item.sha256}")
+    if not report.is_listed:
+        output.line("tools: not known before a test")
+    for name, risk, state, description in report.tools:
+        output.line(f"- {name} ({risk}, {state})")
+        output.line(f"  {one_line(description, _MAX_DESCRIPTION_COLUMNS)}")
+    for problem in (*item.problems, *report.problems):
+        output.line(f"problem: {one_line(problem, _MAX_COLUMNS)}")
+    if report.changes:
+        output.line("changes since the review:")
+    for line in report.changes:
+        output.line(one_line(line, _MAX_COLUMNS))

@@ -1,0 +1,105 @@
+"""`larkspur mcp`."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from internal.agent.domain.errors import LarkspurError
+from internal.channels.cli.exit_codes import FAILED, OK, USAGE, WAITING
+from tests.support.mcp_servers import HOSTILE
+from tests.unit.channels.cli.commands.conftest import CommandRunner
+
+SERVER = (sys.executable, "-I", HOSTILE)
+
+
+@pytest.fixture(autouse=True)
+def _native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARKSPUR_SANDBOX__PROVIDER", "native")
+
+
+def states(run: CommandRunner) -> list[tuple[str, int]]:
+    return [(one["state"], one["tools"]) for one in run("mcp", "--json").json]
+
+
+def test_a_server_is_added_tested_reviewed_and_removed(run: CommandRunner) -> None:
+    assert "No MCP servers" in run("mcp").err
+    options = ("--env", "MY_TOKEN=canary-1234", "--risk", "read", "--network", "open")
+    added = run("mcp", "add", "tested", *options, "--", *SERVER, "hidden")
+    assert (added.code, states(run)) == (OK, [("not reviewed", 0)])
+    assert "larkspur mcp review tested" in added.err
+    assert "not known before a test" in run("mcp", "show", "tested").out
+    assert run("mcp", "test", "tested").code == OK
+    refused = run("mcp", "review", "tested")
+    assert (refused.code, states(run)) == (WAITING, [("not reviewed", 0)])
+    for shown in (HOSTILE, "variables: MY_TOKEN", "network: network", "mcp__tested__echo (read"):
+        assert shown in refused.out
+    assert "\\u202eevil" in refused.out
+    assert not {"\u202e", "\x1b"} & set(refused.out)
+    assert "canary-1234" not in refused.out
+    assert run("mcp", "review", "tested", "--yes").code == OK
+    assert states(run) == [("offered", 1)]
+    assert run("mcp", "remove", "tested").code == OK
+    assert states(run) == []
+
+
+def test_a_server_that_is_added_again_needs_another_review(run: CommandRunner) -> None:
+    for _ in range(2):
+        run("mcp", "add", "tested", "--", *SERVER, "plain")
+        assert states(run) == [("not reviewed", 0)]
+        run("mcp", "review", "tested", "--yes")
+        assert states(run) == [("offered", 5)]
+        run("mcp", "remove", "tested")
+
+
+def test_the_file_of_a_project_is_only_imported_after_a_yes(
+    run: CommandRunner, tmp_path: Path
+) -> None:
+    file = tmp_path / ".mcp.json"
+    servers = {
+        "tested": {"command": SERVER[0], "args": [*SERVER[1:], "plain"]},
+        "web": {"url": "x"},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
+    refused = run("mcp", "import", str(file))
+    assert (refused.code, states(run)) == (WAITING, [])
+    assert HOSTILE in refused.out
+    imported = run("mcp", "import", str(file), "--yes")
+    assert imported.code == FAILED
+    assert "web: the url must begin with https" in imported.err
+    assert states(run) == [("not reviewed", 0)]
+    with pytest.raises(LarkspurError, match="has no mcpServers"):
+        run("mcp", "import", str(tmp_path / "missing.json"), "--yes")
+
+
+def test_a_server_that_does_not_start_says_why(run: CommandRunner) -> None:
+    run("mcp", "add", "tested", "--", *SERVER, "exits")
+    with pytest.raises(LarkspurError, match="it exited with 7: starting on stderr"):
+        run("mcp", "test", "tested")
+    assert states(run) == [("not reviewed", 0)]
+
+
+def test_a_url_has_headers(run: CommandRunner) -> None:
+    address = ("--url", "http://127.0.0.1:1/mcp", "--private")
+    run("mcp", "add", "web", *address, "--header", "Authorization: Bearer canary-5678")
+    shown = run("mcp", "show", "web").out
+    assert "headers: Authorization" in shown
+    assert "canary-5678" not in shown
+
+
+def test_a_wrong_command_line_is_explained(run: CommandRunner) -> None:
+    for line in (
+        ("show",),
+        ("list", "name"),
+        ("add",),
+        ("add", "name"),
+        ("add", "name", "--url", "https://example.com", "--", "x"),
+        ("test", "name", "--", "more"),
+    ):
+        found = run("mcp", *line)
+        assert (found.code, found.message[:6]) == (USAGE, "Usage:")
+    found = run("mcp", "add", "name", "--env", "A", "--", "x")
+    assert (found.code, found.message) == (USAGE, "--env must be NAME=VALUE.")
+    with pytest.raises(LarkspurError, match="no MCP server none"):
+        run("mcp", "show", "none")
