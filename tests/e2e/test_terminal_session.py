@@ -332,6 +332,7 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
             ("/tasks", "just now  cli  completed  say one"),
             ("/skills", f"{'bird-song':20}  not reviewed  Writes down the songs of birds."),
             ("/技能", "only after a review: larkspur skills review NAME"),
+            ("/mcp", "No MCP servers. Add one: larkspur mcp add NAME"),
             ("/cost", "Session cost: "),
             ("/export out.md", "Saved to"),
             ("/theme dark", "Theme: dark"),

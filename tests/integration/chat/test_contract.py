@@ -9,6 +9,7 @@ import pytest
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.registry import CHANNELS
 from internal.config.chat import ChatAccess, ChatChannelSettings
+from tests.integration.agent.test_mcp import define, review
 from tests.support.agent_app import core, plan
 from tests.support.anthropic_server import Call, Reply
 from tests.support.chat_services import (
@@ -20,6 +21,7 @@ from tests.support.chat_services import (
     until_idle,
 )
 from tests.support.chat_settings import with_values
+from tests.support.mcp_servers import hostile_entry
 from tests.support.skills import write_skill
 
 QUIET = ChatChannelSettings(react_emoji="off", progress="off", access=ChatAccess(operate=("*",)))
@@ -127,6 +129,27 @@ async def test_the_skills_are_listed_with_what_withholds_them(
                 (skill,) = [each for each in listed if each.origin == "own"]
                 await reviews.decide(skill.name, skill.sha256, LOCAL_OWNER, "web", accept=True)
         assert "larkspur skills review" not in service.replies()[-1][0]
+        assert app.model.requests == []
+
+
+async def test_the_mcp_servers_are_listed_with_what_withholds_them(
+    service: ChatService, tmp_path: Path
+) -> None:
+    async with core(tmp_path, []) as app, open_channel(service, app, QUIET):
+        for text, part in (
+            ("/mcp", "There are no MCP servers."),
+            ("/mcp", "- `tested` (not reviewed), tools: 0"),
+            ("/mcp", "- `tested` (in use), tools: 5"),
+        ):
+            asked = await service.say(text)
+            await service.until(partial(has_reply, service, asked))
+            reply = service.replies()[-1][0]
+            assert part in reply
+            assert ("`larkspur mcp review NAME`" in reply) == ("not reviewed" in part)
+            if "no MCP servers" in part:
+                define(tmp_path, "tested", hostile_entry("plain"))
+            elif "not reviewed" in part:
+                await review(app, "tested")
         assert app.model.requests == []
 
 

@@ -67,7 +67,12 @@ from internal.channels.web.routes.people import (
     RulesView,
 )
 from internal.channels.web.routes.questions import AnswerRequest, QuestionsPage, QuestionsQuery
-from internal.channels.web.routes.reviews import McpServersView, ReviewRequest, SkillsView
+from internal.channels.web.routes.reviews import (
+    McpServersView,
+    ReviewRequest,
+    ReviewSkillRequest,
+    SkillsView,
+)
 from internal.channels.web.routes.sessions import CommandsView
 from internal.channels.web.routes.setup import (
     CheckKeyRequest,
@@ -359,7 +364,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _SKILL_REVIEW,
         reviews.review_skill,
         SkillSummary,
-        body=ReviewRequest,
+        body=ReviewSkillRequest,
         errors=(409,),
     ),
     Endpoint("GET", "/api/mcp/servers", reviews.list_mcp_servers, McpServersView),
