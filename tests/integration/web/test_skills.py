@@ -11,7 +11,7 @@ from internal.agent.domain.principals import Principal
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.routes import reviews
-from internal.channels.web.routes.reviews import ReviewRequest
+from internal.channels.web.routes.reviews import ReviewSkillRequest
 from internal.channels.web.schemas import EmptyRequest
 from tests.support.anthropic_server import Reply
 from tests.support.skills import write_skill
@@ -159,7 +159,7 @@ async def test_only_the_owner_reviews_skills_and_reads_problems(
     with pytest.raises(Forbidden):
         await reviews.show_review(call())
     with pytest.raises(Forbidden):
-        await reviews.review_skill(call(ReviewRequest("0" * 64, accept=True)))
+        await reviews.review_skill(call(ReviewSkillRequest("0" * 64, accept=True)))
     (home / "skills" / "bird-song" / "SKILL.md").write_text("no header")
     listing = (await reviews.list_skills(call())).skills
     (shown,) = [each for each in listing if each.origin != "shipped"]
