@@ -1,9 +1,9 @@
-"""HTTP client of web_fetch: GET over http and https, to permitted addresses only.
+"""HTTP client of web_fetch and web_search: http and https, to permitted addresses only.
 
 Every hop is resolved once and all its addresses are checked. The connection is made to one of the
 checked addresses, so a name cannot resolve differently between the check and the connection. TLS is
-verified against the name. No proxy, cookie or credential is used. llhttp (through httptools) parses
-the responses, whose size is bounded.
+verified against the name. No proxy or cookie is used, and no credential but the caller's. llhttp
+(through httptools) parses the responses, whose size is bounded.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ import functools
 import socket
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import httptools
@@ -27,14 +28,34 @@ _INFORMATIONAL = 200
 _EXCLUDED_CODECS = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"}
 )
-_REQUEST = (
-    "GET {target} HTTP/1.1\r\n"
-    "Host: {authority}\r\n"
-    "User-Agent: Mozilla/5.0 (compatible; Larkspur)\r\n"
-    "Accept: text/html, text/markdown, text/*;q=0.9, application/json;q=0.9, */*;q=0.1\r\n"
-    "Accept-Encoding: gzip\r\n"
-    "Connection: close\r\n\r\n"
-)
+_HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; Larkspur)",
+    "Accept": "text/html, text/markdown, text/*;q=0.9, application/json;q=0.9, */*;q=0.1",
+    "Accept-Encoding": "gzip",
+    "Connection": "close",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request: POST with a body, GET without one. `headers` replace the usual ones by name.
+
+    Names and values of headers are ASCII without control characters.
+    """
+
+    url: PublicUrl
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = None
+
+    def encode(self) -> bytes:
+        """Return the request as it is sent."""
+        headers = {"Host": self.url.authority, **_HEADERS, **self.headers}
+        if self.body is not None:
+            headers["Content-Length"] = str(len(self.body))
+        method = "GET" if self.body is None else "POST"
+        lines = [f"{method} {self.url.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode("ascii") + (self.body or b"")
 
 
 @dataclass(slots=True)
@@ -126,9 +147,9 @@ class _ResponseReader:
 
 
 async def send_request(
-    url: PublicUrl, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int
+    request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int
 ) -> HttpResponse:
-    """Send a GET request on an open connection and return the response.
+    """Send a request on an open connection and return the response.
 
     At most `limit` bytes of the decompressed body are read.
 
@@ -136,7 +157,7 @@ async def send_request(
         ToolError: the response is not HTTP, or its head is too large.
         OSError: the connection broke before a response.
     """
-    writer.write(_REQUEST.format(target=url.target, authority=url.authority).encode("ascii"))
+    writer.write(request.encode())
     await writer.drain()
     response = _ResponseReader(limit)
     parser = httptools.HttpResponseParser(response)
@@ -236,9 +257,23 @@ class Fetcher:
             ToolError: the address is not permitted, redirects to another site, cannot be reached or
                 does not respond in time.
         """
+        async with self._time_limit(url):
+            return await self._follow(url)
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request. A redirect is returned, so that no header reaches another address.
+
+        Raises:
+            ToolError: the address is not permitted, cannot be reached or does not respond in time.
+        """
+        async with self._time_limit(request.url):
+            return await self._exchange(request)
+
+    @asynccontextmanager
+    async def _time_limit(self, url: PublicUrl) -> AsyncGenerator[None]:
         try:
             async with asyncio.timeout(self.timeout_seconds):
-                return await self._follow(url)
+                yield
         except TimeoutError as error:
             raise ToolError(
                 f"{url.authority} did not respond in {self.timeout_seconds:g} s"
@@ -246,7 +281,7 @@ class Fetcher:
 
     async def _follow(self, url: PublicUrl) -> FetchedPage:
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._get(url)
+            response = await self._exchange(HttpRequest(url))
             location = response.headers.get("location")
             if response.status not in _REDIRECTS or location is None:
                 return FetchedPage(url, response)
@@ -259,10 +294,11 @@ class Fetcher:
             url = target
         raise ToolError(f"more than {MAX_REDIRECTS} redirects, the last to {url}")
 
-    async def _get(self, url: PublicUrl) -> HttpResponse:
+    async def _exchange(self, request: HttpRequest) -> HttpResponse:
+        url = request.url
         reader, writer = await self._connect(url, await self._addresses(url))
         try:
-            return await send_request(url, reader, writer, self.max_bytes)
+            return await send_request(request, reader, writer, self.max_bytes)
         except OSError as error:
             raise ToolError(f"the connection to {url.authority} broke: {error}") from error
         finally:

@@ -1,4 +1,4 @@
-"""A local HTTP server, a resolver and a fetcher for tests of web_fetch."""
+"""A local HTTP server, a resolver and a fetcher for tests of web_fetch and web_search."""
 
 import asyncio
 
@@ -6,11 +6,15 @@ from internal.tools.http_client import Fetcher
 
 
 class HttpSite:
-    """A real local server that sends the `answers` by path and records the requests in `asked`."""
+    """A real local server that sends the `answers` by path and records the requests in `asked`.
+
+    A path is looked up with its query first, then without it. `bodies` are those of the requests.
+    """
 
     def __init__(self) -> None:
         self.answers: dict[str, bytes] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.bodies: list[bytes] = []
         self.port = 0
         self.hold = asyncio.Event()
 
@@ -19,8 +23,11 @@ class HttpSite:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             path = head[0].split(" ")[1]
             fields = dict(line.split(": ", 1) for line in head[1:] if line)
+            self.bodies.append(await reader.readexactly(int(fields.get("Content-Length", 0))))
             self.asked.append((path, fields))
-            writer.write(self.answers.get(path, b"HTTP/1.1 404 Not Found\r\n\r\n"))
+            missing = b"HTTP/1.1 404 Not Found\r\n\r\n"
+            usual = self.answers.get(path.partition("?")[0], missing)
+            writer.write(self.answers.get(path, usual))
             await writer.drain()
             if path.startswith("/hang"):
                 await self.hold.wait()
@@ -29,9 +36,11 @@ class HttpSite:
         finally:
             writer.close()
 
-    def page(self, path: str, body: bytes, kind: str = "text/plain", *more: str) -> None:
+    def page(
+        self, path: str, body: bytes, kind: str = "text/plain", *more: str, status: int = 200
+    ) -> None:
         fields = [f"Content-Length: {len(body)}", f"Content-Type: {kind}", *more]
-        head = "\r\n".join(["HTTP/1.1 200 OK", *fields]).encode()
+        head = "\r\n".join([f"HTTP/1.1 {status} Any", *fields]).encode()
         self.answers[path] = head + b"\r\n\r\n" + body
 
     def redirect(self, path: str, location: str, status: int = 302) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP client of web_fetch against a real server."""
+"""The HTTP client of the tools against a real server."""
 
 import asyncio
 import gzip
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.tools.http_client import FetchedPage, Fetcher
+from internal.tools.http_client import FetchedPage, Fetcher, HttpRequest
 from internal.tools.http_urls import PublicUrl
 from tests.support.http_site import FakeResolver, HttpSite, local_fetcher
 
@@ -53,6 +53,38 @@ async def test_a_request_carries_no_cookie_or_credential(site: HttpSite) -> None
         "Accept-Encoding": "gzip",
         "Connection": "close",
     }
+
+
+async def test_a_request_with_a_body_is_posted_with_the_headers_of_the_caller(
+    site: HttpSite,
+) -> None:
+    site.page("/api", b"{}", "application/json")
+    url = PublicUrl.parse(f"http://site.test:{site.port}/api?a=b")
+    headers = {"Accept": "application/json", "X-Key": "secret"}
+    request = HttpRequest(url, headers, "é".encode())
+    assert (await local_fetcher().send(request)).body == b"{}"
+    assert site.bodies == ["é".encode()]
+    assert site.asked[0] == (
+        "/api?a=b",
+        {
+            "Host": f"site.test:{site.port}",
+            "User-Agent": "Mozilla/5.0 (compatible; Larkspur)",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            "Connection": "close",
+            "X-Key": "secret",
+            "Content-Length": "2",
+        },
+    )
+    assert "secret" not in repr(request)
+
+
+async def test_no_header_of_the_caller_follows_a_redirect(site: HttpSite) -> None:
+    site.redirect("/", "/other")
+    url = PublicUrl.parse(f"http://site.test:{site.port}/")
+    response = await local_fetcher().send(HttpRequest(url, {"X-Key": "secret"}))
+    assert response.headers["location"] == "/other"
+    assert [path for path, _ in site.asked] == ["/"]
 
 
 @pytest.mark.parametrize(
