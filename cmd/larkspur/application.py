@@ -173,6 +173,10 @@ class Application:
             rows=[(row.key, row.value, row.origin) for row in describe(loaded)],
             ui=UiChoices(loaded.settings.ui.notify, loaded.settings.ui.status_line),
             transcription=f"{audio.model} at {audio.base_url}" if audio.model else "",
+            search_providers=[
+                (each.title, each.missing)
+                for each in loaded.settings.tools.web_search.configured_providers()
+            ],
         )
 
     def find_provider_of_key(self, key: str) -> tuple[str, str] | None:

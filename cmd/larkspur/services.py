@@ -62,7 +62,7 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
-from internal.config.settings import Settings
+from internal.config.settings import Settings, WebSearchSettings
 from internal.config.types import ConfigError
 from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.local import LocalDispatcher
@@ -101,7 +101,9 @@ from internal.tools.http_client import Fetcher
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import TOOLS, ToolBox
+from internal.tools.tool import WebClients
 from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
 from larkspur.file_storage import make_session_files, open_attachments
 from larkspur.version import VERSION
 
@@ -561,8 +563,9 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
         sandbox=sandbox,
         background=services.commands,
         documents=documents,
-        fetcher=Fetcher(
-            max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks
+        web=WebClients(
+            Fetcher(max_bytes=fetch.max_bytes, allow_private_networks=fetch.allow_private_networks),
+            make_web_search(services.settings.tools.web_search, services.clock),
         ),
         protected=services.protected,
         folders=services.workspaces.file_folders,
@@ -594,6 +597,19 @@ def make_chat_instructions(services: Services) -> ChatInstructions:
         services.instruction_files,
         services.workspaces.folders.path,
     )
+
+
+def make_web_search(settings: WebSearchSettings, clock: SystemClock) -> WebSearch | None:
+    """Return the search that the settings configure, None if no provider can be asked."""
+    providers = settings.configured_providers()
+    if all(provider.missing for provider in providers):
+        return None
+    fetcher = Fetcher(
+        max_bytes=MAX_RESPONSE_BYTES,
+        timeout_seconds=settings.timeout_seconds,
+        allow_private_networks=settings.allow_private_networks,
+    )
+    return WebSearch(providers, fetcher, clock, cache_minutes=settings.cache_minutes)
 
 
 def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:

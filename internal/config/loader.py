@@ -30,6 +30,7 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.config.yaml_document import Place, read_document
 from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
+from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
 
 __all__ = ["ConfigError", "Loaded", "load"]
 
@@ -37,6 +38,7 @@ _NOT_KEYS = {"LARKSPUR_HOME", "LARKSPUR_CONFIG"}
 _PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _NO_PROXY_VARIABLES = ("no_proxy", "NO_PROXY")
 _PROVIDER_CHOICES = ("llm.provider", "llm.model", "llm.api_key", "llm.base_url")
+_SEARCH_KEYS, _SEARCH_PROVIDERS = "tools.web_search.keys", "tools.web_search.providers"
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 _EXPANDED_LATER = {"mcp.servers"}
 """Keys whose variables are replaced where they are used: a missing one concerns one entry."""
@@ -119,6 +121,7 @@ def load(
         **written,
         **dict(_from_provider_variables(provider, named, environ)),
         **{key: one for key, one in _from_proxy_variables(environ) if key not in named},
+        **dict(_from_search_variables(named, environ)),
         **variables,
         **flagged,
     }
@@ -205,6 +208,26 @@ def _from_proxy_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, _Gi
         if hosts := [host.strip() for host in environ.get(name, "").split(",") if host.strip()]:
             yield "channels.lark.no_proxy", _Given(hosts, f"environment {name}")
             break
+
+
+def _from_search_variables(
+    named: _Layer, environ: Mapping[str, str]
+) -> Iterator[tuple[str, _Given]]:
+    """Read the keys of the wanted search providers from the variables that they are usually in."""
+    wanted = named[_SEARCH_PROVIDERS].value if _SEARCH_PROVIDERS in named else None
+    keys: dict[str, str] = {}
+    places: dict[Place, str] = {}
+    for provider in SEARCH_PROVIDERS:
+        value = environ.get(provider.key_variable or "", "").strip()
+        if value and (not wanted or not isinstance(wanted, list) or provider.name in wanted):
+            keys[provider.name] = value
+            places[*_SEARCH_KEYS.split("."), provider.name] = f"environment {provider.key_variable}"
+    given = named.get(_SEARCH_KEYS, _Given({}, next(iter(places.values()), "")))
+    if keys and isinstance(given.value, Mapping):
+        yield (
+            _SEARCH_KEYS,
+            given._replace(value={**given.value, **keys}, places={**given.places, **places}),
+        )
 
 
 def _fallbacks(named: _Layer) -> set[str]:

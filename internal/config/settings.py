@@ -20,6 +20,7 @@ from internal.config.types import (
     DollarLimit,
     Folder,
     KeyPrefix,
+    Minutes,
     Network,
     Origin,
     OutsidePath,
@@ -34,6 +35,8 @@ from internal.config.types import (
     key,
 )
 from internal.i18n.language import LanguageSetting
+from internal.search_providers.provider import SearchProvider
+from internal.search_providers.registry import PROVIDERS
 
 
 class AgentSettings(Section):
@@ -202,6 +205,57 @@ class WebFetchSettings(Section):
     )
 
 
+def _search_provider(name: str) -> str:
+    names = [provider.name for provider in PROVIDERS]
+    if name not in names:
+        raise ValueError(f"must be one of {', '.join(names)}")
+    return name
+
+
+def _keyed_search_provider(name: str) -> str:
+    names = [provider.name for provider in PROVIDERS if provider.key_variable]
+    if name not in names:
+        raise ValueError(f"must be one of {', '.join(names)}")
+    return name
+
+
+class WebSearchSettings(Section):
+    """The search providers of web_search, which is offered if one of them can be asked."""
+
+    providers: tuple[Annotated[str, AfterValidator(_search_provider)], ...] = key(
+        (),
+        "Providers to ask, in order: searxng, brave, tavily, exa, bocha; unset: all that have a key"
+        " or a URL.",
+    )
+    searxng_url: WebAddress | None = key(
+        None, "URL of a SearXNG instance; it must list json under search.formats."
+    )
+    keys: Mapping[Annotated[str, AfterValidator(_keyed_search_provider)], Secret] = key(
+        {},
+        "{provider: key}; also read from BRAVE_API_KEY, TAVILY_API_KEY, EXA_API_KEY and"
+        " BOCHA_API_KEY.",
+    )
+    timeout_seconds: Annotated[Seconds, Field(le=30)] = key(
+        10.0, "Seconds after which the next provider is asked."
+    )
+    cache_minutes: Minutes = key(60, "Minutes for which results are kept in memory; 0: not at all.")
+    allow_private_networks: bool = key(
+        False, "true allows providers with private addresses, such as a SearXNG of your own."
+    )
+
+    def configured_providers(self) -> tuple[SearchProvider, ...]:
+        """Return the providers in the order in which they are asked, usable or not."""
+        made = {kind.name: self._make(kind) for kind in PROVIDERS}
+        if self.providers:
+            return tuple(made[name] for name in dict.fromkeys(self.providers))
+        return tuple(provider for provider in made.values() if not provider.missing)
+
+    def _make(self, kind: type[SearchProvider]) -> SearchProvider:
+        if kind.key_variable is None:
+            return kind(address=self.searxng_url or "")
+        return kind(key=self.keys.get(kind.name))
+
+
 class ToolsSettings(Section):
     """Permission rules and limits of tools."""
 
@@ -214,6 +268,7 @@ class ToolsSettings(Section):
         (), "Permission rules for calls that are denied; deny takes precedence."
     )
     web_fetch: WebFetchSettings = WebFetchSettings()
+    web_search: WebSearchSettings = WebSearchSettings()
 
 
 class SandboxSettings(Section):

@@ -16,4 +16,5 @@ in a child process. Reading order:
 - `share_file`: share_file
 - `shell`: shell
 - `web_fetch`, `http_client`, `http_urls`: web_fetch
+- `web_search`: web_search and its providers
 """

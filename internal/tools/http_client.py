@@ -15,6 +15,7 @@ import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import httptools
 
@@ -80,6 +81,14 @@ class HttpResponse:
             if key.strip().lower() == "charset":
                 return _known_codec(value.strip().strip("'\""))
         return None
+
+
+def describe_status(status: int) -> str:
+    """Return a status with its phrase, such as "404 Not Found"."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
 
 
 def _known_codec(name: str) -> str | None:

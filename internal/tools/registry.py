@@ -23,12 +23,12 @@ from internal.tools.commands.run_code import run_code
 from internal.tools.commands.shell import shell
 from internal.tools.diffs import truncate_diff
 from internal.tools.filesystem import edit_file, list_dir, read_file, write_file
-from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.search import search_files
 from internal.tools.share_file import share_file
-from internal.tools.tool import Tool, ToolContext
+from internal.tools.tool import Tool, ToolContext, WebClients
 from internal.tools.web_fetch import web_fetch
+from internal.tools.web_search.web_search import web_search
 from internal.tools.workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,9 @@ TOOLS: tuple[Tool, ...] = (
     shell_stop,
     run_code,
     web_fetch,
+    web_search,
 )
+"""All built-in tools. web_search is offered only where a search provider is configured."""
 
 PREVIEW_TIMEOUT_SECONDS = 5.0
 _PROGRAMS = "/usr/local/bin:/usr/bin:/bin"
@@ -58,7 +60,7 @@ class ToolBox:
         sandbox: runs commands.
         background: the background commands of this process.
         documents: reads documents and pictures.
-        fetcher: fetches web pages.
+        web: fetches and searches web pages; without a search web_search is not offered.
         protected: the files that no tool opens.
         folders: returns the folders of a session for files; None for a box without sessions.
         ripgrep: the full path of `rg`; None to look for it in the system's program folders.
@@ -71,7 +73,7 @@ class ToolBox:
         sandbox: Sandbox,
         background: BackgroundCommandPool,
         documents: DocumentReader,
-        fetcher: Fetcher,
+        web: WebClients,
         protected: ProtectedPaths,
         folders: FileFolderResolver | None = None,
         ripgrep: str | None = None,
@@ -80,13 +82,14 @@ class ToolBox:
         self._sandbox = sandbox
         self._background = background
         self._documents = documents
-        self._fetcher = fetcher
+        self._web = web
         self._protected = protected
         self._folders = folders
         self._ripgrep = ripgrep or shutil.which("rg", path=_PROGRAMS)
         self.preview_timeout_seconds = PREVIEW_TIMEOUT_SECONDS
         """The time limit of a preview."""
-        self._tools = {each.spec.name: each for each in tools}
+        offered = (each for each in tools if web.search is not None or each is not web_search)
+        self._tools = {each.spec.name: each for each in offered}
         self._write_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -137,7 +140,7 @@ class ToolBox:
             workspace=Workspace(context.workspace, self._protected, folders),
             sandbox=self._sandbox,
             documents=self._documents,
-            fetcher=self._fetcher,
+            web=self._web,
             background=self._background,
             write_lock=self._write_locks.setdefault(context.workspace, asyncio.Lock()),
             ripgrep=self._ripgrep,

@@ -26,6 +26,7 @@ from internal.i18n.language import Language
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
+from internal.tools.web_search.search import WebSearch
 from internal.tools.workspace import Workspace, WorkspacePath
 
 MAX_RESULT_CHARS = 30_000
@@ -64,6 +65,14 @@ class OutputBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class WebClients:
+    """What fetches and searches web pages; `search` is None if no provider is configured."""
+
+    fetcher: Fetcher
+    search: WebSearch | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """The context of a call. Hold `write_lock` while a file of the workspace is changed."""
 
@@ -71,7 +80,7 @@ class ToolContext:
     workspace: Workspace
     sandbox: Sandbox
     documents: DocumentReader
-    fetcher: Fetcher
+    web: WebClients
     background: BackgroundCommandPool
     write_lock: asyncio.Lock
     ripgrep: str | None

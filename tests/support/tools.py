@@ -12,6 +12,7 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
+from internal.tools.tool import WebClients
 from internal.tools.untrusted_files import UntrustedFiles
 
 
@@ -32,7 +33,7 @@ def tool_box(folder: Path, **options: Any) -> ToolBox:
         "sandbox": native_sandbox(folder),
         "background": BackgroundCommandPool(SystemClock(), UntrustedFiles(folder.parent)),
         "documents": ChildDocumentReader(native_sandbox(folder)),
-        "fetcher": Fetcher(),
+        "web": WebClients(Fetcher()),
         "protected": unprotected(folder),
     }
     return ToolBox(**{**usual, **options})

@@ -43,6 +43,7 @@ class SettingsSummary(NamedTuple):
         key_error: why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
+        search_providers: the search providers in order, each with why it cannot be asked, or "".
     """
 
     home: Path
@@ -55,6 +56,7 @@ class SettingsSummary(NamedTuple):
     database: Path
     rows: Sequence[tuple[str, str, str]]
     transcription: str = ""
+    search_providers: Sequence[tuple[str, str]] = ()
     ui: UiChoices = UiChoices()
 
 

@@ -141,6 +141,39 @@ def test_every_key_has_a_variable(home: Path) -> None:
     assert sorted(VARIABLES.values()) == sorted(KEYS)
 
 
+def test_keys_of_search_providers_come_from_their_own_variables(home: Path) -> None:
+    text = "tools: {web_search: {keys: {brave: written-key, exa: written-key}}}"
+    environ = {"BRAVE_API_KEY": " set-key ", "BOCHA_API_KEY": "set-key", "TAVILY_API_KEY": " "}
+    loaded = read(home, text, **environ)
+    search = loaded.settings.tools.web_search
+    keys = {name: key.get_secret_value() for name, key in search.keys.items()}
+    assert keys == {"brave": "set-key", "exa": "written-key", "bocha": "set-key"}
+    assert [each.name for each in search.configured_providers()] == ["brave", "exa", "bocha"]
+    rows = {row.key: row.value for row in describe(loaded)}
+    assert rows["tools.web_search.keys"] == '{"brave": "set", "exa": "set", "bocha": "set"}'
+    assert "written-key" not in repr(search.configured_providers())
+
+
+def test_search_providers_are_asked_in_the_order_of_the_settings(home: Path) -> None:
+    text = "tools: {web_search: {providers: [tavily, searxng, tavily, brave]}}"
+    search = read(home, text, BRAVE_API_KEY="a", EXA_API_KEY="not valid").settings.tools.web_search
+    assert [(each.name, bool(each.missing)) for each in search.configured_providers()] == [
+        *(("tavily", True), ("searxng", True), ("brave", False)),
+    ]
+    alone = "tools: {web_search: {providers: [], searxng_url: 'http://127.0.0.1:8888/'}}"
+    (searxng,) = read(home, alone).settings.tools.web_search.configured_providers()
+    assert (searxng.name, searxng.address) == ("searxng", "http://127.0.0.1:8888")
+
+
+def test_an_invalid_key_of_a_search_provider_is_named_by_its_variable(home: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(home, EXA_API_KEY="two words")
+    assert str(caught.value) == (
+        "environment EXA_API_KEY: tools.web_search.keys.exa must consist of printable ASCII"
+        " characters without spaces."
+    )
+
+
 def test_variables_in_the_file_are_expanded(home: Path) -> None:
     text = """\
 llm: {api_key: "${KEY}", prices: {m: {input: "${PRICE}", output: 1}}}
@@ -424,6 +457,27 @@ MISTAKES = {
     "tools: {web_fetch: {allow_private_networks: maybe}}": (
         "HOME/config.yaml:1: tools.web_fetch.allow_private_networks must be true or false,"
         " not 'maybe'."
+    ),
+    "tools: {web_search: {providers: [bing]}}": (
+        "HOME/config.yaml:1: tools.web_search.providers.0 must be one of searxng, brave, tavily,"
+        " exa, bocha."
+    ),
+    "tools: {web_search: {keys: {searxng: a}}}": (
+        "HOME/config.yaml:1: tools.web_search.keys.searxng must be one of brave, tavily, exa,"
+        " bocha."
+    ),
+    "tools: {web_search: {keys: {brave: ''}}}": (
+        "HOME/config.yaml:1: tools.web_search.keys.brave must not be blank."
+    ),
+    "tools: {web_search: {timeout_seconds: 31}}": (
+        "HOME/config.yaml:1: tools.web_search.timeout_seconds must be at most 30, not 31."
+    ),
+    "tools: {web_search: {cache_minutes: -1}}": (
+        "HOME/config.yaml:1: tools.web_search.cache_minutes must be at least 0, not -1."
+    ),
+    "tools: {web_search: {searxng_url: 'http://a:b@host'}}": (
+        "HOME/config.yaml:1: tools.web_search.searxng_url must not contain a user name or a"
+        " password."
     ),
     "llm: {prices: 5}": "HOME/config.yaml:1: llm.prices must be a mapping, not 5.",
     "llm: {prices: {m: 5}}": "HOME/config.yaml:1: llm.prices.m must be a mapping, not 5.",

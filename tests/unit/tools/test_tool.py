@@ -20,7 +20,7 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.registry import TOOLS, ToolBox
-from internal.tools.tool import OutputBuffer, ToolContext, tool
+from internal.tools.tool import OutputBuffer, ToolContext, WebClients, tool
 from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.workspace import Workspace, WorkspacePath
 from tests.support.tools import native_sandbox, tool_box, unprotected
@@ -237,7 +237,7 @@ def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
         workspace,
         native_sandbox(folder),
         ChildDocumentReader(native_sandbox(folder)),
-        Fetcher(),
+        WebClients(Fetcher()),
         BackgroundCommandPool(SystemClock(), UntrustedFiles(folder)),
         asyncio.Lock(),
         None,

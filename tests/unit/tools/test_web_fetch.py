@@ -7,6 +7,7 @@ import pytest
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
+from internal.tools.tool import WebClients
 from tests.support.http_site import HttpSite, local_fetcher
 from tests.support.tools import tool_box
 
@@ -14,7 +15,7 @@ from tests.support.tools import tool_box
 class Browser:
     def __init__(self, site: HttpSite, folder: Path) -> None:
         self.site = site
-        self.box = tool_box(folder, fetcher=local_fetcher(max_bytes=200_000))
+        self.box = tool_box(folder, web=WebClients(local_fetcher(max_bytes=200_000)))
         self.context = CallContext(SessionId("s"), RunId("r"), "c", str(folder), lambda _: None)
 
     async def __call__(self, path: str = "/", **more: object) -> ToolOutcome:

@@ -93,6 +93,7 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     if settings.transcription:
         message = f"Recordings are transcribed by {settings.transcription} (not tested)."
         yield Check("audio", "ok", message)
+    yield _web_search(settings)
     path = settings.database
     if path.exists():
         yield application.check_database(path)
@@ -177,6 +178,16 @@ def _settings(settings: SettingsSummary) -> Check:
         return Check("settings", "ok", message)
     count = f"{settings.configured} {noun}" if settings.configured else "no settings"
     return Check("settings", "ok", f"No configuration file; {count} from the environment.")
+
+
+def _web_search(settings: SettingsSummary) -> Check:
+    usable = [title for title, missing in settings.search_providers if not missing]
+    problems = [f"{title}: {missing}." for title, missing in settings.search_providers if missing]
+    if usable:
+        message = f"web_search asks {', then '.join(usable)} (not tested)."
+    else:
+        message = "web_search is not offered: no search provider can be asked."
+    return Check("web_search", "warn" if problems else "ok", message, " ".join(problems))
 
 
 def _model(settings: SettingsSummary) -> Check:

@@ -29,6 +29,23 @@ def test_a_transcription_service_is_named(run: CommandRunner, environ: dict[str,
     assert f"ok    audio: {said}" in run("doctor").out
 
 
+def test_search_providers_are_named_in_their_order(
+    run: CommandRunner, environ: dict[str, str]
+) -> None:
+    none = "ok    web_search: web_search is not offered: no search provider can be asked."
+    assert none in run("doctor").out.splitlines()
+    environ["TAVILY_API_KEY"], environ["BRAVE_API_KEY"] = "canary-tavily", "canary-brave"
+    said = "ok    web_search: web_search asks Brave Search, then Tavily (not tested)."
+    found = run("doctor")
+    assert said in found.out.splitlines()
+    assert "canary" not in found.out
+    environ["LARKSPUR_TOOLS__WEB_SEARCH__PROVIDERS"] = '["exa", "tavily"]'
+    assert (
+        "warn  web_search: web_search asks Tavily (not tested). Exa: no API key is set"
+        " (EXA_API_KEY)."
+    ) in run("doctor").out.splitlines()
+
+
 def test_the_sandbox_that_is_used_is_described(
     run: CommandRunner, environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -1,0 +1,7 @@
+"""The web_search tool.
+
+- `results`: removes what does not belong in a result
+- `cache`: keeps answers and shares requests
+- `search`: asks the search providers in order
+- `web_search`: the tool
+"""
