@@ -174,8 +174,8 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
 
 
 def _markdown(file: BinaryIO, charset: str) -> ChildAnswer:
-    """Return a web page as Markdown."""
-    convert = _imported("html_to_markdown", "convert")
+    """Return the main content of a web page as Markdown."""
+    convert = _imported("html_to_markdown", "convert_page")
     _confine(*_WEB_CODECS)
     file.seek(0)
     return ChildAnswer({}, convert(file.read(), charset or None).encode("utf-8", "replace"))

@@ -5,6 +5,8 @@ stopped.
 """
 
 import os
+import re
+from collections.abc import Callable
 from typing import BinaryIO
 
 import bs4
@@ -15,10 +17,26 @@ from internal.documents.extraction import ExtractedDocument, clean
 from internal.documents.plain_text import encoding_of
 
 MAX_FILE_BYTES = 3_000_000
-_DROPPED_ELEMENTS = (
-    *("canvas", "head", "iframe", "noscript", "object", "script", "style", "svg", "template"),
-    "title",  # already the heading
+_INVISIBLE_ELEMENTS = frozenset(
+    {
+        *("canvas", "head", "iframe", "noscript", "object", "script", "style", "svg", "template"),
+        "title",  # already the heading
+    }
 )
+_FRAME_ELEMENTS = frozenset(
+    {
+        *("aside", "button", "datalist", "dialog", "footer", "nav", "search", "select"),
+        "textarea",
+    }
+)
+_FRAME_ROLES = frozenset(
+    {
+        *("alertdialog", "banner", "complementary", "contentinfo", "dialog", "navigation"),
+        "search",
+    }
+)
+_CONTENT_ELEMENTS = ("article", "main")
+_HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
 
 
 def read_html(file: BinaryIO) -> ExtractedDocument:
@@ -35,33 +53,108 @@ def read_html(file: BinaryIO) -> ExtractedDocument:
     return ExtractedDocument(1, iter([text]), "[The page has no text.]")
 
 
-def to_markdown(html: bytes, charset: str | None) -> str:
-    """Return the visible text as Markdown, without images and with the title as a heading.
+def convert(html: bytes, charset: str | None) -> str:
+    """Return the visible text of a document as Markdown, with its title as a heading.
 
-    Raises:
-        RecursionError: the document is nested too deeply.
+    Images are left out. A document that is nested too deeply is returned as text alone.
     """
+    soup, title = _parse(html, charset)
+    return _with_title(title, _to_text(soup))
+
+
+def convert_page(html: bytes, charset: str | None) -> str:
+    """Return the main content of a web page as `convert` does.
+
+    That is its `main` element, else its only `article`, else the page; without menus, side columns,
+    footers, forms and what is hidden. A page that consists of nothing else is returned whole.
+    """
+    soup, title = _parse(html, charset)
+    part = _main_part(soup)
+    _remove_frame(part)
+    text = _to_text(part)
+    return _with_title(title, text) if text else convert(html, charset)
+
+
+def _parse(html: bytes, charset: str | None) -> tuple[bs4.BeautifulSoup, str]:
+    """Return a document without invisible elements, and its title."""
     soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
-    for element in soup(_DROPPED_ELEMENTS):
+    for element in soup(_INVISIBLE_ELEMENTS):
         element.decompose()
+    return soup, title
+
+
+def _remove_frame(part: bs4.Tag) -> None:
+    """Remove menus and the like, in a time that is linear in the size of the page."""
+    _remove(part, _is_frame)
+    characters = _count_characters(part)
+    in_content = {id(part)} if part.name in _CONTENT_ELEMENTS else set()
+
+    def is_unwanted(element: bs4.Tag) -> bool:
+        if id(element.parent) in in_content or element.name in _CONTENT_ELEMENTS:
+            in_content.add(id(element))
+        if 2 * characters[id(element)] > characters[id(part)]:
+            return False  # around most of the page, such as the form of an ASP.NET page
+        is_header = element.name == "header" and id(element) not in in_content
+        return is_header or _may_be_frame(element)
+
+    _remove(part, is_unwanted)
+
+
+def _remove(part: bs4.Tag, is_unwanted: Callable[[bs4.Tag], bool]) -> None:
+    removed: set[int] = set()  # of ids: bs4 hashes a Tag by its whole text
+    for element in part.find_all(True):
+        if id(element.parent) in removed:
+            removed.add(id(element))
+        elif is_unwanted(element):
+            removed.add(id(element))
+            element.extract()
+
+
+def _count_characters(part: bs4.Tag) -> dict[int, int]:
+    """Return the number of characters in each element, by its id."""
+    characters: dict[int, int] = {}
+    for element in (*reversed(part.find_all(True)), part):
+        characters[id(element)] = sum(
+            characters[id(child)] if isinstance(child, bs4.Tag) else len(str(child).strip())
+            for child in element.contents
+        )
+    return characters
+
+
+def _is_frame(element: bs4.Tag) -> bool:
+    return element.name in _FRAME_ELEMENTS or element.get("role") in _FRAME_ROLES
+
+
+def _may_be_frame(element: bs4.Tag) -> bool:
+    return (
+        element.name == "form"
+        or element.has_attr("hidden")
+        or element.get("aria-hidden") == "true"
+        or _HIDDEN_STYLE.search(str(element.get("style", ""))) is not None
+    )
+
+
+def _main_part(soup: bs4.BeautifulSoup) -> bs4.Tag:
+    """Return the element with the main content, the whole document if none is marked."""
+    found = soup.find("main") or soup.find(role="main")
+    if isinstance(found, bs4.Tag) and found.get_text(strip=True):
+        return found
+    articles = soup.find_all("article", limit=2)
+    return articles[0] if len(articles) == 1 else soup
+
+
+def _to_text(part: bs4.Tag) -> str:
     converter = markdownify.MarkdownConverter(heading_style="ATX", strip=["img"])
-    text = "\n".join(line.rstrip() for line in converter.convert_soup(soup).splitlines())
+    try:
+        text = converter.convert_soup(part)
+    except RecursionError:
+        return "\n".join(text.strip() for text in part.find_all(string=True) if text.strip())
+    text = "\n".join(line.rstrip() for line in text.splitlines())
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
-    text = text.strip()
+    return text.strip()
+
+
+def _with_title(title: str, text: str) -> str:
     return f"# {title}\n\n{text}" if title and not text.startswith(f"# {title}") else text
-
-
-def to_plain_text(html: bytes, charset: str | None) -> str:
-    """Return the text alone, for documents that are nested too deeply to convert."""
-    soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
-    return "\n".join(text.strip() for text in soup.find_all(string=True) if text.strip())
-
-
-def convert(html: bytes, charset: str | None) -> str:
-    """Return the visible text as Markdown, or alone if the document is nested too deeply."""
-    try:
-        return to_markdown(html, charset)
-    except RecursionError:
-        return to_plain_text(html, charset)
