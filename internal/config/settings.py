@@ -224,16 +224,16 @@ class WebSearchSettings(Section):
 
     providers: tuple[Annotated[str, AfterValidator(_search_provider)], ...] = key(
         (),
-        "Providers to ask, in order: searxng, brave, tavily, exa, bocha; unset: all that have a key"
-        " or a URL.",
+        f"Providers to ask, in order: {', '.join(each.name for each in PROVIDERS)};"
+        " unset: all that have a key or a URL.",
     )
     searxng_url: WebAddress | None = key(
         None, "URL of a SearXNG instance; it must list json under search.formats."
     )
     keys: Mapping[Annotated[str, AfterValidator(_keyed_search_provider)], Secret] = key(
         {},
-        "{provider: key}; also read from BRAVE_API_KEY, TAVILY_API_KEY, EXA_API_KEY and"
-        " BOCHA_API_KEY.",
+        "{provider: key}; also read from"
+        f" {', '.join(each.key_variable for each in PROVIDERS if each.key_variable)}.",
     )
     timeout_seconds: Annotated[Seconds, Field(le=30)] = key(
         10.0, "Seconds after which the next provider is asked."

@@ -29,6 +29,8 @@ from tests.support.scripted_model import Call, Fault, Reply, Rules, ScriptedServ
 LARKSPUR = Path(sys.executable).with_name("larkspur")
 KEY = 'sk-canary/7f"3a\\9c+Qx%Zt=4411'
 FALLBACK_KEY = "sk-fallback-canary-5e0b77aa"
+SEARCH_KEY = "tvly-canary-0c4f92d1"
+OTHER_SEARCH_KEY = "brave-canary-77b1e5a3"
 APP = App("cli_canary", "lark+app/secret=canary%31")
 FORMATS = ("text", "json", "stream-json")
 COMMANDS = (
@@ -79,6 +81,7 @@ def script() -> list[Reply]:
     calls = {
         "tool_error": Call("read_file", {"path": f"missing/{KEY}.txt"}),
         "tool_output": Call("shell", {"command": f"printf %s '{KEY}'; exit 3"}),
+        "search_keys": Call("shell", {"command": f"echo {SEARCH_KEY} {OTHER_SEARCH_KEY}"}),
         "tool_denied": Call("web_fetch", {"url": f"http://127.0.0.1:9/?key={quote(KEY)}"}),
         "child": Call("shell", {"command": "echo $$; exec sleep 1000"}),
     }
@@ -173,7 +176,10 @@ async def gateway_with_canaries(
             "request_timeout_seconds": 1,
         },
         "agent": {"gates": "off"},
-        "tools": {"allow": ["shell(printf *)", "shell(sleep *)", "shell(echo *)", "read_file"]},
+        "tools": {
+            "allow": ["shell(printf *)", "shell(sleep *)", "shell(echo *)", "read_file"],
+            "web_search": {"keys": {"brave": OTHER_SEARCH_KEY}},
+        },
         "sandbox": {"provider": "native"},
         "channels": {
             "lark": {
@@ -186,7 +192,9 @@ async def gateway_with_canaries(
     }
     (home / "config.yaml").write_text(json.dumps(settings))
     (home / "config.yaml").chmod(0o600)
-    environ = {"LARKSPUR_HOME": str(home), "HOME": str(folder), "PATH": os.environ["PATH"]}  # noqa: TID251 - needed to find programs
+    path = os.environ["PATH"]  # noqa: TID251 - needed to find programs
+    environ = {"LARKSPUR_HOME": str(home), "HOME": str(folder), "PATH": path}
+    environ["TAVILY_API_KEY"] = SEARCH_KEY
     process = await asyncio.create_subprocess_exec(
         LARKSPUR,
         "serve",
@@ -254,7 +262,8 @@ async def test_no_secret_is_stored_shown_sent_or_logged(tmp_path: Path, provider
         gateway.seen += [str(one).encode() for one in shown]
         tokens = list(lark.lark.tokens._tokens)
     assert tokens
-    assert_absent([KEY, FALLBACK_KEY, APP.secret, token, *tokens], gateway.seen)
+    canaries = [KEY, FALLBACK_KEY, SEARCH_KEY, OTHER_SEARCH_KEY, APP.secret, token, *tokens]
+    assert_absent(canaries, gateway.seen)
     masked = sum(each.count(MASK.encode()) for each in gateway.seen)
     assert masked > len(cases()), "the failures did not quote the secrets"
 
