@@ -88,7 +88,7 @@ def _remove_frame(part: bs4.Tag) -> None:
     """Remove menus and the like, in a time that is linear in the size of the page."""
     _remove(part, _is_frame)
     characters = _count_characters(part)
-    in_content = {id(part)} if part.name in _CONTENT_ELEMENTS else set()
+    in_content = set() if isinstance(part, bs4.BeautifulSoup) else {id(part)}
 
     def is_unwanted(element: bs4.Tag) -> bool:
         if id(element.parent) in in_content or element.name in _CONTENT_ELEMENTS:

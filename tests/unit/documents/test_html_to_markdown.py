@@ -67,6 +67,8 @@ def test_a_file_is_converted_whole(kind: str) -> None:
         ("<header>Site<h1>Only a header</h1></header>", "Site\n\n# Only a header"),
         ("<p>Long enough.<i hidden>h</i><i aria-hidden=true>#</i></p>", "Long enough."),
         ("<p>Long enough.<b style='DISPLAY: none'>n</b></p>", "Long enough."),
+        ("<div role=main><header><h1>H</h1></header><p>Text.</p></div>", "# H\n\nText."),
+        ("<header>Site</header><p>Long enough.</p>", "Long enough."),
         ("<nav>A menu that is longer than the text</nav><p>Text.</p>", "Text."),
         ("<form><main><form>Subscribe</form><p>Long enough.</p></main></form>", "Long enough."),
         (
