@@ -10,6 +10,7 @@ from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.tools.tool import WebClients
 from tests.support.http_site import HttpSite, local_fetcher
 from tests.support.tools import tool_box
+from tests.support.web_pages import ARTICLE
 
 
 class Browser:
@@ -55,6 +56,13 @@ async def test_a_page_is_converted_to_markdown_and_marked_as_untrusted(
         "bytes": len(HTML),
         "untrusted": True,
     }
+
+
+async def test_only_the_main_content_of_a_page_is_returned(site: HttpSite, fetch: Browser) -> None:
+    site.page("/", ARTICLE.html.encode(), "text/html; charset=utf-8")
+    text = (await fetch()).text
+    assert [each for each in ARTICLE.wanted if each not in text] == []
+    assert [each for each in ARTICLE.noise if each in text] == []
 
 
 @pytest.mark.parametrize(
