@@ -4,7 +4,8 @@ Gates come first, then permissions. Control tools are handled here.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ from internal.agent.domain.react.gates import (
     RequestUserCall,
     UpdatePlanCall,
 )
+from internal.agent.domain.react.hook_outcomes import NO_OUTCOME, HookOutcome, judge_outcome
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.text import escape_invisible, truncate, truncate_json
 from internal.agent.domain.tools import ToolSpec
@@ -99,12 +101,16 @@ class ReviewState(msgspec.Struct, frozen=True):
 
 
 class CallReview(msgspec.Struct):
-    """The result. A call without a result and without a pending approval may run."""
+    """The result. A call without a result and without a pending approval may run.
+
+    `calls` are the reviewed calls, with the arguments that hooks changed.
+    """
 
     plan: Plan | None
     open_step: str | None
     corrections: dict[str, int]
     released_gates: frozenset[str]
+    calls: tuple[ToolCall, ...] = ()
     results: dict[str, ToolResult] = {}
     pending_approvals: dict[str, ApprovalItem] = {}
     question: Question | None = None
@@ -271,9 +277,17 @@ class ControlToolHandler:
         self._review.events.append(plan_updated(plan))
 
 
-def review_calls(config: RunConfig, state: ReviewState, calls: Sequence[ToolCall]) -> CallReview:
-    """Return what happens to the calls of a reply, reviewed in order."""
-    reviewer = _Reviewer(config, state, calls)
+def review_calls(
+    config: RunConfig,
+    state: ReviewState,
+    calls: Sequence[ToolCall],
+    hooks: Mapping[str, HookOutcome] | None = None,
+) -> CallReview:
+    """Return what happens to the calls of a reply, reviewed in order.
+
+    `hooks` are the outcomes of hooks by call_id.
+    """
+    reviewer = _Reviewer(config, state, calls, hooks or {})
     for call in calls:
         reviewer.review(call)
     return reviewer.finish()
@@ -282,14 +296,25 @@ def review_calls(config: RunConfig, state: ReviewState, calls: Sequence[ToolCall
 class _Reviewer:
     """Reviews the calls of one reply."""
 
-    def __init__(self, config: RunConfig, state: ReviewState, calls: Sequence[ToolCall]) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        state: ReviewState,
+        calls: Sequence[ToolCall],
+        hooks: Mapping[str, HookOutcome],
+    ) -> None:
         self._config = config
         self._calls = calls
+        self._hooks = hooks
         self._specs = {tool.name: tool for tool in config.tools}
         self._corrected: set[str] = set()
         self._state = state
         self._review = CallReview(
-            state.plan, state.open_step, dict(state.corrections), state.released_gates
+            state.plan,
+            state.open_step,
+            dict(state.corrections),
+            state.released_gates,
+            tuple(calls),
         )
         self._control_tools = ControlToolHandler(config, state, self._review)
 
@@ -342,8 +367,13 @@ class _Reviewer:
         if not self._control_tools.is_plan_approved():
             self._deny(call, PLAN_NOT_APPROVED, ())
             return
-        config = self._config
-        match evaluate_call(config.policy, spec, call.arguments, isolated=config.isolated):
+        config, outcome = self._config, self._hooks.get(call.call_id, NO_OUTCOME)
+        evaluate = partial(evaluate_call, config.policy, spec, isolated=config.isolated)
+        verdict = evaluate(call.arguments)
+        if outcome is not NO_OUTCOME and not isinstance(verdict, Denied):
+            verdict = judge_outcome(outcome, verdict, evaluate, mode=config.policy.mode)
+            call = self._note_outcome(call, outcome)
+        match verdict:
             case Allowed():
                 pass
             case Denied(reason):
@@ -353,6 +383,21 @@ class _Reviewer:
             case ApprovalNeeded(reason) as needed:
                 no = f"{reason} Nobody can be asked, so the answer is no."
                 self._deny(call, no, needed.rules)
+
+    def _note_outcome(self, call: ToolCall, outcome: HookOutcome) -> ToolCall:
+        """Record what hooks did with a call; return it with the arguments that it has now."""
+        review = self._review
+        review.events += [
+            DiagnosticError(
+                phase="hook", error=truncate_json(note, MAX_SENTENCE_BYTES), call_id=call.call_id
+            )
+            for note in outcome.notes
+        ]
+        if outcome.arguments is None:
+            return call
+        changed = msgspec.structs.replace(call, arguments=outcome.arguments)
+        review.calls = tuple(changed if each is call else each for each in review.calls)
+        return changed
 
     def _add_approval(self, spec: ToolSpec, call: ToolCall, needed: ApprovalNeeded) -> None:
         """Add a call to the approval question; its texts share the size limit of an event."""

@@ -38,7 +38,7 @@ from internal.agent.domain.questions import (
     plan_question,
 )
 from internal.agent.domain.react import context_window
-from internal.agent.domain.react.call_review import ReviewState, review_calls
+from internal.agent.domain.react.call_review import CallReview, ReviewState, review_calls
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     CUT_REPLY_PROMPT,
@@ -49,6 +49,7 @@ from internal.agent.domain.react.closing_prompts import (
 )
 from internal.agent.domain.react.context_window import ContextWindow, text_tokens
 from internal.agent.domain.react.history import History, HistoryRef
+from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
@@ -146,11 +147,13 @@ class Turn(msgspec.Struct, kw_only=True):
         cost: float | None,
         *,
         stop: ReplyStop = "end",
+        hooks: Mapping[str, HookOutcome] | None = None,
     ) -> list[Event]:
         """Add a reply of the model and review its calls.
 
-        A call without a valid, unused id gets one that no other run of the session has. A text that
-        was cut at the output limit ends the Turn: it was continued before, as often as allowed.
+        `hooks` are the outcomes of hooks by the ids that `identify_calls` returns. A call without a
+        valid, unused id gets one that no other run of the session has. A text that was cut at the
+        output limit ends the Turn: it was continued before, as often as allowed.
         """
         self.iteration += 1
         self.cut_replies = self.cut_replies + 1 if stop == "length" else 0
@@ -158,7 +161,9 @@ class Turn(msgspec.Struct, kw_only=True):
         text = replace_surrogates(
             "".join(part.text for part in parts if isinstance(part, Text))
         ).strip()
-        calls = self._with_ids([part for part in parts if isinstance(part, ToolCall)])
+        calls = self._with_ids(
+            [part for part in parts if isinstance(part, ToolCall)], self.iteration
+        )
         if stop == "refused":
             return self._finish(TurnOutcome("error", text, REFUSED, "model_refused"), text)
         if self.closing_reason is not None or self._over_budget():
@@ -168,14 +173,19 @@ class Turn(msgspec.Struct, kw_only=True):
             )
         if calls:
             self.empty_replies = 0
-            self.messages.append(Message("assistant", (*text_parts(parts), *calls)))
-            self.calls, self.results = calls, {}
-            return self._review(calls, usage.output_tokens if stop == "length" else None)
+            review = self._review(calls, hooks, usage.output_tokens if stop == "length" else None)
+            self.messages.append(Message("assistant", (*text_parts(parts), *review.calls)))
+            return [*review.events, *self._settle()]
         if text:
             return self._finish(
                 TurnOutcome("max_output" if stop == "length" else "final_answer", text), text
             )
         return self._cut_reply(usage) if stop == "length" else self._empty_reply()
+
+    def identify_calls(self, parts: Sequence[Part]) -> tuple[ToolCall, ...]:
+        """Return the calls of a reply with the ids that `add_reply` gives them."""
+        calls = [part for part in parts if isinstance(part, ToolCall)]
+        return self._with_ids(calls, self.iteration + 1)
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         """Record that these calls start: from now on their outcome may be unknown."""
@@ -367,11 +377,11 @@ class Turn(msgspec.Struct, kw_only=True):
             messages = [*messages, Message("user", results)]
         return [*messages, *map(user_message, self.pending_user_messages)]
 
-    def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    def _with_ids(self, calls: Sequence[ToolCall], iteration: int) -> tuple[ToolCall, ...]:
         if not calls:
             return ()
         used = {call.call_id for message in self.messages for call in message.calls}
-        return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, self.iteration))
+        return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, iteration))
 
     def _missing_result(self, call_id: str) -> ToolResult:
         text = OUTCOME_UNKNOWN if call_id in self.started else NOT_RUN
@@ -414,21 +424,26 @@ class Turn(msgspec.Struct, kw_only=True):
         error = "the model's reply was cut at the output limit before it had any text"
         return [DiagnosticError(phase="think", error=error)]
 
-    def _review(self, calls: tuple[ToolCall, ...], cut_at: int | None) -> list[Event]:
+    def _review(
+        self,
+        calls: tuple[ToolCall, ...],
+        hooks: Mapping[str, HookOutcome] | None,
+        cut_at: int | None,
+    ) -> CallReview:
         plan = (self.plan, self.open_step, self.approved_plan, self.plan_reviewed)
         state = ReviewState(
             *plan, self.corrections, self.released_gates, self.question_count, cut_at
         )
-        review = review_calls(self.config, state, calls)
+        review = review_calls(self.config, state, calls, hooks)
         self.plan, self.open_step = review.plan, review.open_step
         self.corrections, self.released_gates = review.corrections, review.released_gates
-        self.results.update(review.results)
+        self.calls, self.results = review.calls, dict(review.results)
         self.pending_approvals = review.pending_approvals
         if review.question is not None:
             self.question_count += 1
             self.question = review.question
             self.plan_reviewed |= review.question.kind == "plan"
-        return [*review.events, *self._settle()]
+        return review
 
     def _settle(self) -> list[Event]:
         """When no call is left to run, add the results in call order or ask for approvals."""

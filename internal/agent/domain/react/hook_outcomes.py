@@ -1,0 +1,79 @@
+"""Outcomes of hooks: what the operator's hooks decided about a call, before it is judged."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from internal.agent.domain.permissions.policy import (
+    Allowed,
+    ApprovalNeeded,
+    Denied,
+    Mode,
+    Verdict,
+)
+
+HookDecision = Literal["pass", "ask", "refuse"]
+
+
+class HookOutcome(msgspec.Struct, frozen=True):
+    """What all hooks together decided about one call.
+
+    `reason` is a sentence that names the hook, "" for a pass. `arguments` replace those of the
+    call; None leaves them. `notes` say what hooks changed and how they failed.
+    """
+
+    decision: HookDecision = "pass"
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+NO_OUTCOME = HookOutcome()
+
+
+def judge_outcome(
+    outcome: HookOutcome,
+    verdict: Verdict,
+    evaluate: Callable[[dict[str, Any]], Verdict],
+    *,
+    mode: Mode,
+) -> Verdict:
+    """Return the verdict of the rules, made stricter by the hooks and never more lenient.
+
+    Args:
+        outcome: what the hooks decided.
+        verdict: the verdict of the rules on the call as the model made it.
+        evaluate: returns the verdict of the rules on other arguments.
+        mode: the mode of the run.
+    """
+    if isinstance(verdict, Denied):
+        return verdict
+    if outcome.decision == "refuse":
+        return Denied(outcome.reason)
+    if outcome.arguments is not None:
+        verdict = _stricter(verdict, evaluate(outcome.arguments))
+    return (
+        _require_approval(verdict, outcome.reason, mode) if outcome.decision == "ask" else verdict
+    )
+
+
+def _stricter(original: Verdict, changed: Verdict) -> Verdict:
+    """Return the verdict on changed arguments, or a question if the original call needed one."""
+    if isinstance(original, ApprovalNeeded) and isinstance(changed, Allowed):
+        reason = f"Before a hook changed the call: {original.reason}"
+        return ApprovalNeeded(reason, reason_detail=reason)  # its rules are for the other call
+    return changed
+
+
+def _require_approval(verdict: Verdict, reason: str, mode: Mode) -> Verdict:
+    """Return the verdict with a question; no rule may be offered, because the hook asks again."""
+    if isinstance(verdict, Denied):
+        return verdict
+    if mode is Mode.DENY:
+        return Denied(f"{reason} In deny mode nobody is asked.")
+    if isinstance(verdict, Allowed):
+        return ApprovalNeeded(reason, reason_detail=reason)
+    return ApprovalNeeded(
+        f"{reason} {verdict.reason}", reason_detail=f"{reason} {verdict.reason_detail}".strip()
+    )
