@@ -69,6 +69,8 @@ from internal.dispatch.local import LocalDispatcher
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.documents.reader import ChildDocumentReader
+from internal.hooks.runner import HookRunner
+from internal.hooks.signed_post import SignedPoster
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
@@ -141,6 +143,8 @@ class Services:
     recovery: Recovery
     leases: LeaseKeeper
     supervisor: Supervisor
+    hooks: HookRunner
+    poster: SignedPoster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +190,7 @@ class TerminalServices(Services):
         runner = TerminalRunner(
             self.dispatcher, self.coordinator, self.leases, waits=waits, on_error=on_error
         )
-        return TerminalGateway(
+        gateway = TerminalGateway(
             self.database,
             self.stores,
             self.broadcaster,
@@ -196,6 +200,8 @@ class TerminalServices(Services):
             commands=self.commands,
             reviews=self.reviews,
         )
+        gateway.hooks = self.hooks
+        return gateway
 
 
 @asynccontextmanager
@@ -233,6 +239,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         protected, untrusted = protected_paths(loaded, workspaces), UntrustedFiles(loaded.home)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
+        poster = SignedPoster(clock)
+        stack.push_async_callback(poster.close)
         yield Services(
             settings=settings,
             home=loaded.home,
@@ -267,6 +275,8 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             ),
             leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
             supervisor=supervisor,
+            hooks=HookRunner(settings.hooks, loaded.home, poster),
+            poster=poster,
         )
 
 
@@ -375,6 +385,7 @@ def _run_services(services: Services) -> RunServices:
         services.broadcaster,
         services.clock,
         services.workspaces,
+        services.hooks,
     )
 
 
@@ -398,7 +409,7 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
 
 def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
     """Return a gateway that leaves the execution of tasks to the dispatcher."""
-    return Gateway(
+    gateway = Gateway(
         services.database,
         services.stores,
         broadcaster=services.broadcaster,
@@ -408,6 +419,8 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
         commands=services.commands,
         reviews=services.reviews,
     )
+    gateway.hooks = services.hooks
+    return gateway
 
 
 def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
@@ -531,6 +544,7 @@ def _coordinator(
         clock=clock,
         concurrency=agent.tool_concurrency,
         timeout_seconds=agent.tool_timeout_seconds,
+        hooks=services.hooks,
     )
     run_services = _run_services(services)
     return AgentCoordinator(
@@ -627,6 +641,7 @@ def own_files(loaded: Loaded) -> list[Path]:
     database = loaded.settings.database.path
     suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
     files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
+    files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
@@ -685,6 +700,9 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
     hosts = rules_of_network(settings.sandbox.network)
     policy = Policy(allow=(*settings.tools.allow, *hosts), deny=settings.tools.deny)
     policy.check(targets)
+    for hook in settings.hooks:
+        if hook.match is not None:
+            parse_rule(hook.match, targets)
     defaults = TaskDefaults(
         profiles=profiles,
         profile_problems=profiles.problems,

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from internal.config import home as home_folder
-from internal.config.llm import PriceSettings
 from internal.config.messages import complaint, name_of, nearest, plain
 from internal.config.setting_keys import (
     KEYS,
@@ -24,6 +23,7 @@ from internal.config.setting_keys import (
     accepts_many,
     holds_many,
     holds_secret,
+    inner_fields,
     section_of,
 )
 from internal.config.settings import Settings
@@ -358,7 +358,7 @@ def _sentence(error: ErrorDetails, given: _Layer) -> str:
     one = given[key]
     where = _place({(): one.origin, **one.places}, path)
     if error["type"] == "extra_forbidden":
-        hint = nearest(str(path[-1]), PriceSettings.model_fields)
+        hint = nearest(str(path[-1]), sorted(inner_fields(KEYS[key].annotation)))
         return f"{where}: {dotted} is an unknown key{hint}"
     show = not (one.expanded or holds_secret(KEYS[key]))
     return f"{where}: {dotted} {complaint(error, show=show)}"

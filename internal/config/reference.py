@@ -62,6 +62,7 @@ def _section(model: type[BaseModel], prefix: str, depth: int) -> list[str]:
         key = prefix + name
         inner = section_of(field)
         if inner is None:
+            lines += ["\n"] * (depth == 0)
             lines += [f"# {field.description}\n", f"{name}: {_default(key)}".rstrip() + "\n"]
         else:
             opening = f"{name}:" if inner.model_fields else f"{name}: {{}}"

@@ -32,7 +32,16 @@ def holds_secret(field: FieldInfo) -> bool:
 
 
 def _mentions(kind: Any, wanted: type) -> bool:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return any(_mentions(field.annotation, wanted) for field in kind.model_fields.values())
     return kind is wanted or any(_mentions(part, wanted) for part in get_args(kind))
+
+
+def inner_fields(kind: Any) -> set[str]:
+    """Return the keys of the mappings that a value of a type holds."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return set(kind.model_fields)
+    return {name for part in get_args(kind) for name in inner_fields(part)}
 
 
 def _walk(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

@@ -34,6 +34,7 @@ from internal.config.types import (
     is_loopback,
     key,
 )
+from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
@@ -402,6 +403,19 @@ class Settings(Section):
     skills: SkillsSettings = SkillsSettings()
     mcp: McpSettings = McpSettings()
     ui: UiSettings = UiSettings()
+    hooks: tuple[HookSettings, ...] = key(
+        (), "Programs and services that are asked or told about what happens; see docs/hooks.md."
+    )
+    webhooks: tuple[WebhookSettings, ...] = key(
+        (), "Receivers of events, [{url, secret, events, timeout_seconds}]; see docs/hooks.md."
+    )
+
+    @field_validator("webhooks")
+    @classmethod
+    def _are_distinct(cls, hooks: tuple[WebhookSettings, ...]) -> tuple[WebhookSettings, ...]:
+        if len({hook.url for hook in hooks}) < len(hooks):
+            raise ValueError("must not name a url twice; list all its events once")
+        return hooks
 
     @model_validator(mode="after")
     def _is_loopback_only(self) -> Self:

@@ -53,7 +53,12 @@ def _secret(value: SecretStr) -> SecretStr:
     return SecretStr(text)
 
 
-def _web_address(text: str) -> str:
+def web_address(text: str) -> str:
+    """Return the URL without a slash at its end.
+
+    Raises:
+        ValueError: it is no URL, or has credentials, a query or a fragment.
+    """
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -125,7 +130,7 @@ Network = Literal["off", "registries", "open"] | tuple[Text, ...]
 """What isolated commands reach without approval: a word, or hosts."""
 Names = Annotated[str | tuple[str, ...], BeforeValidator(_names)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
+WebAddress = Annotated[str, AfterValidator(web_address)]
 Origin = Annotated[WebAddress, AfterValidator(_origin)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]

@@ -43,7 +43,7 @@ from internal.agent.app.task_commands import (
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.artifacts import Artifact, display_caption
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
-from internal.agent.domain.errors import Conflict, Forbidden, RunStopped
+from internal.agent.domain.errors import Conflict, Forbidden, MessageRefused, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import (
     ArtifactId,
@@ -64,9 +64,11 @@ from internal.agent.domain.tasks import (
     SessionMarks,
     Status,
     Task,
+    chat_name,
     may_control,
 )
 from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands
+from internal.agent.ports.hooks import NO_HOOKS, HookInput, Hooks
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
@@ -88,8 +90,11 @@ _ENDS = frozenset({"workflow.result.final", "workflow.result.cancelled"})
 class Gateway:
     """Facade used by all channels. When a method returns, its changes are on disk.
 
-    Methods that take a principal check its rights.
+    Methods that take a principal check its rights. `hooks` are asked about each task and each
+    message to a run before it is stored.
     """
+
+    hooks: Hooks = NO_HOOKS
 
     def __init__(
         self,
@@ -135,8 +140,9 @@ class Gateway:
             InvalidRequest: the text is empty or too long.
             NotFound: the session does not exist or belongs to another person.
             Forbidden: the principal may not submit tasks.
+            MessageRefused: a hook refused it; it may be asked again about a repeated request.
         """
-        submission = _checked(submission, principal)
+        submission = await self._accepted(submission, principal)
         submitted, events = await self._database.write(
             partial(
                 submit_task,
@@ -159,7 +165,7 @@ class Gateway:
 
         Raises as `submit` does.
         """
-        submission = _checked(submission, principal)
+        submission = await self._accepted(submission, principal)
         steered, events = await self._database.write(
             partial(steer, self._stores, submission, principal, ids=new_task_ids(), now=self._now())
         )
@@ -195,7 +201,7 @@ class Gateway:
 
         Raises as `submit` does.
         """
-        submission = _checked(submission, principal)
+        submission = await self._accepted(submission, principal)
         submitted, interruption, events = await self._database.write(
             partial(
                 interrupt_session,
@@ -574,6 +580,23 @@ class Gateway:
         """
         await self.queries.session(session_id, principal)
         return await self._commands.stop(session_id, command_id)
+
+    async def _accepted(self, submission: Submission, principal: Principal) -> Submission:
+        """Return the submission with its texts cleaned, unless it is refused."""
+        submission = _checked(submission, principal)
+        if self.hooks.watches("message_received"):
+            message = submission.message
+            given = HookInput(
+                hook_event_name="message_received",
+                session_id=submission.session_id,
+                channel=submission.channel,
+                chat=chat_name(message.channel, message.app, message.chat_id) if message else "",
+                person=principal.id,
+                prompt=submission.instruction,
+            )
+            if reason := await self.hooks.receive_message(given):
+                raise MessageRefused(reason)
+        return submission
 
     def _publish(self, events: list[EventRecord]) -> None:
         if events:

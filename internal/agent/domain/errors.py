@@ -8,6 +8,7 @@ LarkspurError
 │   │   └── WrongHash           received bytes do not have the hash that was announced
 │   ├── NotFound            it does not exist, or belongs to another person
 │   ├── Forbidden           the principal lacks the right
+│   │   └── MessageRefused      a hook of the operator refused the message
 │   └── Conflict            the current state does not allow it
 ├── StoreError              the database cannot be used
 │   ├── StoreUnavailable    full, read-only, locked or missing: nothing was written
@@ -68,6 +69,10 @@ class NotFound(RequestError):
 
 class Forbidden(RequestError):
     """The principal lacks the right."""
+
+
+class MessageRefused(Forbidden):
+    """A hook of the operator refused the message. The sentence is for the person who sent it."""
 
 
 class Conflict(RequestError):

@@ -24,7 +24,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
-from internal.agent.domain.errors import Conflict, ProfileUnusable, RunStopped
+from internal.agent.domain.errors import Conflict, MessageRefused, ProfileUnusable, RunStopped
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Task, chat_name
 from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
@@ -169,6 +169,8 @@ class InboxWorker:
             await self._dispatch(row, message)
         except Conflict:
             log.info("message already processed", extra={"message_id": row.message_id})
+        except MessageRefused as error:
+            await self._reply(row, str(error))
         except ProfileUnusable as error:  # its details are for the administrator
             log.warning("message refused", extra={"message_id": row.message_id, "why": str(error)})
             await self._reply(row, self._texts.phrases_for(row.raw)("profile_unusable"))

@@ -14,6 +14,7 @@ from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.domain.text import truncate_json
+from internal.agent.ports.hooks import NO_HOOKS, HookEvent, HookInput, Hooks
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
@@ -36,6 +37,7 @@ class RunServices:
     broadcaster: EventBroadcaster
     clock: Clock
     workspaces: WorkspaceResolver
+    hooks: Hooks = NO_HOOKS
 
 
 @dataclass(slots=True)
@@ -69,6 +71,21 @@ class RunContext:
     started_at: float
     deadline: float = math.inf
     files: KnownFiles = field(default_factory=KnownFiles)
+
+
+def hook_input(context: RunContext, event: HookEvent, workspace: str = "") -> HookInput:
+    """Return what a hook of a run reads, without what belongs to the event."""
+    ids, origin = context.ids, context.task.origin
+    return HookInput(
+        hook_event_name=event,
+        session_id=ids.session_id,
+        task_id=ids.task_id,
+        run_id=ids.run_id,
+        cwd=workspace,
+        channel=origin.channel,
+        chat=origin.chat,
+        person=origin.principal,
+    )
 
 
 def stage_started(name: str) -> NodeStarted:

@@ -5,6 +5,9 @@ import logging
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
@@ -16,6 +19,7 @@ from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
     describe_error,
+    hook_input,
     stage,
     stage_completed,
     stage_started,
@@ -44,6 +48,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Run, StopReason
 from internal.agent.domain.text import truncate
 from internal.agent.ports.commands import BackgroundCommands
+from internal.agent.ports.hooks import HookEnd, HookEvent, HookQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -143,15 +148,32 @@ class AgentCoordinator:
         except RunStopped as stopped:
             await commands.end_run(context.run.id)
             await self._completer.cancel(context, attempt.turn, stopped)
+            await self._tell_end(context, TurnOutcome("user_stop", "", stopped.reason))
         except RunHandedOver:
             commands.request_end(context.run.id)
             await self._completer.hand_over(context, attempt.turn)
         else:
             if isinstance(end, Pause):
                 await self._completer.pause(context, attempt.turn, end.question)
+                asked = end.question
+                question = HookQuestion(id=asked.id, kind=asked.kind, title=asked.title)
+                await self._tell_hooks(context, "question_asked", question=question)
                 return
             await commands.end_run(context.run.id)
             await self._completer.end(context, attempt.turn, end.outcome)
+            await self._tell_end(context, end.outcome)
+
+    async def _tell_end(self, context: RunContext, outcome: TurnOutcome) -> None:
+        end = HookEnd(stop_reason=outcome.stop_reason, answer=outcome.answer, error=outcome.error)
+        await self._tell_hooks(context, "run_ended", result=end)
+
+    async def _tell_hooks(self, context: RunContext, event: HookEvent, **more: Any) -> None:
+        """Tell hooks of an event that is stored; each takes at most its timeout."""
+        hooks = self.services.hooks
+        if hooks.watches(event):
+            workspace = self.services.workspaces(context.task)
+            given = hook_input(context, event, workspace)
+            await hooks.observe(msgspec.structs.replace(given, **more))
 
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
@@ -181,6 +203,7 @@ class AgentCoordinator:
             # stored before anything else: a service may have been paid for what is read of a file
             store = context.stream.commit if context.task.attachments else emit
             await store(*events, turn=attempt.turn)
+        await self._tell_hooks(context, "run_started", prompt=context.task.instruction)
 
     async def _execute(
         self, context: RunContext, attempt: _Attempt, *, paused: bool

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC
 from functools import partial
@@ -22,7 +22,7 @@ from internal.agent.app.files.input_files import (
 )
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.prompt.context_use import measure_context
-from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.app.runs.context import RunContext, RunServices, hook_input
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
@@ -38,7 +38,14 @@ from internal.agent.domain.events.types import (
     Partial,
 )
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.messages import Message, Text, user_message, without_call_ids
+from internal.agent.domain.messages import (
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    user_message,
+    without_call_ids,
+)
 from internal.agent.domain.react.call_review import are_short
 from internal.agent.domain.react.closing_prompts import (
     CONTINUE_PROMPT,
@@ -50,9 +57,11 @@ from internal.agent.domain.react.context_window import (
     message_tokens,
     reserved_output,
 )
+from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.steps import Act, Ask, Done, ModelSpending, Pause
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextUse
 from internal.agent.ports.llm import (
     MAX_REPLY_CHARACTERS,
@@ -74,6 +83,8 @@ MAX_THINKING_BYTES = 8_000
 """How much of the reasoning before a reply is stored with its event, in bytes of JSON."""
 MAX_CONTINUATIONS = 3
 """Requests that continue one text reply that was cut at the output limit."""
+MAX_HOOKED_CALLS = 8
+"""Calls that hooks are asked about at the same time."""
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +186,7 @@ class ReactEngine:
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
+        self._hooks = services.hooks
 
     async def solve(self, context: RunContext, turn: Turn, *, paused: bool = False) -> Pause | Done:
         """Drive the Turn until it pauses or is done; every iteration is a node.
@@ -339,7 +351,10 @@ class ReactEngine:
             context=self._measure_context(turn),
         )
         parts = without_call_ids(reply.parts)
-        add = partial(turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop)
+        hooks = await self._ask_hooks(context, turn, parts)
+        add = partial(
+            turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop, hooks=hooks
+        )
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if are_short(message.calls) else await run_to_completion(add)
         usage = partial(self._save_usage, context, turn.spending)
@@ -348,6 +363,36 @@ class ReactEngine:
         put = context.stream.commit if limited else context.stream.emit
         await put(summary, *events, turn=turn, also=usage)
         return reply
+
+    async def _ask_hooks(
+        self, context: RunContext, turn: Turn, parts: Sequence[Part]
+    ) -> dict[str, HookOutcome]:
+        """Return what hooks decide about the calls of a reply, by call_id.
+
+        The outcomes are stored with the reply. If the process dies before that, the model is asked
+        again, and then the hooks about its new reply.
+        """
+        outcomes: dict[str, HookOutcome] = {}
+        if not self._hooks.watches("before_tool") or turn.closing_reason is not None:
+            return outcomes
+        slots = asyncio.Semaphore(MAX_HOOKED_CALLS)
+
+        async def ask(call: ToolCall, spec: ToolSpec) -> None:
+            given = msgspec.structs.replace(
+                hook_input(context, "before_tool", turn.config.workspace),
+                tool_name=call.name,
+                tool_use_id=call.call_id,
+                tool_input=call.arguments,
+            )
+            async with slots:
+                outcomes[call.call_id] = await self._hooks.before_call(given, spec)
+
+        async with asyncio.TaskGroup() as tasks:
+            for call in turn.identify_calls(parts):
+                spec = turn.config.tool(call.name)
+                if spec is not None and spec.risk != "ui" and call.malformed is None:
+                    tasks.create_task(ask(call, spec))
+        return outcomes
 
     async def _request_reply(
         self, context: RunContext, turn: Turn, stream: ReplyStream

@@ -11,9 +11,15 @@ from msgspec import UNSET
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.files.session_files import SessionFiles
-from internal.agent.app.runs.context import RunContext, describe_error
+from internal.agent.app.runs.context import RunContext, describe_error, hook_input
 from internal.agent.domain.errors import FilesUnavailable, ToolError
-from internal.agent.domain.events.types import Event, ToolCompleted, ToolProgress, ToolStarted
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    Event,
+    ToolCompleted,
+    ToolProgress,
+    ToolStarted,
+)
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import network_of, outside_of
@@ -26,6 +32,7 @@ from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import escape_invisible, truncate, truncate_arguments, truncate_json
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.hooks import NO_HOOKS, HookNotes, HookResponse, Hooks
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 
@@ -109,8 +116,10 @@ class ToolExecutor:
         clock: Clock,
         concurrency: int,
         timeout_seconds: float,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self._tools = tools
+        self._hooks = hooks
         self._files = files
         self._artifacts = artifacts
         self._clock = clock
@@ -210,7 +219,10 @@ class ToolExecutor:
                 context, turn, call, outcome, is_last=batch.finish_call()
             )
             text = truncate(error or outcome.text, MAX_RESULT_CHARACTERS)
-            text = "\n\n".join(filter(None, (text, mask_secrets(made.note))))
+            notes = await self._after_call(context, turn, call, text, failed=bool(error))
+            text = "\n\n".join(
+                filter(None, (text, mask_secrets(notes.context), mask_secrets(made.note)))
+            )
             result = ToolResult(call.call_id, text, bool(error), outcome.images)
             events = turn.add_tool_result(result)
             completed = ToolCompleted(
@@ -222,7 +234,27 @@ class ToolExecutor:
                 attachments=outcome.attachments,
                 metadata=truncate_arguments(outcome.metadata, MAX_METADATA_BYTES),
             )
-            await context.stream.emit(completed, *made.events, *events, turn=turn, also=made.also)
+            problems = [
+                DiagnosticError(phase="hook", error=truncate_json(each), call_id=call.call_id)
+                for each in notes.problems
+            ]
+            await context.stream.emit(
+                completed, *problems, *made.events, *events, turn=turn, also=made.also
+            )
+
+    async def _after_call(
+        self, context: RunContext, turn: Turn, call: ToolCall, text: str, *, failed: bool
+    ) -> HookNotes:
+        if not self._hooks.watches("after_tool"):
+            return HookNotes()
+        given = msgspec.structs.replace(
+            hook_input(context, "after_tool", turn.config.workspace),
+            tool_name=call.name,
+            tool_use_id=call.call_id,
+            tool_input=call.arguments,
+            tool_response=HookResponse(text=text, failed=failed),
+        )
+        return await self._hooks.after_call(given, _spec(turn.config, call))
 
     async def _record_artifacts(
         self,

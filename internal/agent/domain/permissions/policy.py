@@ -169,6 +169,12 @@ def evaluate_call(
     return denial or _find_allowance(policy, spec, call, isolated=isolated)
 
 
+def matches_call(rule: str, spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
+    """Return True if a rule is about a call, or if that is unknown."""
+    verdicts = _check_denials(CallMatcher(spec, arguments), spec, [rule])
+    return any(matched is not False for matched in verdicts.values())
+
+
 def call_hash(tool: str, arguments: Mapping[str, Any], workspace: str) -> str:
     """Return the identity of a call that an answer is bound to: SHA-256 in hex.
 

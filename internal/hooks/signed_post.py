@@ -1,0 +1,103 @@
+"""Signed POST requests to addresses of the settings, private ones included.
+
+The signature is that of https://www.standardwebhooks.com: HMAC-SHA256 over id, time and body.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import SecretStr
+
+from internal.agent.ports.runtime import Clock
+from internal.hooks.answer import MAX_ANSWER_BYTES, HookFailed
+
+if TYPE_CHECKING:
+    import httpx
+
+_PREFIX = "whsec_"
+_IDLE_TIMEOUT_SECONDS = 600.0
+"""The settings allow no longer timeout; each request has its own."""
+
+
+class PostResponse(NamedTuple):
+    """The status and the body of a response."""
+
+    status: int
+    body: bytes
+
+
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return the signature header. A secret that begins with `whsec_` is Base64 after it."""
+    key = secret.encode()
+    if secret.startswith(_PREFIX):
+        try:
+            key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        except binascii.Error:
+            key = secret.encode()
+    content = f"{message_id}.{timestamp}.".encode() + body
+    digest = hmac.digest(key, content, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+class SignedPoster:
+    """Sends JSON. Follows no redirects and uses no proxy."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._http: httpx.AsyncClient | None = None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        *,
+        message_id: str,
+        secret: SecretStr | None,
+        timeout_seconds: float,
+    ) -> PostResponse:
+        """Send one request and return the response.
+
+        Raises:
+            HookFailed: there is no response in time, or it is too large.
+        """
+        import httpx  # noqa: PLC0415 - slow import; this is its only place
+
+        if self._http is None:
+            client = httpx.AsyncClient(
+                trust_env=False, follow_redirects=False, timeout=_IDLE_TIMEOUT_SECONDS
+            )
+            self._http = client
+        now = int(self._clock.now().timestamp())
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "larkspur",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(now),
+        }
+        if secret is not None:
+            signature = sign(secret.get_secret_value(), message_id, now, body)
+            headers["webhook-signature"] = signature
+        try:
+            async with (
+                asyncio.timeout(timeout_seconds),
+                self._http.stream("POST", url, content=body, headers=headers) as response,
+            ):
+                content = b""
+                async for chunk in response.aiter_bytes():
+                    content += chunk
+                    if len(content) > MAX_ANSWER_BYTES:
+                        raise HookFailed(f"answered more than {MAX_ANSWER_BYTES} bytes")
+                return PostResponse(response.status_code, content)
+        except TimeoutError as error:
+            raise HookFailed(f"did not answer within {timeout_seconds:g} s") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise HookFailed(f"cannot be reached: {str(error) or type(error).__name__}") from error
