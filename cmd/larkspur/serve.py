@@ -359,10 +359,12 @@ async def _running_channels(
         except HomeError as error:
             raise LarkspurError(str(error)) from error
 
+    await services.webhooks.open()
     repeat = partial(services.supervisor.repeat, interval=1.0)
     async with (
         background_task(repeat("file descriptors", _check_spare_descriptors)),
         background_task(repeat("local token", check_token)),
+        background_task(services.webhooks.run(services.supervisor)),
         background_task(
             services.supervisor.repeat(
                 "unused files",

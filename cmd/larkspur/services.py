@@ -71,6 +71,7 @@ from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.documents.reader import ChildDocumentReader
 from internal.hooks.runner import HookRunner
 from internal.hooks.signed_post import SignedPoster
+from internal.hooks.webhooks import WebhookSender
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
@@ -159,6 +160,7 @@ class GatewayServices(Services):
     coordinator: AgentCoordinator
     sandbox: Sandbox
     documents: DocumentReader
+    webhooks: WebhookSender
     preload_model: Callable[[], None]
     """Starts importing the model's SDK, which takes a second; the first call waits for it."""
 
@@ -314,6 +316,14 @@ async def open_gateway(
             coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
             documents=documents,
+            webhooks=WebhookSender(
+                loaded.settings.webhooks,
+                services.database,
+                services.stores,
+                broadcaster=services.broadcaster,
+                poster=services.poster,
+                clock=services.clock,
+            ),
             preload_model=model.preload,
         )
 

@@ -102,12 +102,21 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _some(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    if not patterns:
+        raise ValueError("must name an event, such as workflow.result.*")
+    return patterns
+
+
+EventPattern = Annotated[str, AfterValidator(_pattern)]
+
+
 class WebhookSettings(Section):
     """A receiver of events: signed POST requests, at least once; docs/hooks.md."""
 
     url: HookAddress
     secret: Secret
-    events: Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Field(min_length=1)]
+    events: Annotated[tuple[EventPattern, ...], AfterValidator(_some)]
     timeout_seconds: Annotated[Seconds, Field(le=600)] = 10.0
 
     @property

@@ -60,7 +60,8 @@ async def running_gateway(
         client = HttpClient(found[1], int(found[2]), read_token(home))
         yield RunningGateway(process, client, process.stderr)
     finally:
-        process.send_signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):  # a test may kill it
+            process.send_signal(signal.SIGTERM)
         await process.communicate()
 
 

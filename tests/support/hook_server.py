@@ -36,6 +36,16 @@ class HookServer:
             await self._arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests
 
+    async def until_events(self, count: int) -> list[Posted]:
+        """Return the first request of each event once there are so many events."""
+
+        def events() -> dict[str, Posted]:
+            return {each.headers["webhook-id"]: each for each in reversed(self.requests)}
+
+        async with asyncio.timeout(30), self._arrived:
+            await self._arrived.wait_for(lambda: len(events()) >= count)
+        return list(reversed(events().values()))
+
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self

@@ -52,6 +52,7 @@ AuditAction = Literal[
     "skill.rejected",
     "mcp.accepted",
     "mcp.rejected",
+    "webhook.given_up",
 ]
 
 

@@ -142,6 +142,19 @@ class EventStore:
         rows = yield Statement("last_event_of_run", (run_id, kind))
         return _events(rows)[0] if rows else None
 
+    def list_readers(self) -> Read[dict[str, int]]:
+        """Return the position up to which each known reader has read the log, by name."""
+        rows = yield Statement("event_readers")
+        return dict(rows)
+
+    def save_reader(self, name: str, position: int, /) -> Write[None]:
+        """Store the position up to which a reader has read the log."""
+        yield Statement("save_event_reader", (name, position))
+
+    def delete_reader(self, name: str, /) -> Write[None]:
+        """Forget a reader."""
+        yield Statement("delete_event_reader", (name,))
+
     def get_bounds(self) -> Read[LogBounds]:
         """Return the bounds of the log."""
         rows = yield Statement("event_log_bounds")

@@ -46,3 +46,13 @@ select before from event_gaps where before < $1 and after > $1 order by before d
 
 -- name: event_log_bounds
 select epoch, head, coalesce((select min(position) from events), head + 1) from event_log;
+
+-- name: event_readers
+select name, position from event_readers;
+
+-- name: save_event_reader
+insert into event_readers (name, position) values ($1, $2)
+on conflict (name) do update set position = excluded.position;
+
+-- name: delete_event_reader
+delete from event_readers where name = $1;

@@ -19,6 +19,7 @@ STORES = ROOT / "internal/agent/store"
 NAMES = sorted(queries.load())
 SMALL = {
     "SCAN event_log",  # a table of one row
+    "SCAN event_readers",  # a row for each receiver of the settings
     "SCAN CONSTANT ROW",  # a select without a table
     "SCAN run_displays USING INDEX run_displays_open",  # an index of the open displays alone
 }

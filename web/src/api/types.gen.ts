@@ -72,7 +72,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "mcp.accepted" | "mcp.rejected" | "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.stopped";
+  action: "mcp.accepted" | "mcp.rejected" | "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.stopped" | "webhook.given_up";
   target: string;
   detail: string;
 }

@@ -68,6 +68,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "alter table chat_settings drop column network",  # of migration 13
         "alter table chat_settings drop column profile",  # of migration 14
         "alter table chat_settings drop column instructions",  # of migration 15
+        "drop table event_readers",  # of migration 16
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON
