@@ -9,6 +9,7 @@ import pytest
 
 from internal.agent.domain.errors import MessageRefused
 from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.rules import RuleError
 from tests.support.agent_app import Core, core, plan, sound
 from tests.support.anthropic_server import Call, Reply
 from tests.support.hook_server import HookServer
@@ -234,3 +235,23 @@ async def test_a_refused_message_becomes_no_task(home: Path) -> None:
         task = await here.submit("hello")
         sound(await here.end_of(task))
         assert len(here.model.requests) == 1
+
+
+async def test_no_tool_changes_the_script_of_a_hook(home: Path, work: Path) -> None:
+    script = work / "check.py"
+    script.write_text("import sys; sys.exit('write_file' in sys.stdin.read() and 2)")
+    guard = {"event": "after_tool", "command": ["python3", str(script)]}
+    write = Call("write_file", {"path": "check.py", "content": "print('{}')"})
+    replies = [Reply(calls=[plan()]), Reply(calls=[write]), Reply(text="ok")]
+    async with core(home, replies, settings(guard)) as here:
+        task = await here.submit("change it", workspace=str(work))
+        [completed] = named(await here.end_of(task), "tool.completed")
+        assert "check.py" in completed["error"]
+        assert "sys.exit" in script.read_text()
+
+
+async def test_a_rule_that_cannot_be_used_is_explained_at_start(home: Path) -> None:
+    unusable = hook("", match="web_fetch(not a host)")
+    with pytest.raises(RuleError, match="write a host name"):
+        async with core(home, SCRIPT, settings(unusable)):
+            pass

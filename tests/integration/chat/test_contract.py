@@ -1,5 +1,7 @@
 """What every chat channel does, whatever the service: each test runs on all of them."""
 
+import json
+import sys
 from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
@@ -297,3 +299,19 @@ async def test_the_health_follows_the_connection(service: ChatService, tmp_path:
             await eventually(lambda: channel.link.status == "connected")
             assert channel.name == service.name
         assert channel.link.status == "stopped"
+
+
+async def test_a_message_that_a_hook_refuses_gets_the_reason(
+    service: ChatService, tmp_path: Path
+) -> None:
+    code = "import json, sys; sys.exit(2 if 'secret' in json.load(sys.stdin)['prompt'] else 0)"
+    hook = {"event": "message_received", "name": "guard", "command": [sys.executable, "-c", code]}
+    environ = {"LARKSPUR_HOOKS": json.dumps([hook])}
+    async with core(tmp_path, [Reply("hi")], environ) as app, open_channel(service, app, QUIET):
+        refused = await service.say("a secret")
+        await service.until(lambda: len(service.replies()) == 1)
+        asked = await service.say("hello")
+        await service.until(lambda: len(service.replies()) == 2)
+        await until_idle(service, app)
+        reason = "Not accepted: refused by hook guard."
+        assert service.replies() == [(reason, refused), ("hi", asked)]
