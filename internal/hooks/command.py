@@ -83,6 +83,7 @@ async def _run(argv: Sequence[str], content: bytes, folder: Path) -> _Printed:
         raise group.exceptions[0] from group
     finally:
         _kill(process.pid)
+        await _wait_for_exit(process.pid)
     return _Printed(await process.wait(), output.result(), errors.result())
 
 

@@ -1,6 +1,9 @@
 """Hooks through a real gateway: real processes, a real server, a scripted model."""
 
+import asyncio
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,12 @@ import pytest
 from internal.agent.domain.errors import MessageRefused
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.permissions.rules import RuleError
+from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import Core, core, plan, sound
-from tests.support.anthropic_server import Call, Reply
+from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
+from tests.support.gateway_process import running_gateway
 from tests.support.hook_server import HookServer
+from tests.support.processes import wait_for_end
 
 TOUCH = Call("shell", {"command": "touch made"})
 SCRIPT = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="ok")]
@@ -255,3 +261,55 @@ async def test_a_rule_that_cannot_be_used_is_explained_at_start(home: Path) -> N
     with pytest.raises(RuleError, match="write a host name"):
         async with core(home, SCRIPT, settings(unusable)):
             pass
+
+
+HANGS = """
+open('started', 'w').write(str(os.getpid()))
+time.sleep(0 if os.path.exists('go') else 600)
+"""
+
+
+async def test_a_stop_ends_a_hook(home: Path) -> None:
+    os.mkfifo(home / "started")
+    async with core(home, SCRIPT, settings(hook(HANGS, timeout_seconds=600))) as here:
+        task = await here.submit("touch it")
+        pid = int(await asyncio.to_thread((home / "started").read_text))
+        await here.services.gateway.stop(task.task_id, LOCAL_OWNER, "web")
+        events = await here.end_of(task)
+        sound(events)
+        assert events[-1]["event"] == "workflow.result.cancelled"
+        await wait_for_end(pid)
+
+
+async def test_after_kill_9_a_hook_is_asked_again(home: Path, environ: dict[str, str]) -> None:
+    os.mkfifo(home / "started")
+    rules = Rules(
+        [
+            Reply(calls=[plan()], when=When(all_results=0)),
+            Reply(calls=[TOUCH], when=When(all_results=1)),
+            Reply(text="ok", when=When(all_results=2)),
+        ]
+    )
+    async with ScriptedAnthropic(rules) as model:
+        given = {
+            **environ,
+            **settings(hook(HANGS, timeout_seconds=600)),
+            "ANTHROPIC_BASE_URL": model.base_url,
+            "ANTHROPIC_API_KEY": "key-for-tests",
+            "LARKSPUR_LLM__MODEL": "claude-x",
+            "LARKSPUR_TOOLS__ALLOW": '["shell(touch *)"]',
+        }
+        async with running_gateway(given, home, provider="anthropic") as gateway:
+            task = (await gateway.client.post("/api/tasks", {"task": "touch it"})).json()
+            first = int(await asyncio.to_thread((home / "started").read_text))
+            gateway.process.kill()
+            await gateway.process.wait()
+        os.killpg(first, signal.SIGKILL)  # nothing is left that could do it
+        (home / "go").touch()
+        async with running_gateway(given, home, provider="anthropic") as gateway:
+            second = int(await asyncio.to_thread((home / "started").read_text))
+            assert second != first
+            async with gateway.client.stream(f"session_id={task['session_id']}") as stream:
+                envelopes = [each.json() for each in await stream.until("workflow.result.final")]
+        assert envelopes[-1]["payload"]["final_answer"] == "ok"
+        assert made(home, task["session_id"])

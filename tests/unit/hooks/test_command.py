@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-import select
+import signal
 import sys
 from pathlib import Path
 
@@ -11,21 +11,12 @@ import pytest
 
 from internal.hooks.answer import HookAnswer, HookFailed
 from internal.hooks.command import ask_command
+from tests.support.processes import wait_for_end
 
 
 async def ask(folder: Path, code: str, content: bytes = b"{}", seconds: float = 20) -> HookAnswer:
     argv = (sys.executable, "-c", code)
     return await ask_command(argv, content, folder=folder, timeout_seconds=seconds)
-
-
-def wait_for_end(pid: int) -> None:
-    """Wait until a process has ended, which need not be a child."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    assert select.select([descriptor], [], [], 10)[0], f"{pid} runs"
-    os.close(descriptor)
 
 
 async def test_a_command_reads_json_and_answers_json(tmp_path: Path) -> None:
@@ -72,7 +63,7 @@ async def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) 
     )
     with pytest.raises(HookFailed, match="did not end within 2 s"):
         await ask(tmp_path, code, seconds=2)
-    await asyncio.to_thread(wait_for_end, int((tmp_path / "child").read_text()))
+    await wait_for_end(int((tmp_path / "child").read_text()))
 
 
 async def test_a_child_that_keeps_the_output_open_is_killed(tmp_path: Path) -> None:
@@ -88,4 +79,14 @@ async def test_a_cancelled_command_is_killed(tmp_path: Path) -> None:
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    await asyncio.to_thread(wait_for_end, pid)
+    await wait_for_end(pid)
+
+
+async def test_a_process_that_leaves_the_group_does_not_hold_the_run(tmp_path: Path) -> None:
+    code = (
+        "import subprocess; child = subprocess.Popen(['sleep', '600'], start_new_session=True);"
+        "open('child', 'w').write(str(child.pid))"
+    )
+    with pytest.raises(HookFailed, match="did not end within 2 s"):
+        await ask(tmp_path, code, seconds=2)
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
