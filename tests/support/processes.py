@@ -11,6 +11,6 @@ async def wait_for_end(pid: int) -> None:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    readable = await asyncio.to_thread(select.select, [descriptor], [], [], 10)
+    readable: list[int] = (await asyncio.to_thread(select.select, [descriptor], [], [], 10))[0]
     os.close(descriptor)
-    assert readable[0], f"{pid} runs"
+    assert readable, f"{pid} runs"
