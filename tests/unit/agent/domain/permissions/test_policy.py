@@ -17,6 +17,7 @@ from internal.agent.domain.permissions.policy import (
     Verdict,
     call_hash,
     evaluate_call,
+    matches_call,
 )
 from internal.agent.domain.permissions.targets import Risk
 from internal.agent.domain.tools import ToolSpec, targets_by_tool
@@ -606,3 +607,20 @@ def test_the_worst_commands_are_judged_in_bounded_time(command: str) -> None:
     shell(Policy(mode=Mode.FULL, deny=rules), command)
     shell(Policy(allow=rules), command)
     assert time.process_time() - start < 2.0  # measured: at most 0.3 s
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "matches"),
+    [
+        ("shell", "ls", True),
+        ("shell(git push *)", "git push origin", True),
+        ("shell(git push *)", "true && git push origin", True),
+        ("shell(git push *)", "git pull", False),
+        ("shell(git push *)", "$(echo git) push", True),  # unknown
+        ("write_file", "git push origin", False),
+    ],
+)
+def test_a_rule_is_about_the_calls_that_it_may_match(
+    rule: str, command: str, matches: bool
+) -> None:
+    assert matches_call(rule, SPECS["shell"], {"command": command}) is matches
