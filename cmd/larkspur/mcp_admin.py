@@ -14,6 +14,7 @@ from internal.channels.cli.application import McpItem, McpReport
 from internal.config.loader import Loaded
 from internal.mcp.definition_files import read_entries
 from internal.mcp.server_reviews import ServerReviews
+from internal.mcp.servers import home_session
 from internal.sandbox.workspaces import Workspaces
 from larkspur.services import open_mcp_servers, open_sandbox_in
 
@@ -26,6 +27,7 @@ class McpAdmin:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
+        self._homes = Workspaces(loaded.home).homes
         self._servers = open_mcp_servers(loaded)
         self._reviews = ServerReviews(self._servers)
 
@@ -47,6 +49,7 @@ class McpAdmin:
         try:
             self._servers.files.remove(name)
             self._servers.pins.forget(name)
+            asyncio.run(self._homes.remove(home_session(name)))
         except OSError as error:
             raise _unavailable(error) from error
 
@@ -61,7 +64,10 @@ class McpAdmin:
 
     def test(self, name: str) -> McpReport:
         """Start a server, list its tools, and stop it."""
-        return _report(asyncio.run(self._test(name)))
+        report = asyncio.run(self._test(name))
+        if report.is_isolated or report.host:
+            return _report(report)
+        return _report(report, ("isolation", "none: it reads and reaches what Larkspur can"))
 
     def accept(self, report: McpReport) -> None:
         """Accept the definition and tools as they were shown."""
@@ -69,10 +75,9 @@ class McpAdmin:
         asyncio.run(decision)
 
     async def _test(self, name: str) -> McpReviewReport:
-        homes = Workspaces(self._loaded.home).homes
         async with (
-            open_sandbox_in(self._loaded, homes) as sandbox,
-            self._servers.running(sandbox, homes.create),
+            open_sandbox_in(self._loaded, self._homes) as sandbox,
+            self._servers.running(sandbox, self._homes.create),
         ):
             return await self._reviews.review(name, start=True)
 
@@ -88,7 +93,7 @@ def _item(summary: McpServerSummary) -> McpItem:
     )
 
 
-def _report(report: McpReviewReport) -> McpReport:
+def _report(report: McpReviewReport, *further: tuple[str, str]) -> McpReport:
     facts = (
         ("host", report.host),
         ("variables", ", ".join(report.variables)),
@@ -97,6 +102,7 @@ def _report(report: McpReviewReport) -> McpReport:
         ("reads", ", ".join(report.read_only)),
         ("writes", ", ".join(report.writable)),
         ("network", ", ".join(report.network)),
+        *further,
     )
     return McpReport(
         item=_item(report.server),

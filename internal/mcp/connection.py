@@ -53,6 +53,7 @@ class ServerConnection:
         self._ready: asyncio.Future[SdkSession]
         self._done = asyncio.Event()
         self._endpoint: ServerEndpoint | None = None
+        self._is_closed = False
         self._calls = 0
         self._timer: asyncio.TimerHandle | None = None
         self._lost: ServerFailure | None = None
@@ -108,7 +109,8 @@ class ServerConnection:
         return result
 
     async def close(self) -> None:
-        """Stop the server. Calls that are running fail."""
+        """Stop the server for good. Calls that are running fail."""
+        self._is_closed = True
         self._end()
         if self._owner is not None:
             if not self._ready.done():
@@ -130,6 +132,8 @@ class ServerConnection:
                 await asyncio.wait({self._owner})
             if self._owner is None:
                 await self._pause()
+            if self._is_closed:
+                raise ServerFailure("it is being stopped")
             if self._owner is None:  # several calls may have waited
                 self._done, self._lost = asyncio.Event(), None
                 self._ready = asyncio.get_running_loop().create_future()

@@ -4,6 +4,7 @@ Nothing is ever read from a workspace.
 """
 
 import json
+import logging
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from internal.agent.domain.errors import NotFound
 from internal.agent.domain.system_errors import describe_system_error
 from internal.mcp.definitions import DefinitionError, Expand, ServerDefinition, parse_definition
 from internal.mcp.private_files import FileVersion, locked, read_json, version_of, write_json
+
+logger = logging.getLogger(__name__)
 
 DEFINITIONS_FILE = "mcp.json"
 SERVERS_KEY = "mcpServers"
@@ -110,6 +113,8 @@ class DefinitionFiles:
                 problems[name] = str(error)
         if len(given) > MAX_SERVERS:
             problems[""] = f"There are more than {MAX_SERVERS} MCP servers; the rest is ignored."
+        for problem in problems.values():
+            logger.warning("mcp definition is not used", extra={"problem": problem})
         return Definitions(servers, problems)
 
 

@@ -1,5 +1,6 @@
 """Definitions of MCP servers: one entry of `mcpServers`, checked."""
 
+import contextlib
 import hashlib
 import json
 import re
@@ -25,6 +26,7 @@ MAX_NAME_CHARS = 40
 MAX_CALL_SECONDS = 3_600.0
 
 _NAME = re.compile(r"[a-z0-9_-]+")
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
@@ -154,7 +156,7 @@ def parse_definition(name: str, given: object, expand: Expand, where: str) -> Se
         raise DefinitionError(f"{where}: {name}: {error}.") from error
     except LarkspurError as error:
         raise DefinitionError(str(error)) from error
-    _register_secrets(given, entry)
+    _register_secrets(given, entry, expand)
     try:
         return _checked(name, entry, _warnings(name, given, where))
     except (ValueError, InvalidRequest) as error:
@@ -252,16 +254,18 @@ def _warnings(name: str, given: Mapping[Any, Any], where: str) -> tuple[str, ...
     return (f"{where}: {name}: unknown keys are ignored: {truncate_line(', '.join(unknown), 200)}",)
 
 
-def _register_secrets(given: Mapping[Any, Any], entry: _Entry) -> None:
-    """Mask headers, variables with the name of a secret, and what came from the environment."""
-    written = given.get("env")
-    written = written if isinstance(written, Mapping) else {}
+def _register_secrets(given: Mapping[Any, Any], entry: _Entry, expand: Expand) -> None:
+    """Mask headers, and the values of variables with the name of a secret."""
     for name, value in entry.env.items():
-        if _SECRET_NAME.search(name) or written.get(name) != value:
+        if _SECRET_NAME.search(name):
             register_secret(value)
     for value in entry.headers.values():
         register_secret(value)
         register_secret(value.rpartition(" ")[2])  # without the scheme, such as Bearer
+    for name in set(_VARIABLE.findall(repr(given))):
+        if _SECRET_NAME.search(name):
+            with contextlib.suppress(LarkspurError):  # $${NAME} stands for itself
+                register_secret(str(expand(f"${{{name}}}", name)))
 
 
 def _digest(text: str) -> str:

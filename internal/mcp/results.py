@@ -75,11 +75,7 @@ class ResultReader:
             raise ToolError(f"{source} returned something that is no result") from error
         files = _Files(context, self._documents)
         texts = [await self._read_block(block, files) for block in found.content[:MAX_BLOCKS]]
-        if structured := _structured(found):
-            texts.append(structured)
-        if left_out := len(found.content) - MAX_BLOCKS:
-            texts += [f"[{left_out} more parts are left out]"] if left_out > 0 else []
-        text = escape_hidden("\n".join(filter(None, texts)))
+        text = await asyncio.to_thread(_joined, found, texts)
         if found.is_error:
             raise ToolError(mark_untrusted(source, text or "the call failed without a reason"))
         return ToolOutcome(
@@ -170,6 +166,13 @@ class _Files:
             return None, f"[A file cannot be stored: {error}]"
         self.stored.append(stored)
         return stored, f"[File {stored.name}, {stored.size:,} bytes, attached]"
+
+
+def _joined(result: _Result, texts: Sequence[str]) -> str:
+    """Return the whole text of a result, without hidden characters."""
+    left_out = max(len(result.content) - MAX_BLOCKS, 0)
+    notes = [f"[{left_out} more parts are left out]"] if left_out else []
+    return escape_hidden("\n".join(filter(None, (*texts, _structured(result), *notes))))
 
 
 def _structured(result: _Result) -> str:

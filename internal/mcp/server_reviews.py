@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 
 from internal.agent.domain.errors import Conflict, FilesUnavailable, NotFound
+from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.mcp import McpReviewReport, McpServerSummary, McpToolState, McpToolSummary
@@ -127,7 +128,7 @@ def _summary(status: ServerStatus) -> McpServerSummary:
     return McpServerSummary(
         name=definition.name,
         state=status.state,
-        target=truncate_line(escape_hidden(definition.shown), MAX_TARGET_CHARS),
+        target=truncate_line(escape_hidden(mask_secrets(definition.shown)), MAX_TARGET_CHARS),
         tools=len(status.offered),
         sha256=_hash(status),
         warnings=list(definition.warnings),

@@ -149,10 +149,12 @@ class McpServers:
         Raises:
             ServerFailure: it cannot be started, or does not list them.
         """
-        connection = await self._connection(definition)
-        await connection.list_tools()
-        if self.status(definition).state != "offered":
-            await connection.close()
+        try:
+            connection = await self._connection(definition)
+            await connection.list_tools()
+        finally:
+            if self.status(definition).state != "offered":
+                await self.close(definition.name)
         found = self.pins.tools(definition.name).found
         if found is None:
             raise ServerFailure("its tools cannot be stored; the log says why")
@@ -223,7 +225,7 @@ class McpServers:
         return self._connections.setdefault(definition.name, created)
 
     async def _command(self, definition: ServerDefinition) -> SandboxCommand:
-        session_id = SessionId(f"mcp-{definition.name}")
+        session_id = home_session(definition.name)
         try:
             home = await asyncio.to_thread(self._home_of, session_id)
         except StoreUnavailable as error:
@@ -255,6 +257,11 @@ class McpServers:
             return
         if is_new and self.status(definition).state == CHANGED:
             logger.warning("mcp tools have changed", extra={"server": definition.name})
+
+
+def home_session(server: str) -> SessionId:
+    """Return the id under which the private home folder of a server is kept."""
+    return SessionId(f"mcp-{server}")
 
 
 def _compare(definition: ServerDefinition, pin: ServerPin, known: KnownTools) -> ServerStatus:

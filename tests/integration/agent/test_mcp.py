@@ -179,6 +179,20 @@ async def test_a_tool_that_changes_after_its_review_is_withheld_with_a_diff(
     assert "-Says it again." in report.changes
 
 
+async def test_a_change_that_the_server_announces_counts_at_the_next_call(
+    home: Path, work: Path
+) -> None:
+    define(home, "tested", hostile_entry("changing", home / "state"))
+    names = ("echo", "change", "echo")
+    script = [*(Reply(calls=[Call(f"mcp__tested__{name}", {})]) for name in names), Reply("done")]
+    async with core(home, script, NO_GATES) as here:
+        await review(here, "tested")
+        first, change, second = payloads(await go(here, work), "tool.completed")
+    assert "error" not in first
+    assert "error" not in change
+    assert "is withheld: changed since its review" in second["error"]
+
+
 async def test_a_changed_definition_withholds_all_tools(home: Path, work: Path) -> None:
     define(home, "tested", hostile_entry("plain"))
     async with core(home, [Reply("one"), Reply("two")], NO_GATES) as here:

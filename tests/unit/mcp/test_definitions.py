@@ -92,7 +92,7 @@ def test_secrets_are_masked_and_a_missing_variable_is_named() -> None:
             raise LarkspurError(f"{where}: ${{NOPE}} is not set in the environment.")
         return {**value, "headers": {"Authorization": "Bearer canary-b0a7c9d2"}}
 
-    entry = {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${KEY}"}}
+    entry = {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${X}"}}
     parse_definition("x", entry, expand, "mcp.json")
     assert mask_secrets("canary-b0a7c9d2") == MASK
     parse(command="x", env={"MY_TOKEN": "canary-1f00e9d2"})
