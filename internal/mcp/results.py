@@ -25,7 +25,7 @@ MAX_BLOCKS = 1_000
 _MAX_NAME_CHARS = 100
 _MAX_URI_CHARS = 500
 _FOREIGN = re.compile(r"[^\w.-]+")
-_EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png"}
+_EXTENSIONS = {"audio/wav": ".wav", "image/jpeg": ".jpg", "image/png": ".png"}
 
 
 class _Resource(msgspec.Struct, frozen=True, rename="camel"):
@@ -202,7 +202,8 @@ def _uri(uri: str) -> str:
 def _file_name(name: str, media_type: str) -> str:
     """Return a plain name for a file, with an extension for its media type."""
     plain = _FOREIGN.sub("_", escape_hidden(name)).strip("._")[-_MAX_NAME_CHARS:] or "file"
-    extension = mimetypes.guess_extension(media_type.partition(";")[0].strip()) or ""
+    kind = media_type.partition(";")[0].strip().lower()
+    extension = _EXTENSIONS.get(kind) or mimetypes.guess_extension(kind) or ""
     return plain if "." in plain else plain + extension
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
@@ -298,3 +299,12 @@ async def test_concurrent_commands_leave_no_file_descriptor(tmp_path: Path) -> N
         finished = [tasks.create_task(run.finish()) for run in runs]
     assert [task.result().exit_code for task in finished] == list(range(8))
     assert len(names(Path("/proc/self/fd"))) <= before
+
+
+async def test_standard_error_can_be_apart(tmp_path: Path) -> None:
+    run = Run(tmp_path, "echo out; echo error >&2")
+    with (tmp_path / "errors").open("wb") as errors:
+        run.command = structs.replace(run.command, stderr=errors.fileno())
+        await run.finish()
+    assert run.output == b"out\n"
+    assert (tmp_path / "errors").read_bytes() == b"error\n"

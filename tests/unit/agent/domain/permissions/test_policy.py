@@ -624,3 +624,24 @@ def test_a_rule_is_about_the_calls_that_it_may_match(
     rule: str, command: str, matches: bool
 ) -> None:
     assert matches_call(rule, SPECS["shell"], {"command": command}) is matches
+
+
+@pytest.mark.parametrize(
+    ("rule", "letters"),
+    [
+        ("mcp__git", "ADN"),
+        ("mcp__git__log", "ADN"),
+        ("mcp__git__commit", "NAN"),
+        ("mcp__gi", "NAN"),
+        ("mcp", "NAN"),
+        ("mcp__git__log(x)", "NNN"),
+    ],
+)
+def test_a_rule_names_one_tool_of_a_server_or_all(rule: str, letters: str) -> None:
+    git, other = (ToolSpec(name, "", {}, "exec") for name in ("mcp__git__log", "mcp__other__log"))
+    verdicts = (
+        evaluate_call(Policy(allow=(rule,)), git, {}),
+        evaluate_call(Policy(mode=Mode.FULL, deny=(rule,)), git, {}),
+        evaluate_call(Policy(allow=(rule,)), other, {}),
+    )
+    assert "".join(_LETTERS[type(each)] for each in verdicts) == letters

@@ -16,7 +16,12 @@ from internal.agent.domain.permissions.policy import (
     evaluate_call,
 )
 from internal.agent.domain.permissions.rules import RuleError, parse_rule
-from internal.agent.domain.permissions.targets import CommandTarget, PathTarget, UrlTarget
+from internal.agent.domain.permissions.targets import (
+    CommandTarget,
+    PathTarget,
+    UrlTarget,
+    rule_names,
+)
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import Act, Ask
@@ -226,3 +231,16 @@ def test_a_turn_offers_the_rules_for_both_paths_and_runs_the_approved_call() -> 
     again = start_turn(stored.config)
     add_reply(again, moving("c1", "a", "b"))
     assert isinstance(again.next(), Act)
+
+
+@pytest.mark.parametrize(
+    ("tool", "names"),
+    [
+        ("shell", {"shell"}),
+        ("mcp__git-hub__create_issue", {"mcp__git-hub__create_issue", "mcp__git-hub"}),
+        ("mcp__a__b__c", {"mcp__a__b__c", "mcp__a"}),
+        ("mcp__a-___b", {"mcp__a-___b", "mcp__a-"}),
+    ],
+)
+def test_a_server_stands_for_all_of_its_tools(tool: str, names: set[str]) -> None:
+    assert rule_names(tool) == names
