@@ -32,12 +32,12 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     connection for all calls, without a reason.
 
     Args:
+        inner: sends requests to addresses.
         private: allow this machine and private networks.
     """
 
-    def __init__(self, *, private: bool) -> None:
-        self._private = private
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+    def __init__(self, inner: httpx2.AsyncHTTPTransport, *, private: bool) -> None:
+        self._inner, self._private = inner, private
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return the response, or one with the reason why there is none."""
@@ -101,10 +101,12 @@ async def connect_http(
     url: str, headers: Mapping[str, str], *, private: bool
 ) -> AsyncGenerator[TransportStreams]:
     """Yield the streams of messages of a server. `private` allows this machine and its networks."""
+    # in a thread: it loads all CA certificates
+    inner = await asyncio.to_thread(httpx2.AsyncHTTPTransport, trust_env=False)
     timeout = httpx2.Timeout(_WRITE_SECONDS, connect=_CONNECT_SECONDS, read=None)
     async with (
         httpx2.AsyncClient(
-            transport=CheckedTransport(private=private),
+            transport=CheckedTransport(inner, private=private),
             headers={**headers, "accept-encoding": "identity"},
             timeout=timeout,
             trust_env=False,

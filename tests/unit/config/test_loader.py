@@ -849,3 +849,16 @@ def test_a_key_that_takes_a_word_or_a_list_takes_both_from_a_variable(home: Path
     name = "environment LARKSPUR_SANDBOX__NETWORK: sandbox.network"
     assert said == f"{name} must be off, registries or open, not 'wide'."
     assert "must be written as JSON" in complaint(home, LARKSPUR_SANDBOX__NETWORK="[a]")
+
+
+def test_entries_of_servers_are_hidden_and_expanded_where_they_are_used(home: Path) -> None:
+    text = "mcp: {servers: {git: {command: git-mcp, env: {KEY: '${GIT_KEY}'}}}}"
+    loaded = read(home, text, GIT_KEY="canary")
+    entry = loaded.settings.mcp.servers["git"].get_secret_value()
+    assert entry == {"command": "git-mcp", "env": {"KEY": "${GIT_KEY}"}}
+    assert loaded.expand(entry, "here")["env"] == {"KEY": "canary"}
+    with pytest.raises(ConfigError, match=r"here: \$\{NONE\} is not set"):
+        loaded.expand(["${NONE}"], "here")
+    (row,) = [each for each in describe(loaded) if each.key == "mcp.servers"]
+    assert row.value == '{"git": "set"}'
+    assert "canary" not in repr(loaded)
