@@ -74,26 +74,25 @@ class ServerConnection:
         async with self._session() as session:
             return await self._list(session)
 
-    async def refresh(self) -> None:
-        """Start the server if it does not run, and list its tools if they are not known for sure.
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        on_progress: "Progress",
+        check: Callable[[], object] = lambda: None,
+    ) -> dict[str, Any]:
+        """Return the result of a call as JSON. The server is started if it does not run.
+
+        `check` is called before, when the tools of just this connection are known.
 
         Raises:
-            ServerFailure: as for `list_tools`.
+            ToolError: the server answers with an error, or not in time; or what `check` raises.
+            ServerFailure: it cannot be started, or ends during the call.
         """
         async with self._session() as session:
             if asyncio.get_running_loop().time() - self._listed_at > LIST_SECONDS:
                 await self._list(session)
-
-    async def call(
-        self, tool: str, arguments: dict[str, Any], on_progress: "Progress"
-    ) -> dict[str, Any]:
-        """Return the result of a call as JSON.
-
-        Raises:
-            ToolError: the server answers with an error, or not in time.
-            ServerFailure: it cannot be started, or ends during the call.
-        """
-        async with self._session() as session:
+            check()
             try:
                 seconds = self.definition.call_timeout_seconds
                 result = await session.call(tool, arguments, seconds, on_progress)

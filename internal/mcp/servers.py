@@ -171,9 +171,9 @@ class McpServers:
         offered = self._find(name)
         try:
             connection = await self._connection(offered.server)
-            await connection.refresh()
-            tool = self._find(name).tool  # it may have changed with the list
-            return await connection.call(tool.name, arguments, on_progress)
+            # it may change with the list of the tools
+            check = partial(self._find, name)
+            return await connection.call(offered.tool.name, arguments, on_progress, check)
         except ServerFailure as error:
             reason = f"The MCP server {offered.server.name} cannot be used: {error}."
             if offered.server.command and self.is_isolated and not offered.server.network:
