@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import add_rule
-from internal.agent.domain.errors import InvalidRequest
+from internal.agent.domain.errors import Conflict
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.principals import AuditAction, AuditEntry, Principal
@@ -66,7 +66,6 @@ class SkillAdministration:
 
         Raises:
             Forbidden: the principal is not the owner.
-            InvalidRequest: rules cannot be granted without accepting the files.
             NotFound: there is no such skill.
             Conflict: its files have another hash, it is not usable, it needs no review, or a rule
                 is not offered.
@@ -74,7 +73,7 @@ class SkillAdministration:
         """
         principal.require_owner("review skills")
         if rules and not accept:
-            raise InvalidRequest("Rules are granted only when the files of a skill are accepted.")
+            raise Conflict("Rules are granted only when the files of a skill are accepted.")
         found = await asyncio.to_thread(self._reviews.check, name, sha256, rules)
         now = rfc3339(self._clock.now())
         action: AuditAction = "skill.accepted" if accept else "skill.rejected"

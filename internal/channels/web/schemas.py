@@ -32,8 +32,12 @@ from internal.channels.web.services import HealthStatus
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
+_SPACE = r"[\s\x1c-\x1f\x85]"
+"""What Python strips; `\\s` of a JSON schema leaves some of it out."""
 _INSTRUCTION = {"minLength": 1, "maxLength": MAX_INSTRUCTION_CHARACTERS}
-Instruction = Annotated[str, Meta(extra_json_schema={**_INSTRUCTION, "not": {"pattern": r"^\s*$"}})]
+Instruction = Annotated[
+    str, Meta(extra_json_schema={**_INSTRUCTION, "not": {"pattern": rf"^{_SPACE}*$"}})
+]
 """Checked by the gateway, for every channel and with messages for people."""
 _END = r"(?!\n)$"  # $ alone also matches before a line break at the end
 _NAME = "[A-Za-z0-9!#$&^_.+-]{1,64}"
@@ -47,7 +51,7 @@ EventId = Annotated[str, Meta(pattern=f"^[0-9a-z]{{1,16}}-[0-9]{{1,18}}{_END}")]
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 Data = Annotated[bytes, Meta(extra_json_schema={"format": "byte", "pattern": _BASE64})]
 """Decoded by msgspec, which refuses what the pattern in the schema does not match."""
-Title = Annotated[str, Meta(pattern=r"\S", max_length=200)]
+Title = Annotated[str, Meta(pattern=rf"[^{_SPACE[1:-1]}]", max_length=200)]
 Flag = Literal["true", "false"]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]

@@ -102,7 +102,7 @@ async def test_offered_rules_are_granted_with_the_decision(app: WorkingWebApp, h
         ({**body, "rules": ["shell(git *)", "shell(ls)"]}, 409, "does not ask for the rule"),
         ({**body, "rules": [""]}, 409, "does not ask for the rule"),
         ({**body, "rules": ["shell"] * 101}, 400, "rules"),
-        ({**body, "accept": False, "rules": ["shell(git *)"]}, 400, "only when the files"),
+        ({**body, "accept": False, "rules": ["shell(git *)"]}, 409, "only when the files"),
     ):
         reply = await app.client.post(review, wrong)
         assert (reply.status, sentence in reply.error["message"]) == (status, True)
