@@ -80,7 +80,7 @@ from internal.mcp.pins import McpPins
 from internal.mcp.results import ResultReader
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import McpServers
-from internal.mcp.tool_source import McpTools
+from internal.mcp.tool_source import REVIEW_SERVER_SPEC, McpTools, ServerReviewTool
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
 from internal.profiles.library import ProfileLibrary, shipped_folder
@@ -112,7 +112,7 @@ from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-TOOL_SPECS = (*(tool.spec for tool in TOOLS), *SKILL_SPECS)
+TOOL_SPECS = (*(tool.spec for tool in TOOLS), *SKILL_SPECS, REVIEW_SERVER_SPEC)
 """The tools that rules and profiles can name, without the control tools."""
 
 
@@ -596,7 +596,8 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
     )
     skills = SkillTools(services.skills, services.reviews.skills)
     mcp = McpTools(services.mcp_servers, ResultReader(documents))
-    return CombinedTools((box, skills, mcp))
+    reviews = ServerReviewTool(services.mcp_servers, services.reviews.mcp)
+    return CombinedTools((box, skills, mcp, reviews))
 
 
 def make_prompt_builder(

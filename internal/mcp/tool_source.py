@@ -1,10 +1,17 @@
-"""The tools of MCP servers as a source of tools."""
+"""The tools of MCP servers as a source of tools, and the one that asks for a review of them."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
+import msgspec
+
+from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.mcp import McpReviewReport, McpReviews
 from internal.agent.ports.tools import CallContext, ToolOutcome, WithheldTool
+from internal.mcp.manifest import PREFIX
 from internal.mcp.results import ResultReader
 from internal.mcp.servers import McpServers, OfferedTool
 
@@ -67,3 +74,116 @@ def _spec(offered: OfferedTool) -> ToolSpec:
         + 2 * server.call_timeout_seconds
         + _SPARE_SECONDS,
     )
+
+
+class _Review(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=40, description="The server.")]
+    sha256: Annotated[
+        str, msgspec.Meta(max_length=64, description="The hash that a call without it reports.")
+    ] = ""
+
+
+REVIEW_SERVER_SPEC = ToolSpec(
+    name="review_mcp_server",
+    description="Ask the owner to review an MCP server whose tools are withheld.",
+    parameters=msgspec.json.schema(_Review)["$defs"]["_Review"],
+    risk="read",
+    idempotent=True,
+    title={"en": "Review an MCP server", "zh": "审阅 MCP 服务器"},
+    trusts="name",
+)
+
+
+class ServerReviewTool:
+    """Asks the owner about servers whose tools are withheld. Implements `ToolSource`.
+
+    Args:
+        servers: says which there are.
+        reviews: what the owner reads, and the decision.
+    """
+
+    def __init__(self, servers: McpServers, reviews: McpReviews) -> None:
+        self._servers, self._reviews = servers, reviews
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tool, which names the servers; nothing if no tool is withheld."""
+        withheld = self._servers.offer().withheld
+        names = sorted({each.name.removeprefix(PREFIX).split("__")[0] for each in withheld})
+        if not names:
+            return ()
+        text = f"{REVIEW_SERVER_SPEC.description} There are: {', '.join(names)}."
+        return (msgspec.structs.replace(REVIEW_SERVER_SPEC, description=text),)
+
+    def withheld(self) -> tuple[WithheldTool, ...]:
+        """Return (): the source of the tools names them."""
+        return ()
+
+    async def run(
+        self, _context: CallContext, name: str, arguments: dict[str, Any], /
+    ) -> ToolOutcome:
+        """Accept what the owner has agreed to.
+
+        Raises:
+            ToolError: it has changed since, or the decision cannot be stored.
+        """
+        wanted = _parse(name, arguments)
+        with _for_the_model():
+            decided = await self._reviews.decide(wanted.name, wanted.sha256, accept=True)
+        return ToolOutcome(
+            f"The owner accepted {decided.tools} tools of {decided.name}. Tools that this run does"
+            " not have are offered from the next run on."
+        )
+
+    async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
+        """Return what the owner should know of a server. Starts nothing.
+
+        Raises:
+            ToolError: an argument is wrong, or there is nothing to review.
+        """
+        wanted = _parse(name, arguments)
+        with _for_the_model():
+            report = await self._reviews.review(wanted.name, start=False)
+        if not report.is_listed:
+            raise ToolError(
+                f"the tools of {wanted.name} are not known; the owner must start it first:"
+                f" larkspur mcp review {wanted.name}"
+            )
+        if all(tool.state == "offered" for tool in report.tools):
+            raise ToolError(f"all tools of {wanted.name} are accepted")
+        if wanted.sha256 != report.server.sha256:
+            raise ToolError(f"call it with the sha256 {report.server.sha256}")
+        return _describe(report)
+
+
+@contextmanager
+def _for_the_model() -> Iterator[None]:
+    try:
+        yield
+    except LarkspurError as error:
+        raise ToolError(str(error)) from error
+
+
+def _parse(name: str, arguments: dict[str, Any]) -> _Review:
+    try:
+        return msgspec.convert(arguments, _Review)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"{name}: {error}") from error
+
+
+def _describe(report: McpReviewReport) -> str:
+    """Return a report as a diff, in which only the changes are added and removed lines."""
+    server = report.server
+    lines = [
+        f"MCP server {server.name}: {server.state}",
+        f"If this is cut, read all of it first: larkspur mcp review {server.name}",
+        server.target,
+        *([f"Network: {', '.join(report.network)}"] if report.network else []),
+        *([] if report.is_isolated or report.host else ["Its command runs without isolation."]),
+        *(f"Problem: {each}" for each in (*report.problems, *server.warnings)),
+        *(
+            f"{tool.name} ({tool.risk}, {tool.state}): {truncate_line(tool.description, 200)}"
+            for tool in report.tools
+            if tool.state != "offered"
+        ),
+    ]
+    return "\n".join([*(f" {line}" for line in lines), *report.changes, ""])

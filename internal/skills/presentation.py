@@ -76,6 +76,7 @@ def describe_review(report: SkillReviewReport) -> str:
     more = len(skill.files) - len(files)
     lines = (
         f"Skill {skill.name} ({_ORIGINS[skill.origin]}): {skill.state}",
+        f"If this is cut, read all of it first: larkspur skills review {skill.name}",
         f"Files: {len(skill.files)}",
         *files,
         *([f"  and {more} more"] if more else []),

@@ -4,7 +4,6 @@ from functools import partial
 
 import msgspec
 
-from internal.agent.domain.errors import Forbidden
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import Channel
@@ -41,7 +40,7 @@ class McpAdministration:
             NotFound: there is no such server.
             Conflict: it is not usable, or cannot be started.
         """
-        _require_owner(principal)
+        principal.require_owner("review MCP servers")
         return await self._reviews.review(name, start=start)
 
     async def decide(
@@ -57,7 +56,7 @@ class McpAdministration:
             Conflict: it has another hash, is not usable, or its tools are not known.
             FilesUnavailable: the decision cannot be stored.
         """
-        _require_owner(principal)
+        principal.require_owner("review MCP servers")
         decided = await self._reviews.decide(name, sha256, accept=accept)
         entry = AuditEntry(
             rfc3339(self._clock.now()),
@@ -69,8 +68,3 @@ class McpAdministration:
         )
         await self._database.write(partial(self._stores.audit.add, entry))
         return decided
-
-
-def _require_owner(principal: Principal) -> None:
-    if not principal.may("owner"):
-        raise Forbidden("Only the owner may review MCP servers.")

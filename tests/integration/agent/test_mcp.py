@@ -112,6 +112,36 @@ async def test_a_run_calls_tools_and_gets_marked_results_pictures_and_files(
     assert all("came from mcp__tested__" in each["error"] for each in results[3:])
 
 
+async def test_the_owner_is_asked_about_changed_tools_in_the_run_that_found_them(
+    home: Path, work: Path
+) -> None:
+    define(home, "tested", hostile_entry("changing", home / "state"))
+    call = Reply(calls=[Call("mcp__tested__echo", {"text": "hi"})])
+    review_it = Call("review_mcp_server", {"name": "tested"})
+
+    def answer(request: Any) -> Reply:
+        last = seen_in(request).last_result or ""
+        if "call it with the sha256 " in last:
+            sha256 = last.split("sha256 ")[1][:64]
+            return Reply(calls=[Call("review_mcp_server", {"name": "tested", "sha256": sha256})])
+        return script.pop(0)
+
+    change = Reply(calls=[Call("mcp__tested__change", {})])
+    script = [change, call, Reply("one"), Reply(calls=[review_it]), call, Reply("two")]
+    async with core(home, answer, NO_GATES) as here:
+        await review(here, "tested")
+        await go(here, work)
+        made = await here.submit("go", workspace=str(work))
+        asked = await here.asked(made)
+        await here.answer(asked["question_id"])
+        await here.end_of(made)
+        results = [seen_in(one).last_result or "" for one in here.model.requests]
+    assert (asked["title"], asked["who"]) == ("Trust tested?", "owner")
+    assert "MCP server tested: " in asked["calls"][0]["diff"]
+    assert "\n+" in asked["calls"][0]["diff"]
+    assert any("The owner accepted" in each for each in results)
+
+
 async def test_tools_ask_by_default_and_rules_cover_a_tool_or_a_server(
     home: Path, work: Path
 ) -> None:
