@@ -22,7 +22,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.permissions.network import NetworkKind, network_kind
-from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
@@ -337,7 +337,7 @@ async def _running_channels(
     loaded: Loaded, services: GatewayServices, setup: SettingsEditor
 ) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
-    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS))
+    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
     texts = ChatTexts(loaded.settings.ui.language, titles)
     app = ChatApp(
         services.gateway,

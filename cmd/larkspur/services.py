@@ -611,6 +611,7 @@ def make_prompt_builder(
         instruction_files=services.instruction_files,
         skills=ReviewedSkills(services.skills),
         clock=services.clock,
+        max_schema_share=services.settings.mcp.max_schema_share,
     )
 
 

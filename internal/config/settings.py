@@ -28,6 +28,7 @@ from internal.config.types import (
     Secret,
     SecretEntry,
     Section,
+    Share,
     Text,
     TokenLimit,
     WebAddress,
@@ -323,6 +324,11 @@ class McpSettings(Section):
         {},
         "Servers by name, with the keys of mcpServers such as command, args, env, url and headers;"
         " each needs a review, see docs/mcp.md.",
+    )
+    max_schema_share: Share = key(
+        0.1,
+        "Share of the model's context window for the schemas of MCP tools; with more of them the"
+        " model gets find_tools and use_tool instead.",
     )
 
 

@@ -147,6 +147,7 @@ Seconds = Annotated[
 Temperature = Annotated[
     float, BeforeValidator(_not_a_truth), Field(ge=0, le=2, allow_inf_nan=False)
 ]
+Share = Annotated[float, BeforeValidator(_not_a_truth), Field(ge=0, le=1, allow_inf_nan=False)]
 Dollars = Annotated[float, BeforeValidator(_not_a_truth), Field(ge=0, allow_inf_nan=False)]
 
 DollarLimit = Annotated[

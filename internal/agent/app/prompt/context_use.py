@@ -18,19 +18,26 @@ from internal.agent.ports.skills import SKILL_TOOLS
 
 
 def fixed_parts(
-    system: str, skills: str, blocks: Sequence[InstructionBlock], tools: Iterable[ToolSpec]
+    system: str,
+    skills: str,
+    blocks: Sequence[InstructionBlock],
+    tools: Iterable[ToolSpec],
+    *,
+    servers: str = "",
 ) -> tuple[ContextPart, ...]:
     """Return the parts that are the same in all requests of a run.
 
-    `skills` is the part of the system prompt that describes them.
+    `skills` is the part of the system prompt that describes them, `servers` the part that lists the
+    MCP servers whose tools are deferred.
     """
     described = text_tokens(skills) if skills else 0
+    listed = text_tokens(servers) if servers else 0
     preamble = text_tokens(PREAMBLE) if blocks else 0
     parts = (
-        ContextPart("rules", text_tokens(system) - described + preamble),
+        ContextPart("rules", text_tokens(system) - described - listed + preamble),
         *(ContextPart(block.source, block.tokens, block.name) for block in blocks),
         ContextPart("skills", described),
-        ContextPart("tools", tools_tokens(tools)),
+        ContextPart("tools", tools_tokens(tools) + listed),
     )
     return tuple(part for part in parts if part.tokens)
 

@@ -11,7 +11,8 @@ from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.react.context_window import message_budget, text_tokens
-from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.react.deferred_tools import list_servers, split_deferred
+from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart
@@ -35,6 +36,7 @@ class RunPrompt(NamedTuple):
     `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
     `problems` are sentences on the instruction files and skills that are not used, and on a model
     that the provider may not have, `withheld` the tools that exist and that the run does not have.
+    `deferred` are tools that it has and that no request lists.
     """
 
     model: str
@@ -45,6 +47,7 @@ class RunPrompt(NamedTuple):
     parts: tuple[ContextPart, ...]
     problems: tuple[str, ...]
     withheld: tuple[WithheldTool, ...]
+    deferred: tuple[ToolSpec, ...] = ()
 
 
 class RunPromptBuilder:
@@ -57,6 +60,8 @@ class RunPromptBuilder:
         instruction_files: reads the instructions of the owner and the folder.
         skills: the skills that a person has reviewed.
         clock: tells the date.
+        max_schema_share: schemas of MCP tools that together take a larger share of the context
+            window are deferred.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class RunPromptBuilder:
         instruction_files: InstructionFiles,
         skills: Skills,
         clock: Clock,
+        max_schema_share: float,
     ) -> None:
         self._tools = tools
         self._book = book
@@ -75,6 +81,7 @@ class RunPromptBuilder:
         self._instruction_files = instruction_files
         self._skills = skills
         self._clock = clock
+        self._max_schema_share = max_schema_share
 
     async def build(
         self, spec: RunSpec, workspace: str, *, chat_instructions: str = ""
@@ -86,7 +93,13 @@ class RunPromptBuilder:
         """
         skills = await self._catalogue(spec, workspace)
         known = self._known(with_skills=bool(skills.text))
-        tools = (*(tool for tool in known if spec.profile.grants(tool.name)), *CONTROL_SPECS)
+        granted = [tool for tool in known if spec.profile.grants(tool.name)]
+        model = self._book.usable_model(spec.provider, spec.model)
+        limits = self._book.limits(model)
+        max_tokens = limits.context_window * self._max_schema_share
+        direct, deferred = split_deferred(granted, max_tokens)
+        tools = (*direct, *CONTROL_SPECS, *(DEFERRED_TOOL_SPECS if deferred else ()))
+        servers = list_servers(deferred)
         system = system_prompt(
             spec.profile,
             spec.gates,
@@ -94,9 +107,8 @@ class RunPromptBuilder:
             self._clock.now(),
             commands=self._command_rules(spec.policy, tools),
             skills=skills.text,
+            servers=servers,
         )
-        model = self._book.usable_model(spec.provider, spec.model)
-        limits = self._book.limits(model)
         budget = message_budget(
             system,
             tools,
@@ -115,12 +127,13 @@ class RunPromptBuilder:
             instructions=instructions,
             tools=tools,
             budget=budget - text_tokens(instructions),
-            parts=fixed_parts(system, skills.text, blocks, tools),
+            parts=fixed_parts(system, skills.text, blocks, tools, servers=servers),
             problems=tuple(filter(None, problems)),
             withheld=(
                 *self._tools.withheld(),
-                *(WithheldTool(one.name, "profile") for one in known if one not in tools),
+                *(WithheldTool(one.name, "profile") for one in known if one not in granted),
             ),
+            deferred=deferred,
         )
 
     async def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:

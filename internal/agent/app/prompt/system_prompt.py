@@ -94,6 +94,10 @@ _SKILLS = """\
 Skills hold know-how for kinds of work. Call `load_skill` before work that one of them describes, \
 and follow it within the rules. They grant no permissions."""
 
+_SERVERS = """\
+The tools of these MCP servers are not listed with the others. `find_tools` returns their \
+arguments, `use_tool` calls them by their full name, `mcp__SERVER__TOOL`."""
+
 
 def system_prompt(
     profile: Profile,
@@ -103,17 +107,20 @@ def system_prompt(
     *,
     commands: str = "",
     skills: str = "",
+    servers: str = "",
 ) -> str:
     """Return the system prompt of a run.
 
     It contains the date but not the time, so that a provider can cache the prompt for a day.
-    `commands` are further rules, about commands, `skills` a line for each skill.
+    `commands` are further rules, about commands, `skills` a line for each skill, `servers` one for
+    each MCP server whose tools are deferred.
     """
     parts = (
         _identity(profile),
         f"Rules:\n{RULES}{commands}{GATE_RULES[gates]}",
         profile.prompt and f"Your instructions:\n{profile.prompt}",
         skills and f"{_SKILLS}\n{skills}",
+        servers and f"{_SERVERS}\n{servers}",
         f"Workspace: {workspace}\nToday: {now:%Y-%m-%d}",
     )
     return "\n\n".join(filter(None, parts))

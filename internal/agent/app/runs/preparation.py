@@ -90,6 +90,7 @@ class RunPreparer:
             instructions=prompt.instructions,
             skills=spec.skills,
             context=prompt.parts,
+            deferred=prompt.deferred,
         )
         history = await self._history(task, prompt.budget)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)

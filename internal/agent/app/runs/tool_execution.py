@@ -347,7 +347,7 @@ def _shorten_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], bytes
 
 def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:
     """Return the specification of a call that passed the review, so its tool exists."""
-    return next(spec for spec in config.tools if spec.name == call.name)
+    return next(spec for spec in config.all_tools if spec.name == call.name)
 
 
 def _crash_message(tool: str, failure: Exception) -> str:

@@ -76,6 +76,13 @@ MCP_PREFIX = "mcp__"
 """The beginning of the name of a tool of an MCP server: `mcp__server__tool`."""
 
 
+def mcp_server(tool: str) -> str:
+    """Return the name of the MCP server that has a tool, "" for any other tool."""
+    if not tool.startswith(MCP_PREFIX):
+        return ""
+    return tool.removeprefix(MCP_PREFIX).partition("__")[0]
+
+
 def rule_names(tool: str) -> frozenset[str]:
     """Return the names that stand for a tool in rules and profiles.
 
@@ -83,8 +90,7 @@ def rule_names(tool: str) -> frozenset[str]:
     """
     if not tool.startswith(MCP_PREFIX):
         return frozenset({tool})
-    server = tool.removeprefix(MCP_PREFIX).partition("__")[0]
-    return frozenset({tool, f"{MCP_PREFIX}{server}"})
+    return frozenset({tool, f"{MCP_PREFIX}{mcp_server(tool)}"})
 
 
 ToolTargets = Mapping[str, tuple[Target, ...]]

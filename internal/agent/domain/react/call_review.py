@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.domain.errors import ToolError
 from internal.agent.domain.events.types import (
     DiagnosticError,
     Event,
@@ -17,6 +18,7 @@ from internal.agent.domain.events.types import (
     NodeStarted,
     PlanUpdated,
     ToolCompleted,
+    ToolStarted,
 )
 from internal.agent.domain.ids import question_id
 from internal.agent.domain.messages import ToolCall, ToolResult
@@ -31,17 +33,29 @@ from internal.agent.domain.plans import Plan, needs_review, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
 from internal.agent.domain.react.call_subject import call_subject
+from internal.agent.domain.react.deferred_tools import (
+    argument_problem,
+    find_tools,
+    unusable_name,
+)
 from internal.agent.domain.react.gates import (
     ClarifyCall,
     ControlCall,
+    FindToolsCall,
     GateContext,
     PlanCall,
     RequestUserCall,
     UpdatePlanCall,
+    UseToolCall,
 )
 from internal.agent.domain.react.hook_outcomes import NO_OUTCOME, HookOutcome, judge_outcome
 from internal.agent.domain.react.run_config import RunConfig
-from internal.agent.domain.text import escape_invisible, truncate, truncate_json
+from internal.agent.domain.text import (
+    escape_invisible,
+    truncate,
+    truncate_arguments,
+    truncate_json,
+)
 from internal.agent.domain.tools import ToolSpec
 
 MAX_APPROVAL_ITEMS = 16
@@ -98,6 +112,7 @@ class ReviewState(msgspec.Struct, frozen=True):
     question_count: int
     cut_at: int | None = None
     """The output tokens at which the reply was cut, None if it was not."""
+    iteration: int = 0
 
 
 class CallReview(msgspec.Struct):
@@ -179,7 +194,11 @@ class ControlToolHandler:
         self._review = review
 
     def handle(self, call: ToolCall, parsed: ControlCall) -> str | None:
-        """Return the result for the model, None if a person is asked."""
+        """Return the result for the model, None if a person is asked.
+
+        Raises:
+            ToolError: the call failed; the message is for the model.
+        """
         match parsed:
             case PlanCall():
                 return self._plan(call, parsed)
@@ -193,6 +212,27 @@ class ControlToolHandler:
                 return self._ask(call, words, parsed)
             case RequestUserCall():
                 return self._ask(call, parsed.question, parsed)
+            case FindToolsCall():
+                return self._find_tools(call, parsed)
+            case UseToolCall():  # a valid one was replaced by the call that it stands for
+                config = self._config
+                raise ToolError(unusable_name(parsed, config.tools, config.deferred))
+
+    def _find_tools(self, call: ToolCall, parsed: FindToolsCall) -> str:
+        """Search the deferred tools; people see the call like one that runs."""
+        text = find_tools(self._config.deferred, parsed)
+        started = ToolStarted(
+            call_id=call.call_id,
+            tool_name=call.name,
+            arguments=truncate_arguments(call.arguments),
+            iteration=self._state.iteration,
+            risk="ui",
+        )
+        completed = ToolCompleted(
+            call_id=call.call_id, tool_name=call.name, duration_ms=0, result=truncate_json(text)
+        )
+        self._review.events += (started, completed)
+        return text
 
     def _plan(self, call: ToolCall, parsed: PlanCall) -> str | None:
         """Set the plan; return None if a person reviews it first."""
@@ -306,7 +346,8 @@ class _Reviewer:
         self._config = config
         self._calls = calls
         self._hooks = hooks
-        self._specs = {tool.name: tool for tool in config.tools}
+        self._specs = {tool.name: tool for tool in config.all_tools}
+        self._deferred = {tool.name for tool in config.deferred}
         self._corrected: set[str] = set()
         self._state = state
         self._review = CallReview(
@@ -322,10 +363,12 @@ class _Reviewer:
         """Review one call."""
         spec = self._specs.get(call.name)
         if spec is None:
-            known = ", ".join(self._specs)
+            known = ", ".join(tool.name for tool in self._config.tools)
             self._fail(call, f"There is no tool {call.name[:80]!r}. The tools are: {known}.")
         elif call.malformed is not None:
             self._fail(call, self._malformed(call.malformed))
+        elif call.name in self._deferred and (problem := argument_problem(spec, call.arguments)):
+            self._fail(call, problem)
         elif not self._is_corrected(call):
             self._check_permission(spec, call)
 
@@ -462,10 +505,15 @@ class _Reviewer:
         except msgspec.ValidationError as error:
             self._fail(call, f"Not done: {truncate_json(str(error), MAX_SENTENCE_BYTES)}.")
             return
-        if parsed is not None:
+        if parsed is None:
+            return
+        try:
             text = self._control_tools.handle(call, parsed)
-            if text is not None:
-                self._review.results[call.call_id] = ToolResult(call.call_id, text)
+        except ToolError as error:
+            self._fail(call, str(error))
+            return
+        if text is not None:
+            self._review.results[call.call_id] = ToolResult(call.call_id, text)
 
 
 def _fitting_rule(rule: str, max_bytes: int) -> str:

@@ -88,7 +88,32 @@ class RequestUserCall(msgspec.Struct, frozen=True):
     multiple: Multiple = False
 
 
-ControlCall = PlanCall | UpdatePlanCall | ClarifyCall | RequestUserCall
+class FindToolsCall(msgspec.Struct, frozen=True):
+    """Find tools of MCP servers by what they do; returns names, descriptions and arguments.
+
+    An empty query lists the servers with the names of their tools.
+    """
+
+    tool: ClassVar[str] = "find_tools"
+    tool_title: ClassVar[dict[Language, str]] = {"en": "Find tools", "zh": "查找工具"}
+    query: Annotated[
+        Short, Meta(description="Words for what the tool does, such as `create issue`.")
+    ] = ""
+    limit: Annotated[int, Meta(description="Return at most this many tools.", ge=1, le=5)] = 5
+
+
+class UseToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Call a tool of an MCP server that is not listed here; `find_tools` returns its arguments."""
+
+    tool: ClassVar[str] = "use_tool"
+    tool_title: ClassVar[dict[Language, str]] = {"en": "Call a tool", "zh": "调用工具"}
+    name: Annotated[Short, Meta(description="The name of the tool: `mcp__SERVER__TOOL`.")]
+    arguments: Annotated[dict[str, Any], Meta(description="The arguments of the tool.")] = {}
+
+
+ControlCall = (
+    PlanCall | UpdatePlanCall | ClarifyCall | RequestUserCall | FindToolsCall | UseToolCall
+)
 CONTROL_CALLS: tuple[type[ControlCall], ...] = (
     PlanCall,
     UpdatePlanCall,
@@ -96,6 +121,8 @@ CONTROL_CALLS: tuple[type[ControlCall], ...] = (
     RequestUserCall,
 )
 """The tools that the Turn handles itself."""
+DEFERRED_TOOL_CALLS: tuple[type[ControlCall], ...] = (FindToolsCall, UseToolCall)
+"""Those of runs with deferred tools."""
 
 
 def _spec(call: type[ControlCall]) -> ToolSpec:
@@ -109,7 +136,10 @@ def _spec(call: type[ControlCall]) -> ToolSpec:
 
 
 CONTROL_SPECS: tuple[ToolSpec, ...] = tuple(_spec(call) for call in CONTROL_CALLS)
-_BY_NAME: dict[str, type[ControlCall]] = {call.tool: call for call in CONTROL_CALLS}
+DEFERRED_TOOL_SPECS: tuple[ToolSpec, ...] = tuple(_spec(call) for call in DEFERRED_TOOL_CALLS)
+_BY_NAME: dict[str, type[ControlCall]] = {
+    call.tool: call for call in (*CONTROL_CALLS, *DEFERRED_TOOL_CALLS)
+}
 
 
 def parse_control_call(name: str, arguments: Mapping[str, Any]) -> ControlCall | None:

@@ -74,6 +74,9 @@ def _require_approval(verdict: Verdict, reason: str, mode: Mode) -> Verdict:
         return Denied(f"{reason} In deny mode nobody is asked.")
     if isinstance(verdict, Allowed):
         return ApprovalNeeded(reason, reason_detail=reason)
-    return ApprovalNeeded(
-        f"{reason} {verdict.reason}", reason_detail=f"{reason} {verdict.reason_detail}".strip()
+    return msgspec.structs.replace(
+        verdict,
+        reason=f"{reason} {verdict.reason}",
+        rules=(),
+        reason_detail=f"{reason} {verdict.reason_detail}".strip(),
     )

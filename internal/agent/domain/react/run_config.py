@@ -18,7 +18,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     before anything runs. `isolated`: the sandbox of the process that executes the run keeps
     commands from everything but the folders of the session. `instructions` begin the first user
     message of every request. `skills` are the skills that it may load; None for all.
-    `context` are the parts of a request that do not change.
+    `context` are the parts of a request that do not change. `deferred` are tools that no request
+    lists: the model finds them with `find_tools` and calls them with `use_tool`.
     """
 
     run_id: RunId
@@ -36,7 +37,13 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
     skills: tuple[str, ...] | None = None
     context: tuple[ContextPart, ...] = ()
+    deferred: tuple[ToolSpec, ...] = ()
+
+    @property
+    def all_tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of the requests and the deferred ones."""
+        return (*self.tools, *self.deferred)
 
     def tool(self, name: str) -> ToolSpec | None:
         """Return the specification of a tool, None if the run does not offer it."""
-        return next((spec for spec in self.tools if spec.name == name), None)
+        return next((spec for spec in self.all_tools if spec.name == name), None)

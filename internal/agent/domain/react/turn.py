@@ -48,6 +48,7 @@ from internal.agent.domain.react.closing_prompts import (
     STOP_EXPLANATIONS,
 )
 from internal.agent.domain.react.context_window import ContextWindow, text_tokens
+from internal.agent.domain.react.deferred_tools import unwrap_call, wrap_calls
 from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.resolution import resolve
@@ -152,8 +153,9 @@ class Turn(msgspec.Struct, kw_only=True):
         """Add a reply of the model and review its calls.
 
         `hooks` are the outcomes of hooks by the ids that `identify_calls` returns. A call without a
-        valid, unused id gets one that no other run of the session has. A text that was cut at the
-        output limit ends the Turn: it was continued before, as often as allowed.
+        valid, unused id gets one that no other run of the session has. A call of `use_tool` is
+        stored as the call that it stands for. A text that was cut at the output limit ends the
+        Turn: it was continued before, as often as allowed.
         """
         self.iteration += 1
         self.cut_replies = self.cut_replies + 1 if stop == "length" else 0
@@ -161,9 +163,7 @@ class Turn(msgspec.Struct, kw_only=True):
         text = replace_surrogates(
             "".join(part.text for part in parts if isinstance(part, Text))
         ).strip()
-        calls = self._with_ids(
-            [part for part in parts if isinstance(part, ToolCall)], self.iteration
-        )
+        calls = self._identify(parts, self.iteration)
         if stop == "refused":
             return self._finish(TurnOutcome("error", text, REFUSED, "model_refused"), text)
         if self.closing_reason is not None or self._over_budget():
@@ -183,9 +183,12 @@ class Turn(msgspec.Struct, kw_only=True):
         return self._cut_reply(usage) if stop == "length" else self._empty_reply()
 
     def identify_calls(self, parts: Sequence[Part]) -> tuple[ToolCall, ...]:
-        """Return the calls of a reply with the ids that `add_reply` gives them."""
-        calls = [part for part in parts if isinstance(part, ToolCall)]
-        return self._with_ids(calls, self.iteration + 1)
+        """Return the calls of a reply as `add_reply` stores them, with their ids."""
+        return self._identify(parts, self.iteration + 1)
+
+    def _identify(self, parts: Sequence[Part], iteration: int) -> tuple[ToolCall, ...]:
+        sent = [part for part in parts if isinstance(part, ToolCall)]
+        return self._with_ids([unwrap_call(call, self.config.deferred) for call in sent], iteration)
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         """Record that these calls start: from now on their outcome may be unknown."""
@@ -432,7 +435,12 @@ class Turn(msgspec.Struct, kw_only=True):
     ) -> CallReview:
         plan = (self.plan, self.open_step, self.approved_plan, self.plan_reviewed)
         state = ReviewState(
-            *plan, self.corrections, self.released_gates, self.question_count, cut_at
+            *plan,
+            self.corrections,
+            self.released_gates,
+            self.question_count,
+            cut_at,
+            self.iteration,
         )
         review = review_calls(self.config, state, calls, hooks)
         self.plan, self.open_step = review.plan, review.open_step
@@ -463,7 +471,7 @@ class Turn(msgspec.Struct, kw_only=True):
         return []
 
     def _open_approval(self) -> None:
-        targets = targets_by_tool(self.config.tools)
+        targets = targets_by_tool(self.config.all_tools)
         items = tuple(self.pending_approvals.values())
         self.question = approval_question(self._fresh_id(), items, targets)
 
@@ -472,7 +480,7 @@ class Turn(msgspec.Struct, kw_only=True):
         return question_id(self.config.run_id, self.question_count)
 
     def _request_messages(self) -> tuple[Message, ...]:
-        messages = self._selected_messages()
+        messages = wrap_calls(self._selected_messages(), self.config.deferred)
         if not self.config.instructions:
             return messages
         return tuple(merge_messages((user_message(self.config.instructions), *messages)))
