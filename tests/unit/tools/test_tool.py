@@ -10,7 +10,7 @@ import pytest
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.permissions.targets import PathTarget, UrlTarget
-from internal.agent.domain.react.gates import CONTROL_SPECS
+from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
 from internal.documents.reader import ChildDocumentReader
@@ -181,7 +181,7 @@ def test_a_path_or_url_argument_must_be_a_permission_target() -> None:
 
 
 def test_every_tool_has_a_title_in_both_languages() -> None:
-    for spec in (*(each.spec for each in TOOLS), *CONTROL_SPECS):
+    for spec in (*(each.spec for each in TOOLS), *CONTROL_SPECS, *DEFERRED_TOOL_SPECS):
         assert all(spec.title[language] for language in get_args(Language)), spec.name
 
 

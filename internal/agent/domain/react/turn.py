@@ -471,7 +471,7 @@ class Turn(msgspec.Struct, kw_only=True):
         return []
 
     def _open_approval(self) -> None:
-        targets = targets_by_tool(self.config.all_tools)
+        targets = targets_by_tool(self.config.tools)
         items = tuple(self.pending_approvals.values())
         self.question = approval_question(self._fresh_id(), items, targets)
 

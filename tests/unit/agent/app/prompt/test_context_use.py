@@ -49,6 +49,16 @@ def test_each_instruction_text_is_a_part_and_the_parts_are_the_whole() -> None:
     assert abs(sum(part.tokens for part in parts) - whole) <= len(parts)
 
 
+def test_the_list_of_servers_counts_as_tools() -> None:
+    servers = "- birds (207 tools): ring, count"
+    system = f"{SYSTEM}\n\n{servers}"
+    plain = {part.kind: part.tokens for part in fixed_parts(SYSTEM, SKILLS, [], TOOLS)}
+    parts = fixed_parts(system, SKILLS, [], TOOLS, servers=servers)
+    listed = {part.kind: part.tokens for part in parts}
+    assert listed["tools"] == plain["tools"] + text_tokens(servers)
+    assert abs(listed["rules"] - plain["rules"]) <= 2
+
+
 def test_a_part_that_is_empty_is_left_out() -> None:
     assert [part.kind for part in fixed_parts("Rules", "", [], [])] == ["rules"]
 

@@ -20,6 +20,8 @@ from internal.agent.domain.plans import MAX_STEPS
 from internal.agent.domain.react.gates import (
     CONTROL_CALLS,
     CONTROL_SPECS,
+    DEFERRED_TOOL_CALLS,
+    DEFERRED_TOOL_SPECS,
     GATES,
     MAX_CORRECTIONS,
     MAX_OPTIONS,
@@ -261,12 +263,13 @@ def test_without_the_exclusive_gate_a_plan_covers_the_calls_after_it() -> None:
 
 
 def test_every_tool_of_the_turn_has_a_schema() -> None:
-    assert [spec.name for spec in CONTROL_SPECS] == [kind.tool for kind in CONTROL_CALLS]
-    for spec in CONTROL_SPECS:
+    specs, kinds = (*CONTROL_SPECS, *DEFERRED_TOOL_SPECS), (*CONTROL_CALLS, *DEFERRED_TOOL_CALLS)
+    assert [spec.name for spec in specs] == [kind.tool for kind in kinds]
+    for spec in specs:
         assert spec.risk == "ui"
         assert spec.idempotent
         assert spec.parameters["type"] == "object"
-        assert set(spec.parameters["required"]) <= set(spec.parameters["properties"])
+        assert set(spec.parameters.get("required", ())) <= set(spec.parameters["properties"])
         assert "$ref" not in msgspec.json.encode(spec.parameters).decode()
         assert spec.description.endswith(".")
 

@@ -23,8 +23,10 @@ from internal.agent.domain.messages import (
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.context_window import ContextWindow
+from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import RunLimits, Usage
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, decode_checkpoint
 from tests.support import turn_driver
@@ -32,9 +34,12 @@ from tests.support.anthropic_server import signature_of
 from tests.support.images import an_image
 from tests.support.strict_provider import check_messages, check_request_encoding
 
+RING = ToolSpec("mcp__birds__ring", "Ring a bird.", {"type": "object"}, "exec")
+"""A deferred tool."""
 IDEMPOTENT = {"read_file", "plan", "update_plan", "clarify", "request_user"}
+IDEMPOTENT |= {"find_tools", "use_tool"}
 UI = IDEMPOTENT - {"read_file"}
-RISKY = {"write_file", "shell"}
+RISKY = {"write_file", "shell", RING.name}
 
 TEXTS = ["", " ", "\n\t", "ok", "行く🪶", "\x00\x1b[2J", "half \ud83d", "\udc00", "a" * 3000]
 DEEP = msgspec.json.decode(b'{"a":' + b"[" * 200 + b"]" * 200 + b"}")
@@ -57,6 +62,13 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         for asks in (True, False)
     ],
     "request_user": [{"question": text, "options": TEXTS} for text in TEXTS],
+    RING.name: [{"note": text} for text in TEXTS],
+    "find_tools": [{"query": text, "limit": 1} for text in (*TEXTS, "bird")],
+    "use_tool": [
+        {"name": name, "arguments": given}
+        for name in (RING.name, "read_file", "use_tool", "no_such_tool")
+        for given in ({}, {"note": "\ud83d"}, '{"note": "ok"}', [])
+    ],
 }
 BAD: list[dict[str, Any]] = [
     {},
@@ -69,6 +81,7 @@ ONES = [
     *(ToolCall("", name, each) for name, some in ARGUMENTS.items() for each in some),
     *(ToolCall("", name, each) for name in ARGUMENTS for each in BAD),
     *(ToolCall("", name, {}, raw) for name in ("shell", "plan") for raw in ("{", "\ud800" * 5000)),
+    ToolCall("", "use_tool", {"name": RING.name, "arguments": DEEP}),
     *(ToolCall("", name, {}) for name in ("", "no_such_tool", "x" * 300)),
 ]
 BASIC = [ToolCall("", name, each) for name in ("read_file", *RISKY) for each in ARGUMENTS[name]]
@@ -135,7 +148,11 @@ class TurnSimulation:
         draw = self.draw = data.draw
         policy = Policy(draw(modes), allow=("shell(ls)",), deny=("shell(rm *)",))
         people = draw(st.sampled_from([True, True, False]))
-        given_terms = turn_driver.run_config(draw(gate_modes), policy, draw(limits), people=people)
+        given_terms = msgspec.structs.replace(
+            turn_driver.run_config(draw(gate_modes), policy, draw(limits), people=people),
+            tools=(*turn_driver.TOOLS, *DEFERRED_TOOL_SPECS),
+            deferred=(RING,),
+        )
         history = draw(histories)
         self.turn = turn_driver.start_turn(given_terms, history)
         answers = [
@@ -291,6 +308,7 @@ class TurnSimulation:
             case Ask(messages, final):
                 check_messages(messages, self.said)
                 check_request_encoding(messages, self.turn.config, final=final)
+                assert all(each.name != RING.name for one in messages for each in one.calls)
                 texts = "\n".join(message.text for message in messages)
                 assert all(self.turn.messages[at].text in texts for at in self.remembered)
                 assert not self.turn.pending_user_messages
