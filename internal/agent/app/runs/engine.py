@@ -57,6 +57,7 @@ from internal.agent.domain.react.context_window import (
     message_tokens,
     reserved_output,
 )
+from internal.agent.domain.react.gates import FindToolsCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.steps import Act, Ask, Done, ModelSpending, Pause
 from internal.agent.domain.react.turn import Turn
@@ -355,8 +356,10 @@ class ReactEngine:
         add = partial(
             turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop, hooks=hooks
         )
+        searches = any(call.name == FindToolsCall.tool for call in message.calls)
+        is_quick = are_short(message.calls) and not searches
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
-        events = add() if are_short(message.calls) else await run_to_completion(add)
+        events = add() if is_quick else await run_to_completion(add)
         usage = partial(self._save_usage, context, turn.spending)
         # the check before the next call, in this run or another one, must see the usage
         limited = context.task.spec.limits.has_daily_limit

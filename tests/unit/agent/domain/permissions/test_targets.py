@@ -20,6 +20,7 @@ from internal.agent.domain.permissions.targets import (
     CommandTarget,
     PathTarget,
     UrlTarget,
+    mcp_server,
     rule_names,
 )
 from internal.agent.domain.questions import Answer
@@ -244,3 +245,10 @@ def test_a_turn_offers_the_rules_for_both_paths_and_runs_the_approved_call() -> 
 )
 def test_a_server_stands_for_all_of_its_tools(tool: str, names: set[str]) -> None:
     assert rule_names(tool) == names
+
+
+def test_a_tool_of_a_server_has_the_name_of_the_server_in_rules() -> None:
+    assert mcp_server("mcp__git-hub_2__create__issue") == "git-hub_2"
+    assert rule_names("mcp__github__create_issue") == {"mcp__github__create_issue", "mcp__github"}
+    assert mcp_server("shell") == ""
+    assert rule_names("shell") == {"shell"}

@@ -53,6 +53,13 @@ def test_no_outcome_is_more_lenient_than_the_rules(
         assert strictness(found) >= strictness(changed)
 
 
+def test_what_only_the_owner_may_approve_stays_the_owners() -> None:
+    needed = ApprovalNeeded("It is trusted.", (), "", "owner", "moth")
+    found = judged(HookOutcome("ask", "why"), needed)
+    assert isinstance(found, ApprovalNeeded)
+    assert (found.code, found.about) == ("owner", "moth")
+
+
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_pass_leaves_the_verdict(verdict: Verdict) -> None:
     assert judged(HookOutcome(), verdict) == verdict

@@ -43,6 +43,7 @@ RISKY = {"write_file", "shell", RING.name}
 
 TEXTS = ["", " ", "\n\t", "ok", "行く🪶", "\x00\x1b[2J", "half \ud83d", "\udc00", "a" * 3000]
 DEEP = msgspec.json.decode(b'{"a":' + b"[" * 200 + b"]" * 200 + b"}")
+USED: list[Any] = [{}, {"note": "\ud83d"}, '{"note": "ok"}', []]
 ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "read_file": [{"path": text} for text in TEXTS],
     "write_file": [{"path": "x", "content": text} for text in TEXTS],
@@ -67,7 +68,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "use_tool": [
         {"name": name, "arguments": given}
         for name in (RING.name, "read_file", "use_tool", "no_such_tool")
-        for given in ({}, {"note": "\ud83d"}, '{"note": "ok"}', [])
+        for given in USED
     ],
 }
 BAD: list[dict[str, Any]] = [
