@@ -11,11 +11,12 @@ import pytest
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.context_window import text_tokens
+from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
 from internal.mcp.definition_files import DefinitionFiles
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import ScriptedAnthropic
 from tests.support.gateway_process import running_gateway
-from tests.support.mcp_servers import hostile_entry
+from tests.support.mcp_servers import hostile_entry, until
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, ScriptedServer, When
 
@@ -26,8 +27,10 @@ USE = Call("use_tool", {"name": TOOL, "arguments": {"day": "Monday"}})
 FIND = Call("find_tools", {"query": "herons of lake 17", "limit": 1})
 
 
-def define(home: Path, name: str = "many", mode: str = "catalogue") -> None:
-    DefinitionFiles(home, {}, lambda value, _where: value).add(name, hostile_entry(mode))
+def define(
+    home: Path, name: str = "many", mode: str = "catalogue", state: Path | None = None
+) -> None:
+    DefinitionFiles(home, {}, lambda value, _where: value).add(name, hostile_entry(mode, state))
 
 
 async def accept(here: Core, name: str = "many") -> None:
@@ -170,6 +173,16 @@ async def test_a_profile_limits_what_is_found_and_used(home: Path, work: Path) -
     assert f"there is no tool '{TOOL}'" in used["error"]
 
 
+def settings_of(model: ScriptedServer) -> dict[str, str]:
+    """Return the environment of a process that uses a scripted model."""
+    return {
+        **NO_GATES,
+        "ANTHROPIC_BASE_URL": model.base_url,
+        "ANTHROPIC_API_KEY": "key-for-tests",
+        "LARKSPUR_LLM__MODEL": "claude-x",
+    }
+
+
 async def test_a_question_about_a_used_tool_survives_kill_9(
     home: Path, work: Path, environ: dict[str, str]
 ) -> None:
@@ -184,12 +197,7 @@ async def test_a_question_about_a_used_tool_survives_kill_9(
         ]
     )
     async with ScriptedAnthropic(rules) as model:
-        environ |= {
-            **NO_GATES,
-            "ANTHROPIC_BASE_URL": model.base_url,
-            "ANTHROPIC_API_KEY": "key-for-tests",
-            "LARKSPUR_LLM__MODEL": "claude-x",
-        }
+        environ |= settings_of(model)
         task = {"task": "go", "options": {"workspace": str(work), "permission_mode": "ask"}}
         async with running_gateway(environ, home, provider="anthropic") as first:
             made = (await first.client.post("/api/tasks", task)).json()
@@ -208,3 +216,43 @@ async def test_a_question_about_a_used_tool_survives_kill_9(
     assert f"came from {TOOL}" in result["result"]
     assert list(sent_calls(last)) == [("find_tools", FIND.input), ("use_tool", USE.input)]
     assert "use_tool" in tool_names(last)
+
+
+async def test_a_used_tool_that_kill_9_interrupts_is_not_called_again(
+    home: Path, work: Path, environ: dict[str, str]
+) -> None:
+    state = home / "state"
+    share = {"LARKSPUR_MCP__MAX_SCHEMA_SHARE": "0"}
+    define(home, "few", "plain", state)
+    async with core(home, [], {**NO_GATES, **share}) as here:
+        await accept(here, "few")
+    hang, echo = "mcp__few__hang", "mcp__few__echo"
+    rules = Rules(
+        [
+            Reply(calls=[Call("use_tool", {"name": hang})], when=When(all_results=0)),
+            Reply(calls=[Call("use_tool", {"name": echo})], when=When(all_results=1)),
+            Reply(text="done", when=When(all_results=2)),
+        ]
+    )
+    async with ScriptedAnthropic(rules) as model:
+        environ |= {**settings_of(model), **share}
+        task = {"task": "go", "options": {"workspace": str(work), "permission_mode": "full"}}
+        async with running_gateway(environ, home, provider="anthropic") as first:
+            made = (await first.client.post("/api/tasks", task)).json()
+            await until(state.exists)
+            first.process.send_signal(signal.SIGKILL)
+            await first.process.wait()
+        async with (
+            running_gateway(environ, home, provider="anthropic") as second,
+            second.client.stream(f"session_id={made['session_id']}") as stream,
+        ):
+            events = [each.json() for each in await stream.until("workflow.result.final")]
+        last = model.requests[-1]
+    results = {each["tool_name"]: each for each in payloads(events, "tool.completed")}
+    assert OUTCOME_UNKNOWN in results[hang]["error"]
+    assert f"came from {echo}" in results[echo]["result"]
+    assert state.read_text() == "hangs\n"
+    assert list(sent_calls(last)) == [
+        ("use_tool", {"name": hang, "arguments": {}}),
+        ("use_tool", {"name": echo, "arguments": {}}),
+    ]

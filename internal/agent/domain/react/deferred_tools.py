@@ -99,7 +99,7 @@ def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
         return call
     if all(used.name != tool.name for tool in deferred):
         return call
-    return ToolCall(call.call_id, used.name, used.arguments, call.malformed)
+    return ToolCall(call.call_id, used.name, used.arguments)
 
 
 def wrap_calls(
