@@ -74,9 +74,10 @@ def _require_approval(verdict: Verdict, reason: str, mode: Mode) -> Verdict:
         return Denied(f"{reason} In deny mode nobody is asked.")
     if isinstance(verdict, Allowed):
         return ApprovalNeeded(reason, reason_detail=reason)
-    return msgspec.structs.replace(
-        verdict,
-        reason=f"{reason} {verdict.reason}",
-        rules=(),
+    is_owners = verdict.code == "owner"  # the other codes hide the reason of the hook
+    return ApprovalNeeded(
+        f"{reason} {verdict.reason}",
         reason_detail=f"{reason} {verdict.reason_detail}".strip(),
+        code="owner" if is_owners else "",
+        about=verdict.about if is_owners else "",
     )
