@@ -29,6 +29,7 @@ from internal.agent.domain.tools import titles_by_tool
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
+from internal.channels.mcp.server import McpServer
 from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import Address, WebServer
@@ -426,6 +427,7 @@ def _web_services(
         logins=Logins(loaded.home / "logins.json"),
         models=_models(loaded),
         setup=setup,
+        mcp=McpServer(services.gateway, services.defaults, VERSION),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.runs.creation import Submitted
+from internal.channels.mcp.server import McpServer
 from internal.channels.web.auth import Logins
 from internal.channels.web.services import WebServices
 from tests.support.agent_app import Core, core
@@ -91,6 +92,7 @@ async def serve_gateway(
         documents=app.documents,
         logins=Logins(home / "logins.json"),
         page=NOT_BUILT,
+        mcp=McpServer(app.gateway, app.defaults, "1.2.3"),
     )
     async with serve(services) as (_, client):
         yield services, client

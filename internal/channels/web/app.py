@@ -7,7 +7,7 @@ import msgspec
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router, compile_path
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.channels.web.endpoints import ApiRequest, Endpoint, StreamRequest
 from internal.channels.web.errors import HttpError
@@ -17,6 +17,7 @@ from internal.channels.web.middleware import (
     SENDER_KEY,
     RequestMiddleware,
     ResponseSender,
+    page_origin,
 )
 from internal.channels.web.requests import (
     SAFE_METHODS,
@@ -28,8 +29,12 @@ from internal.channels.web.requests import (
 )
 from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.schemas import RequestModel
-from internal.channels.web.services import WebServices
+from internal.channels.web.services import McpEndpoint, WebServices
 
+MCP_PATH = "/mcp"
+MAX_MCP_BODY_BYTES = 4_194_304
+"""More than the longest instruction of a task takes as JSON."""
+MAX_MCP_WAIT_SECONDS = 60
 MIN_COMPRESSED_BYTES = 2048
 _NOT_COMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")
 
@@ -50,6 +55,8 @@ def build_app(services: WebServices, streams: EventStreams | None = None) -> ASG
         Route(path, Resource(services, open_streams, endpoints))
         for path, endpoints in by_path.items()
     ]
+    if services.mcp is not None:
+        routes.append(Route(MCP_PATH, McpResource(services, services.mcp)))
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return RequestMiddleware(services, router, is_public=_public_path_predicate(ROUTES))
 
@@ -127,6 +134,50 @@ class Resource:
             timeout_seconds=self._services.timeouts.request_seconds,
         )
         return decode_body(body or b"{}" if endpoint.may_omit_body else body, endpoint.body)
+
+
+class McpResource:
+    """The path of the MCP server, which has neither sessions nor a stream to open with GET."""
+
+    def __init__(self, services: WebServices, mcp: McpEndpoint) -> None:
+        self._services = services
+        self._mcp = mcp
+
+    async def __call__(self, scope: Scope, receive: Receive, _send: Send) -> None:
+        """Serve a request that passed the middleware."""
+        context: RequestContext = scope[CONTEXT_KEY]
+        if context.method != "POST":
+            message = f"Method {context.method} is not allowed for this path. Allowed: POST."
+            raise HttpError(405, "method_not_allowed", message, {"allow": "POST"})
+        settings, seconds = self._services.settings, self._services.timeouts.request_seconds
+        body = await read_body(
+            context,
+            receive,
+            max_bytes=min(MAX_MCP_BODY_BYTES, settings.max_body_bytes),
+            timeout_seconds=seconds,
+        )
+        async with asyncio.timeout(seconds + MAX_MCP_WAIT_SECONDS):
+            is_served = await self._mcp.serve(
+                scope,
+                _replay(body, receive),
+                scope[SENDER_KEY],
+                principal=context.require_principal(),
+                origin=page_origin(context, settings),
+            )
+        if not is_served:
+            raise HttpError(
+                501, "not_installed", "Install larkspur with its extra for MCP: larkspur[mcp]."
+            )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that returns the body once more, and then waits for the disconnect."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_again
 
 
 def _response(endpoint: Endpoint, result: msgspec.Struct | Response | None) -> Response:

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from internal.agent.app.events.subscription import Cursor, SessionFilter
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel
-from internal.channels.web.errors import HttpError
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.schemas import EmptyRequest, RequestModel, StopTaskRequest
 from internal.channels.web.services import WebServices
@@ -41,9 +40,7 @@ class ApiRequest(Generic[Query, Body]):
         Raises:
             HttpError: The request is not authenticated; only public routes receive such requests.
         """
-        if self.context.principal is None:
-            raise HttpError(401, "unauthorized", "Authentication is required.")
-        return self.context.principal
+        return self.context.require_principal()
 
     @property
     def channel(self) -> Channel:

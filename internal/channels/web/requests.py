@@ -48,6 +48,16 @@ class RequestContext:
         """The request method in upper case."""
         return str(self.scope["method"])
 
+    def require_principal(self) -> Principal:
+        """Return the authenticated principal.
+
+        Raises:
+            HttpError: The request is not authenticated; only public routes receive such requests.
+        """
+        if self.principal is None:
+            raise HttpError(401, "unauthorized", "Authentication is required.")
+        return self.principal
+
     def headers(self, name: bytes) -> list[bytes]:
         """Return all values of a header; `name` is in lower case."""
         return [value for key, value in self.scope["headers"] if key == name]

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from starlette.types import Receive, Scope, Send
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
@@ -174,6 +175,20 @@ class Setup(Protocol):
         ...
 
 
+class McpEndpoint(Protocol):
+    """Serves the MCP requests of authenticated principals."""
+
+    async def serve(
+        self, scope: Scope, receive: Receive, send: Send, *, principal: Principal, origin: str
+    ) -> bool:
+        """Serve a POST request. `receive` returns its whole body first.
+
+        `origin` is the address of this server for the client. Returns False, without a response,
+        if the necessary package is not installed.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class WebTimeouts:
     """Time limits of the web channel, in seconds.
@@ -199,6 +214,7 @@ class WebServices:
         token: Returns the local token that is valid now. Raises HomeError if there is none.
         documents: Reads files; None where nobody can ask for their pages.
         setup: Changes settings; None in a terminal that executes its own tasks.
+        mcp: The MCP server; None in such a terminal.
 
     Raises:
         WebServerError: The token is blank.
@@ -219,6 +235,7 @@ class WebServices:
     page: Page = field(default_factory=read_page)
     timeouts: WebTimeouts = WebTimeouts()
     setup: Setup | None = None
+    mcp: McpEndpoint | None = None
 
     def __post_init__(self) -> None:
         if not self.token().strip():
