@@ -61,16 +61,26 @@ def run_with_gateway(args: Namespace, work: ClientWork) -> int:
         CliExit: no gateway runs or answers, the work fails, or the output cannot be written.
         HomeError: the home folder or the token cannot be used.
     """
-    home = home_folder.locate()
-    address = home_folder.find_gateway(home)
-    url = args.server or (address and address.url)
-    if not url:
-        raise CliExit(FAILED, "No gateway is running. Start one with `larkspur serve`.")
-    endpoint = HttpEndpoint(url, _local_token(home))
+    endpoint = running_endpoint(args.server)
     if not endpoint.answers():
         raise CliExit(CONFIG, f"No gateway answers at {endpoint.url}.")
     with _output_errors():
         return drive(_on_transport(work, RETRY_SECONDS)(HttpTransport(endpoint, lambda: None)))
+
+
+def running_endpoint(server: str | None) -> HttpEndpoint:
+    """Return the endpoint of the gateway at a URL, or of the running one, which may not answer.
+
+    Raises:
+        CliExit: no gateway runs.
+        HomeError: the home folder or the token cannot be used.
+    """
+    home = home_folder.locate()
+    address = home_folder.find_gateway(home)
+    url = server or (address and address.url)
+    if not url:
+        raise CliExit(FAILED, "No gateway is running. Start one with `larkspur serve`.")
+    return HttpEndpoint(url, _local_token(home))
 
 
 def run_with_records(args: Namespace, context: CommandContext, work: ClientWork) -> int:

@@ -52,7 +52,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("pair", "records.pair", "grant roles to people of a channel"),
     Command("rules", "records.rules", "list and delete permission rules"),
     Command("skills", "records.skills", "add, review, list, check and remove skills"),
-    Command("mcp", "records.mcp", "add, review, list, test and remove MCP servers", True),
+    Command("mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True),
     Command("audit", "records.audit", "list who did what"),
     Command("lark", "records.lark", "list undelivered messages to Lark, and send them again"),
     Command("doctor", "system.doctor", "check the installation"),

@@ -2,8 +2,8 @@
 
 import http.client
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from contextlib import closing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -84,6 +84,23 @@ class HttpEndpoint:
                     raise RefusedStream(Response(response.status, response.read()))
                 while received := response.read1(_CHUNK_BYTES):
                     yield received
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(_reason(error)) from None
+
+    @contextmanager
+    def post(
+        self, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> Generator[http.client.HTTPResponse]:
+        """Send JSON with further headers, and read the response while the block runs.
+
+        Raises:
+            Unreachable: there is no response, or it breaks or is silent for too long in the block.
+        """
+        sent = {**self._headers(), **_body_headers(body), **headers}
+        with closing(self._open(STREAM_TIMEOUT_SECONDS)) as connection:
+            try:
+                connection.request("POST", self._path + path, body, sent)
+                yield connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise Unreachable(_reason(error)) from None
 

@@ -1,6 +1,7 @@
-"""`larkspur mcp`: add, import, test, review, list and remove MCP servers."""
+"""`larkspur mcp`: add, import, test, review, list and remove MCP servers, and be one."""
 
 import os
+import sys
 from argparse import Namespace
 from typing import Any
 
@@ -9,15 +10,21 @@ from internal.channels.cli.application import McpAdmin, McpReport
 from internal.channels.cli.command_output import CommandOutput, one_line
 from internal.channels.cli.commands.confirmation import confirms
 from internal.channels.cli.commands.context import CommandContext, Subparsers
-from internal.channels.cli.commands.parser import add_config, add_json
-from internal.channels.cli.exit_codes import DENIED, FAILED, OK, USAGE, WAITING, CliExit
+from internal.channels.cli.commands.gateway import running_endpoint
+from internal.channels.cli.commands.parser import add_config, add_json, add_server
+from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, OK, USAGE, WAITING, CliExit
+from internal.channels.cli.mcp_stdio import McpBridge
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.task_request import decode_argument
+from internal.channels.cli.transports.http import HttpEndpoint
+from internal.channels.cli.transports.interface import Unreachable
+from internal.config.home import HomeError
 
-_ACTIONS = ("list", "show", "add", "import", "test", "review", "remove")
+_ACTIONS = ("list", "show", "add", "import", "test", "review", "remove", "serve")
 _USAGE = (
     "Usage: larkspur mcp [list] | show NAME | add NAME -- COMMAND… | add NAME --url URL"
     " | import FILE [--yes] | test NAME | review NAME [--yes] | remove NAME"
+    " | serve [--server URL]"
 )
 _MAX_COLUMNS = 4_000
 _MAX_DESCRIPTION_COLUMNS = 2_000
@@ -27,7 +34,7 @@ _SEPARATORS = {"env": "=", "header": ":"}
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "mcp", description="Add, review, list and remove MCP servers.", epilog=_USAGE
+        "mcp", description="Add, review, list and remove MCP servers; serve as one.", epilog=_USAGE
     )
     parser.add_argument("action", nargs="?", choices=_ACTIONS, default="list", help="what to do")
     parser.add_argument("what", nargs="?", type=decode_argument, help="a name, or a file to import")
@@ -44,13 +51,17 @@ def register(subparsers: Subparsers) -> None:
     group.add_argument("--private", action="store_true", help="allow a private address")
     add_json(parser)
     add_config(parser)
+    add_server(parser.add_argument_group("serve"))
     parser.set_defaults(run=run)
 
 
 def run(args: Namespace, context: CommandContext) -> int:
     """Do the action."""
-    if (args.action == "list") == bool(args.what) or (args.rest and args.action != "add"):
+    is_whole = args.action in {"list", "serve"}
+    if is_whole == bool(args.what) or (args.rest and args.action != "add"):
         raise CliExit(USAGE, _USAGE)
+    if args.action == "serve":
+        return _serve(args)
     output = CommandOutput(Output(), args.json)
     servers = context.application().mcp(args.config)
     match args.action:
@@ -63,12 +74,33 @@ def run(args: Namespace, context: CommandContext) -> int:
         case "remove":
             servers.remove(args.what)
             print_error(context.messages("removed", what=args.what))
-            return OK
         case "show":
             _show(servers.show(args.what), output)
-            return OK
         case _:
             return _review(servers, args, context, output)
+    return OK
+
+
+def _serve(args: Namespace) -> int:
+    """Be an MCP server on standard input and output, with the tools of the running gateway.
+
+    A gateway that is restarted meanwhile may have another address.
+
+    Raises:
+        CliExit: no gateway runs or answers at the start.
+    """
+    gateway = running_endpoint(args.server)
+    if not gateway.answers():
+        raise CliExit(CONFIG, f"No gateway answers at {gateway.url}.")
+
+    def endpoint() -> HttpEndpoint:
+        try:
+            return running_endpoint(args.server)
+        except (CliExit, HomeError) as error:
+            raise Unreachable(str(error).rstrip(".")) from None
+
+    McpBridge(endpoint, sys.stdin.buffer, sys.stdout.buffer).run()
+    return OK
 
 
 def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> int:
