@@ -24,7 +24,7 @@ class ChannelSpec:
 
 CHANNELS = (ChannelSpec("lark", LarkSettings, create_lark_channel),)
 CHANNEL_NAMES = frozenset({"cli", "web", *(spec.name for spec in CHANNELS)})
-"""All values of `Channel`: the terminal, the web channel and the chat channels."""
+"""The channels with settings: all values of `Channel` but `mcp`, the one of MCP clients."""
 
 
 def create_channels(app: ChatApp, sections: Any) -> tuple[ChatChannel, ...]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
+from internal.channels.mcp.tools import TOOLS
 from tests.support.gateway_process import LARKSPUR, running_gateway
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -60,7 +61,7 @@ async def test_a_task_is_run_for_a_client_of_standard_input(
     environ = environment(home)
     async with running_gateway(environ, home), connect(environ, mode) as client:
         assert client.protocol_version == protocol
-        assert len((await client.list_tools()).tools) == 6
+        assert len((await client.list_tools()).tools) == len(TOOLS)
         made = await call(client, "create_task", instruction="grüße 世界")
         done = await call(client, "task_result", task_id=made["task_id"], wait_seconds=50)
         assert done["status"] == "completed"

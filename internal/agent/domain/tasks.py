@@ -66,7 +66,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 Channel = str
-"""The name of a channel: `cli`, `web`, or one of `internal/channels/registry.py`."""
+"""The name of a channel: `cli`, `web`, `mcp`, or one of `internal/channels/registry.py`."""
 TaskKind = Literal["chat", "background"]
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 StopReason = Literal[
