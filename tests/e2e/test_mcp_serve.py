@@ -68,6 +68,8 @@ async def test_a_task_is_run_for_a_client_of_standard_input(
         assert done["answer"]
         failed = await client.call_tool("task_result", {"task_id": "none"})
         assert failed.is_error
+        with pytest.raises(MCPError, match=r"There is no tool grüße\."):
+            await client.call_tool("grüße", {})
 
 
 async def test_a_restarted_gateway_is_found_again(home: Path) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 
 class AnsweringServer(http.server.ThreadingHTTPServer):
-    """Answers each path with a status and a body, and records the requests."""
+    """Answers each path with a status and a body of one type, and records the requests."""
 
     answers: dict[str, tuple[int, bytes]]
     asked: list[tuple[str, str, str | None]]
     bodies: list[bytes]
+    media_type = "application/json"
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -30,6 +31,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         server.asked.append((self.command, path, self.headers["last-event-id"]))
         status, body = server.answers[path]
         self.send_response(status)
+        self.send_header("content-type", server.media_type)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -79,21 +79,25 @@ class McpBridge:
             self._free.release()
 
     def _exchange(self, request: Mapping[str, Any]) -> Iterator[Any]:
-        """Yield the messages that the gateway sends for a request.
+        """Yield the messages that the gateway sends for a request, the response last.
 
         Raises:
             Unreachable: it does not answer, or not with such messages.
         """
         body = json.dumps(request).encode()
         with self._endpoint().post(PATH, body, self._headers(request)) as response:
-            if response.headers.get_content_type() == _STREAM:
-                parser = StreamParser()
-                while received := response.read1():
-                    for frame in parser.feed(received):
-                        if frame.data:
-                            yield self._message(request, frame.data)
-            else:
+            if response.headers.get_content_type() != _STREAM:
                 yield self._message(request, response.read())
+                return
+            parser = StreamParser()
+            while received := response.read1():
+                for frame in parser.feed(received):
+                    if frame.data:
+                        message = self._message(request, frame.data)
+                        yield message
+                        if "id" in message:
+                            return
+        raise Unreachable("the connection ended")
 
     def _headers(self, request: Mapping[str, Any]) -> dict[str, str]:
         """Return what the protocol repeats of a message in headers (2026-07-28, Transports)."""
