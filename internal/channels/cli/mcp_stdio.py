@@ -8,6 +8,7 @@ import base64
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from internal.channels.cli.transports.http import HttpEndpoint
@@ -136,8 +137,9 @@ class McpBridge:
         self._write(_error(request_id, code, sentence))
 
     def _write(self, message: Any) -> None:
-        with self._writing:
-            self._sink.write(json.dumps(message).encode() + b"\n")
+        line = json.dumps(message).encode() + b"\n"
+        with self._writing, suppress(BrokenPipeError):  # the client has gone: its input ends too
+            self._sink.write(line)
             self._sink.flush()
 
 

@@ -89,9 +89,7 @@ def _listed(tool: McpTool) -> Tool:
         description=tool.description,
         input_schema=object_schema(tool.arguments),
         output_schema=object_schema(tool.result),
-        annotations=ToolAnnotations(
-            read_only_hint=tool.reads_only, destructive_hint=False, open_world_hint=False
-        ),
+        annotations=ToolAnnotations(read_only_hint=tool.reads_only),
     )
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from typing import Any
 
 import pytest
@@ -83,3 +84,13 @@ def test_what_needs_no_response_is_not_sent(server: AnsweringServer) -> None:
     answer = {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert converse(server.url, *(json.dumps(one).encode() for one in (notification, answer))) == []
     assert server.bodies == []
+
+
+def test_a_client_that_has_gone_is_no_error(server: AnsweringServer) -> None:
+    server.answers["/mcp"] = (200, json.dumps({**PING, "result": {}}).encode())
+    endpoint = HttpEndpoint(server.url, lambda: "t")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb", buffering=0) as sink:  # noqa: PTH123 - a descriptor
+        McpBridge(lambda: endpoint, io.BytesIO(json.dumps(PING).encode()), sink).run()
+    assert len(server.bodies) == 1
