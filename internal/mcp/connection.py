@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.limits import RENEWAL_BYTES, ServerFailure
@@ -80,10 +81,13 @@ class ServerConnection:
         arguments: dict[str, Any],
         on_progress: "Progress",
         check: Callable[[], object] = lambda: None,
+        *,
+        reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
 
-        `check` is called before, when the tools of just this connection are known.
+        `check` is called before, when the tools of just this connection are known. `reply`
+        continues a call that required input.
 
         Raises:
             ToolError: the server answers with an error, or not in time; or what `check` raises.
@@ -95,7 +99,7 @@ class ServerConnection:
             check()
             try:
                 seconds = self.definition.call_timeout_seconds
-                result = await session.call(tool, arguments, seconds, on_progress)
+                result = await session.call(tool, arguments, seconds, on_progress, reply=reply)
             except ServerFailure as error:
                 reason = self._endpoint.failure if self._endpoint else ""
                 self._lost = ServerFailure(f"it ended during the call: {reason or error}")

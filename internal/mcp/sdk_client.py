@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,18 +13,25 @@ import anyio
 import httpx2
 from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.shared._stream_protocols import ReadStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
+    HEADER_MISMATCH,
     REQUEST_TIMEOUT,
+    CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
     Implementation,
+    InputRequiredResult,
+    InputResponses,
     JSONRPCResponse,
     ToolListChangedNotification,
 )
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
@@ -35,10 +43,37 @@ from internal.mcp.stdio_transport import ServerProcess
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and text of servers
 
 MAX_ERROR_CHARS = 2_000
+_MAX_REPEATS, _REPEAT_SECONDS = 8, 0.05
+"""How often a call is repeated, and the pause before the first time, which doubles."""
+_DECLINED = (
+    "[During this call the server asked a person for input. It speaks a version of the protocol in"
+    " which that cannot be passed on, so the request was declined.]"
+)
 _SESSION_ENDED = "Session terminated"  # of the SDK, for an unknown session id over HTTP
 
 Progress = Callable[[float, float | None, str], None]
 """Receives what is done, the total if it is known, and a message."""
+
+
+_Answer = CallToolResult | InputRequiredResult
+_Send = Callable[..., Awaitable[_Answer]]
+
+
+class _Declined:
+    """Declines what servers ask in protocol 2025-11-25, and counts it.
+
+    The answer would have to come while the call runs, but the run pauses for people.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
+        del context, params
+        self.count += 1
+        return ElicitResult(action="decline")
 
 
 class SdkSession:
@@ -46,10 +81,11 @@ class SdkSession:
 
     Args:
         client: the entered client.
+        declined: what its callback has declined.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, declined: _Declined) -> None:
+        self._client, self._declined = client, declined
 
     @property
     def protocol(self) -> str:
@@ -79,9 +115,17 @@ class SdkSession:
         return found
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], timeout_seconds: float, on_progress: Progress
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        timeout_seconds: float,
+        on_progress: Progress,
+        *,
+        reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. Cancelling it tells the server.
+
+        The result may require input; the call is continued with a `reply`.
 
         Raises:
             ToolError: the server answers with an error, or not in time.
@@ -91,8 +135,17 @@ class SdkSession:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             on_progress(progress, total, message or "")
 
+        declined = self._declined.count
         try:
-            result = await self._client.call_tool(tool, arguments, timeout_seconds, report)
+            send = partial(
+                self._client.session.call_tool,
+                tool,
+                arguments,
+                timeout_seconds,
+                report,
+                allow_input_required=True,
+            )
+            result = await self._repeat(send, reply)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED or error.message == _SESSION_ENDED:
                 raise ServerFailure(_describe(error)) from error
@@ -104,7 +157,44 @@ class SdkSession:
         except (ValueError, RuntimeError) as error:  # ValueError: of pydantic as well
             raise ToolError("the server answered with something that is no result") from error
         dumped: dict[str, Any] = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if self._declined.count > declined and isinstance(result, CallToolResult):
+            dumped["content"].append({"type": "text", "text": _DECLINED})
         return dumped
+
+    async def _repeat(self, send: _Send, reply: InputReply | None) -> _Answer:
+        """Send a call, again if the server only wants that or the tool's headers have changed.
+
+        Raises:
+            MCPError, RuntimeError, ValueError: of the SDK.
+        """
+        responses, state = _responses(reply)
+        delay = _REPEAT_SECONDS
+        for _ in range(_MAX_REPEATS):
+            try:
+                result = await send(input_responses=responses, request_state=state)
+            except MCPError as error:
+                if error.code != HEADER_MISMATCH:
+                    raise
+                await self.list_tools()
+                continue
+            if isinstance(result, CallToolResult) or result.input_requests:
+                return result
+            responses, state = None, result.request_state
+            await asyncio.sleep(delay)
+            delay *= 2
+        raise RuntimeError("the server asks again and again to repeat the call")
+
+
+def _responses(reply: InputReply | None) -> tuple[InputResponses | None, str | None]:
+    """Return the responses of people and the state, as the SDK takes them."""
+    if reply is None:
+        return None, None
+    return {
+        each.key: ElicitResult(action=each.action, content=dict(each.values) or None)
+        if each.action == "accept"
+        else ElicitResult(action=each.action)
+        for each in reply.responses
+    }, reply.state
 
 
 class ServerEndpoint:
@@ -155,15 +245,17 @@ class ServerEndpoint:
         else:
             one = self._definition
             transport = connect_http(one.url, one.headers, private=one.allow_private_networks)
+        declined = _Declined()
         client = Client(
             _WithoutOutputSchemas(transport),
             client_info=Implementation(name="larkspur", version=version),
             message_handler=handle,
+            elicitation_callback=declined,
             cache=None,
         )
         try:
             async with client:
-                yield SdkSession(client)
+                yield SdkSession(client, declined)
         except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:
             raise ServerFailure(_describe(error)) from error
         except ExceptionGroup as group:

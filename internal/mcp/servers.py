@@ -11,6 +11,7 @@ from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.permissions.network import network_access
 from internal.agent.domain.permissions.rules import Rule, parse_rule
+from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.mcp import McpServerState
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
@@ -161,19 +162,27 @@ class McpServers:
         return found
 
     async def call(
-        self, name: str, arguments: dict[str, Any], on_progress: "Progress"
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        on_progress: "Progress",
+        reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
+
+        `reply` continues a call whose result required input.
 
         Raises:
             ToolError: the tool is withheld, the server cannot be used, or the call fails.
         """
-        offered = self._find(name)
+        offered = self.find(name)
         try:
             connection = await self._connection(offered.server)
             # it may change with the list of the tools
-            check = partial(self._find, name)
-            return await connection.call(offered.tool.name, arguments, on_progress, check)
+            check = partial(self.find, name)
+            return await connection.call(
+                offered.tool.name, arguments, on_progress, check, reply=reply
+            )
         except ServerFailure as error:
             reason = f"The MCP server {offered.server.name} cannot be used: {error}."
             if offered.server.command and self.is_isolated and not offered.server.network:
@@ -185,7 +194,7 @@ class McpServers:
         if (connection := self._connections.pop(name, None)) is not None:
             await connection.close()
 
-    def _find(self, name: str) -> OfferedTool:
+    def find(self, name: str) -> OfferedTool:
         """Return a tool that is offered now.
 
         Raises:

@@ -10,7 +10,8 @@ from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.mcp import McpReviewReport, McpReviews
-from internal.agent.ports.tools import CallContext, ToolOutcome, WithheldTool
+from internal.agent.ports.tools import CallContext, InputRequired, ToolOutcome, WithheldTool
+from internal.mcp.elicitation import read_input_request, requires_input
 from internal.mcp.manifest import PREFIX
 from internal.mcp.results import ResultReader
 from internal.mcp.servers import McpServers, OfferedTool
@@ -45,6 +46,7 @@ class McpTools:
 
         Raises:
             ToolError: the call failed, or the tool is withheld.
+            InputRequired: the server asks people for something.
         """
 
         def report(done: float, total: float | None, message: str) -> None:
@@ -52,7 +54,10 @@ class McpTools:
             text = truncate_line(escape_hidden(message), MAX_PROGRESS_CHARS)
             context.progress(f"{text} ({amount})\n" if text else f"{amount}\n")
 
-        result = await self._servers.call(name, arguments, report)
+        result = await self._servers.call(name, arguments, report, context.reply)
+        if requires_input(result):
+            server = self._servers.find(name).server.name
+            raise InputRequired(read_input_request(server, result))
         return await self._results.read(context, name, result)
 
     async def preview(

@@ -2,24 +2,39 @@
 
 import base64
 import sys
+from typing import Annotated, Literal
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import (
+    Context,
+    Elicit,
+    ElicitationResult,
+    MCPServer,
+    RequestStateSecurity,
+    Resolve,
+)
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    ElicitRequest,
+    ElicitRequestURLParams,
+    ElicitResult,
     EmbeddedResource,
     ImageContent,
+    InputRequiredResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
 )
+from pydantic import BaseModel, Field
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
 )
-server = MCPServer("tested")
+# a key that outlives the process: a call continues after a restart
+server = MCPServer("tested", request_state_security=RequestStateSecurity(keys=["key" * 20]))
 
 
 @server.tool()
@@ -64,6 +79,61 @@ def everything() -> CallToolResult:
 def fail() -> str:
     """Fail."""
     raise ValueError("the disk is on fire")
+
+
+class Trip(BaseModel):
+    """What is needed to book a trip."""
+
+    city: str = Field(title="City", description="Where to.", min_length=2)
+    seats: int = Field(ge=1, le=4)
+    fare: Literal["basic", "flex"]
+    insured: bool = False
+
+
+class Confirmation(BaseModel):
+    """A last yes."""
+
+    sure: bool
+
+
+def ask_trip(day: str) -> Elicit[Trip]:
+    """Ask which trip is booked."""
+    return Elicit(f"Which trip on {day}?\u202e\x1b[1m", Trip)
+
+
+@server.tool()
+def book(day: str, trip: Annotated[ElicitationResult[Trip], Resolve(ask_trip)]) -> str:
+    """Book a trip."""
+    if not isinstance(trip, AcceptedElicitation):
+        return f"nothing was booked: {trip.action}"
+    found = trip.data
+    return f"{day}: {found.seats} {found.fare} seats to {found.city}, insured: {found.insured}"
+
+
+def ask_again(trip: Annotated[Trip, Resolve(ask_trip)]) -> Elicit[Confirmation]:
+    """Ask for a yes to what was chosen."""
+    return Elicit(f"Really {trip.city}?", Confirmation)
+
+
+@server.tool()
+def book_surely(
+    day: str,
+    trip: Annotated[Trip, Resolve(ask_trip)],
+    sure: Annotated[Confirmation, Resolve(ask_again)],
+) -> str:
+    """Book a trip after a second question."""
+    return f"{day}: {trip.city}, sure: {sure.sure}"
+
+
+@server.tool()
+def sign_in(ctx: Context) -> CallToolResult | InputRequiredResult:
+    """Have somebody sign in elsewhere."""
+    if ctx.input_responses is None:
+        params = ElicitRequestURLParams(message="Sign in.", url="https://example.com/in?a=1")
+        return InputRequiredResult(input_requests={"a": ElicitRequest(params=params)})
+    response = ctx.input_responses["a"]
+    assert isinstance(response, ElicitResult)
+    return CallToolResult(content=[TextContent(text=response.action)])
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 It speaks protocol 2025-11-25. `state` names a file that tests write and read.
 """
 
+import itertools
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -37,9 +39,12 @@ def tool(name: str, description: str = "Says it again.", **schema: Any) -> dict[
     return {"name": name, "description": description, "inputSchema": {**OBJECT, **schema}}
 
 
+NUMBERS = itertools.count()
+ANSWERS: dict[str, "queue.Queue[Any]"] = {}
 PLAIN = [tool("echo"), tool("fail"), tool("hang"), tool("crash"), tool("spawn")]
 FIRST = [tool("echo"), tool("change")]
 TOOLS = {
+    "asking": [tool("ask"), tool("echo")],
     "many": [tool(f"t{n}") for n in range(5_000)],
     "catalogue": [
         tool(
@@ -85,6 +90,8 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "change":
             note("changed")
             send({"method": "notifications/tools/list_changed"})
+        case "ask":
+            text = ask(arguments)
         case "hang":
             note("hangs")
             wait(1_000)
@@ -95,6 +102,16 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case _ if MODE == "bad-output-schema":
             return {"content": [], "structuredContent": {"x": "a" * 40 + "!"}}
     return {"content": [{"type": "text", "text": text}]}
+
+
+def ask(arguments: dict[str, Any]) -> str:
+    """Ask the client during a call, and return its answer."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    params = {"message": f"Your name? {arguments.get('text', '')}", "requestedSchema": schema}
+    number = f"ask-{next(NUMBERS)}"
+    ANSWERS[number] = queue.Queue()
+    send({"id": number, "method": "elicitation/create", "params": params})
+    return json.dumps(ANSWERS[number].get())
 
 
 def handle(message: dict[str, Any]) -> None:
@@ -119,6 +136,8 @@ def handle(message: dict[str, Any]) -> None:
         case "notifications/cancelled":
             if STATE is not None:
                 note("cancelled")
+        case None if number in ANSWERS:
+            ANSWERS[number].put(message.get("result"))
         case _:
             if number is not None:
                 send({"id": number, "error": {"code": -32601, "message": "Method not found"}})

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from internal.agent.domain.errors import ToolError
+from internal.agent.domain.errors import LarkspurError, ToolError
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Image
 from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 from internal.agent.domain.permissions.outside_paths import NO_OUTSIDE, OutsideAccess
+from internal.agent.domain.react.input_forms import InputReply, InputRequest
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 
@@ -36,7 +37,8 @@ class CallContext:
 
     `progress` receives live output. It never blocks and may be called from any task of the call,
     but not from another thread. `network` and `outside` are what its commands reach. `skills` are
-    the names of the skills that it may load; None for all.
+    the names of the skills that it may load; None for all. `reply` continues a call that raised
+    `InputRequired`.
     """
 
     session_id: SessionId
@@ -48,6 +50,19 @@ class CallContext:
     network: NetworkAccess = NO_NETWORK
     outside: OutsideAccess = NO_OUTSIDE
     skills: tuple[str, ...] | None = None
+    reply: InputReply | None = None
+
+
+class InputRequired(LarkspurError):
+    """A call needs values from people. It is run again with the same arguments and the reply.
+
+    Args:
+        request: what is asked.
+    """
+
+    def __init__(self, request: InputRequest) -> None:
+        super().__init__("values from people are needed")
+        self.request = request
 
 
 class SharedFiles(msgspec.Struct, frozen=True):
@@ -99,6 +114,7 @@ class ToolSource(Protocol):
 
         Raises:
             ToolError: the call failed; the message is for the model.
+            InputRequired: it continues when people have answered.
         """
         ...
 

@@ -91,7 +91,8 @@ class RunCompleter:
         A run that was asked to stop is cancelled instead.
         """
         if question.kind == "recovery":  # it continues as after a crash
-            await self._close_unfinished_work(context, question.title)
+            waiting_calls = frozenset[str]() if turn is None else frozenset(turn.inputs)
+            await self._close_unfinished_work(context, question.title, waiting_calls)
         record = self._question_record(context, question)
         asked = QuestionAsked(
             question_id=question.id,
@@ -142,11 +143,13 @@ class RunCompleter:
     def _elapsed_ms(self, context: RunContext) -> int:
         return round((self._clock.monotonic() - context.started_at) * 1000)
 
-    async def _close_unfinished_work(self, context: RunContext, error: str) -> None:
+    async def _close_unfinished_work(
+        self, context: RunContext, error: str, keep: frozenset[str] = frozenset()
+    ) -> None:
         await context.stream.commit()  # all emitted events must be in the log
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
         await context.stream.emit(
-            *find_unfinished_work(log, error=truncate_json(error or "failed"))
+            *find_unfinished_work(log, keep, error=truncate_json(error or "failed"))
         )
 
     async def _commit_end(

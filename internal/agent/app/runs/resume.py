@@ -86,9 +86,8 @@ class RunResumer:
             return turn, True
         # a call that was running at two crashes in a row may be what kills the process
         repeated = turn.settle_interrupted(repeat=context.run.crashes <= 1)
-        await self._close_unfinished_work(
-            context, turn, frozenset(call.call_id for call in repeated)
-        )
+        unfinished = frozenset(call.call_id for call in repeated) | turn.inputs.keys()
+        await self._close_unfinished_work(context, turn, unfinished)
         return turn, False
 
     async def _close_unfinished_work(

@@ -25,6 +25,7 @@ from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import network_of, outside_of
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
+from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.secrets import StreamMask, mask_secrets
@@ -34,7 +35,7 @@ from internal.agent.domain.text import escape_invisible, truncate, truncate_argu
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.hooks import NO_HOOKS, HookNotes, HookResponse, Hooks
 from internal.agent.ports.runtime import Clock
-from internal.agent.ports.tools import CallContext, ToolOutcome, ToolSource
+from internal.agent.ports.tools import CallContext, InputRequired, ToolOutcome, ToolSource
 
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
@@ -130,7 +131,9 @@ class ToolExecutor:
         """Run the calls and add the results to the Turn.
 
         The start of each call is stored before it runs. A call that waits for a free slot has not
-        started. Files that the calls left for people are noted in the result that comes last.
+        started. A call that needs values from people gets no result yet: the Turn asks for them,
+        and the call runs again. Files that the calls left for people are noted in the result that
+        comes last.
 
         Raises:
             LeaseLost, StoreError: events cannot be stored any more.
@@ -202,14 +205,22 @@ class ToolExecutor:
         self, context: RunContext, turn: Turn, call: ToolCall, batch: _Batch
     ) -> None:
         async with batch.slots:
-            started = await self._started(context.ids.session_id, turn, call)
+            reply, starts = turn.input_reply(call.call_id), list[Event]()
+            if reply is None:
+                starts.append(await self._started(context.ids.session_id, turn, call))
             turn.mark_started([call.call_id])
-            await context.stream.commit(started, turn=turn)
+            await context.stream.commit(*starts, turn=turn)
             started_at = self._clock.monotonic()
             error = ""
             outcome = ToolOutcome("")
             try:
-                outcome = await self._call(context, turn.config, call)
+                outcome = await self._call(context, turn.config, call, reply)
+            except InputRequired as needed:
+                if turn.require_input(call.call_id, needed.request):
+                    batch.finish_call()
+                    await context.stream.emit(turn=turn)
+                    return
+                error = f"{call.name} asked people too often in one call."
             except ToolError as failure:
                 error = str(failure)
             outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
@@ -274,10 +285,13 @@ class ToolExecutor:
             made = made.joined(found)
         return made
 
-    async def _call(self, context: RunContext, config: RunConfig, call: ToolCall) -> ToolOutcome:
-        """Run one call.
+    async def _call(
+        self, context: RunContext, config: RunConfig, call: ToolCall, reply: InputReply | None
+    ) -> ToolOutcome:
+        """Run one call, or continue it with a reply.
 
         Raises:
+            InputRequired: it continues when people have answered.
             ToolError: the call failed, timed out or crashed. The message is for the model.
         """
         spec = _spec(config, call)
@@ -294,12 +308,13 @@ class ToolExecutor:
             network_of(config.policy, spec, call.arguments),
             outside_of(config.policy, spec, call.arguments),
             config.skills,
+            reply,
         )
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 return await self._tools.run(where, call.name, call.arguments)
-        except ToolError:
+        except (ToolError, InputRequired):
             raise
         except Exception as failure:
             if isinstance(failure, TimeoutError) and limit.expired():

@@ -51,6 +51,12 @@ from internal.agent.domain.react.context_window import ContextWindow, text_token
 from internal.agent.domain.react.deferred_tools import unwrap_call, wrap_calls
 from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.domain.react.hook_outcomes import HookOutcome
+from internal.agent.domain.react.input_forms import (
+    MAX_ROUNDS,
+    CallInput,
+    InputReply,
+    InputRequest,
+)
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
@@ -82,8 +88,8 @@ class Turn(msgspec.Struct, kw_only=True):
     """The state of the loop.
 
     `messages` starts with the earlier conversation, which `history` refers to; the task is at
-    `task_index`. `earlier_cost` is the known cost in US dollars of the failed runs that this one
-    continues.
+    `task_index`. `inputs` are what calls without a result ask people for, by call_id.
+    `earlier_cost` is the known cost in US dollars of the failed runs that this one continues.
     """
 
     config: RunConfig
@@ -96,6 +102,7 @@ class Turn(msgspec.Struct, kw_only=True):
     calls: tuple[ToolCall, ...] = ()
     pending_approvals: dict[str, ApprovalItem] = {}
     results: dict[str, ToolResult] = {}
+    inputs: dict[str, CallInput] = {}
     started: frozenset[str] = frozenset()
     pending_user_messages: tuple[str, ...] = ()
     corrections: dict[str, int] = {}
@@ -121,7 +128,7 @@ class Turn(msgspec.Struct, kw_only=True):
             return Pause(self.question)
         calls = tuple(call for call in self.calls if call.call_id not in self.results)
         if calls:
-            return Act(tuple(call for call in calls if call.call_id not in self.pending_approvals))
+            return Act(tuple(call for call in calls if not self._is_waiting(call.call_id)))
         return Ask(self._request_messages(), bool(self.closing_reason))
 
     @property
@@ -204,7 +211,31 @@ class Turn(msgspec.Struct, kw_only=True):
         text = replace_surrogates(result.text)
         cleaned = ToolResult(result.call_id, text, result.failed, result.images)
         self.results.setdefault(result.call_id, cleaned)
+        self.inputs = {key: each for key, each in self.inputs.items() if key != result.call_id}
         return self._settle()
+
+    def require_input(self, call_id: str, request: InputRequest) -> bool:
+        """Ask people for what a running call needs; it runs again when they have answered.
+
+        Without people every form is declined. Returns False if the call has asked too often.
+        """
+        earlier = self.inputs.get(call_id)
+        round_number = 1 if earlier is None else earlier.round + 1
+        if round_number > MAX_ROUNDS:
+            return False
+        needed = CallInput(request, round_number)
+        self.inputs = {
+            **self.inputs,
+            call_id: needed if self.config.people else needed.declined(),
+        }
+        self.started -= {call_id}
+        self._settle()
+        return True
+
+    def input_reply(self, call_id: str) -> InputReply | None:
+        """Return with what a call continues, None if it has not been run before."""
+        found = self.inputs.get(call_id)
+        return None if found is None else found.reply
 
     def add_user_message(self, text: str, files: Sequence[Part] = ()) -> None:
         """Add a user message. The model gets it as soon as no call is pending.
@@ -227,6 +258,9 @@ class Turn(msgspec.Struct, kw_only=True):
         if question is None or answer.question_id != question.id:
             return []
         self.question = None
+        if (needed := self.inputs.get(question.call_id)) is not None:
+            self.inputs = {**self.inputs, question.call_id: needed.with_answer(answer)}
+            return self._settle()
         pending = [call for call in self.calls if call.call_id in self.pending_approvals]
         resolution = resolve(question, answer, plan=self.plan, pending=pending, config=self.config)
         self.pending_approvals = {} if question.kind == "approval" else self.pending_approvals
@@ -288,7 +322,8 @@ class Turn(msgspec.Struct, kw_only=True):
     def settle_interrupted(self, *, repeat: bool = True) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may be repeated.
 
-        A call that is not idempotent gets an error result instead; every one without `repeat`.
+        A call that is not idempotent gets an error result instead; every one without `repeat`. A
+        call that waits for people did not run.
         """
         repeatable: list[ToolCall] = []
         for call in self.calls:
@@ -352,7 +387,7 @@ class Turn(msgspec.Struct, kw_only=True):
         self.messages, self.task_index = [user_message(instruction)], 0
         self.config = msgspec.structs.replace(self.config, run_id=run_id, isolated=False)
         self.earlier_cost, self.spending = self._known_cost(), {}
-        self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}
+        self._forget_calls()
         self.pending_user_messages, self.question = (), None
         self.failures = self.empty_replies = 0
         self.window, self.closing_reason, self.outcome = ContextWindow(), None, None
@@ -387,7 +422,8 @@ class Turn(msgspec.Struct, kw_only=True):
         return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, iteration))
 
     def _missing_result(self, call_id: str) -> ToolResult:
-        text = OUTCOME_UNKNOWN if call_id in self.started else NOT_RUN
+        has_started = call_id in self.started or call_id in self.inputs
+        text = OUTCOME_UNKNOWN if has_started else NOT_RUN
         return ToolResult(call_id, text, failed=True)
 
     def _spend(self, model: str, usage: Usage, cost: float | None) -> None:
@@ -459,16 +495,33 @@ class Turn(msgspec.Struct, kw_only=True):
         if self.question is not None or not self.calls:
             return []
         if missing:
-            if all(call_id in self.pending_approvals for call_id in missing):
-                self._open_approval()
+            if all(map(self._is_waiting, missing)):
+                self._open_question(missing)
             return []
         results = tuple(self.results[call.call_id] for call in self.calls)
         self.messages.append(Message("user", results))
         self.failures = self.failures + 1 if all(each.failed for each in results) else 0
-        self.calls, self.results, self.started, self.pending_approvals = (), {}, frozenset(), {}
+        self._forget_calls()
         self._flush_user_messages()
         self._close_if_exhausted()
         return []
+
+    def _is_waiting(self, call_id: str) -> bool:
+        """Return True if a call waits for people."""
+        needed = self.inputs.get(call_id)
+        return call_id in self.pending_approvals or (needed is not None and not needed.is_complete)
+
+    def _forget_calls(self) -> None:
+        self.calls, self.results, self.started = (), {}, frozenset()
+        self.pending_approvals, self.inputs = {}, {}
+
+    def _open_question(self, waiting: Sequence[str]) -> None:
+        """Ask about the next call that needs values, or for all approvals."""
+        call_id = next((each for each in waiting if each in self.inputs), None)
+        if call_id is None:
+            self._open_approval()
+        else:
+            self.question = self.inputs[call_id].question(self._fresh_id(), call_id)
 
     def _open_approval(self) -> None:
         targets = targets_by_tool(self.config.tools)

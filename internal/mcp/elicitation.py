@@ -1,0 +1,199 @@
+"""What a server asks people for during a call (elicitation), read from its result."""
+
+from typing import Any
+
+import msgspec
+
+from internal.agent.domain.errors import ToolError
+from internal.agent.domain.react.input_forms import (
+    FieldKind,
+    InputField,
+    InputForm,
+    InputRequest,
+    InputValue,
+)
+from internal.agent.domain.text import escape_hidden, replace_surrogates, truncate_json
+
+MAX_FORMS, MAX_FIELDS, MAX_VALUES = 5, 20, 200
+MAX_STATE_CHARS = 100_000
+_MAX_MESSAGE_BYTES, _MAX_LABEL_BYTES = 4_000, 500
+_MAX_NAME_CHARS = 200
+_MAX_URL_CHARS, _MAX_DEFAULT_CHARS = 2_000, 1_000
+_KINDS: dict[str, FieldKind] = {
+    "string": "text",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+}
+
+
+class _Const(msgspec.Struct, frozen=True):
+    const: str
+    title: str = ""
+
+
+class _Items(msgspec.Struct, frozen=True, rename="camel"):
+    enum: list[str] = []
+    any_of: list[_Const] = []
+
+
+class _Property(msgspec.Struct, frozen=True, rename="camel"):
+    """The schema of one value; which fields it has depends on the type."""
+
+    type: str = ""
+    title: str = ""
+    description: str = ""
+    default: Any = None
+    enum: list[str] = []
+    enum_names: list[str] = []
+    one_of: list[_Const] = []
+    items: _Items = _Items()
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: float | None = None
+    max_length: float | None = None
+    min_items: float | None = None
+    max_items: float | None = None
+    format: str = ""
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The bounds for its type."""
+        match self.type:
+            case "string":
+                return self.min_length, self.max_length
+            case "array":
+                return self.min_items, self.max_items
+            case _:
+                return self.minimum, self.maximum
+
+
+class _Schema(msgspec.Struct, frozen=True):
+    properties: dict[str, _Property] = {}
+    required: list[str] = []
+
+
+class _Params(msgspec.Struct, frozen=True, rename="camel"):
+    message: str
+    mode: str = "form"
+    requested_schema: _Schema = _Schema()
+    url: str = ""
+
+
+class _Request(msgspec.Struct, frozen=True):
+    method: str
+    params: dict[str, Any] = {}
+
+
+class _Result(msgspec.Struct, frozen=True, rename="camel"):
+    input_requests: dict[str, _Request] = {}
+    request_state: str | None = None
+
+
+def requires_input(result: dict[str, Any]) -> bool:
+    """Return True if the result of a call says that the server needs input first."""
+    return result.get("resultType") == "input_required"
+
+
+def read_input_request(server: str, result: dict[str, Any]) -> InputRequest:
+    """Return what a server asks people for. Texts have escapes for hidden characters.
+
+    Raises:
+        ToolError: it cannot be asked.
+    """
+    try:
+        found = msgspec.convert(result, _Result)
+        if not 0 < len(found.input_requests) <= MAX_FORMS:
+            raise ToolError(f"the server asks for more than {MAX_FORMS} forms at once")
+        forms = tuple(_read_form(*item) for item in found.input_requests.items())
+    except msgspec.ValidationError as error:
+        raise ToolError("the server asks people something that cannot be shown") from error
+    state = found.request_state
+    if state is not None and not _is_short(state, MAX_STATE_CHARS):
+        raise ToolError(f"the server's state has more than {MAX_STATE_CHARS:,} characters")
+    return InputRequest(f"The MCP server “{server}”", forms, state)
+
+
+def _read_form(key: str, request: _Request) -> InputForm:
+    if request.method != "elicitation/create":
+        raise ToolError(f"the server asks for {escape_hidden(request.method)[:80]}, not offered")
+    params = msgspec.convert(request.params, _Params)
+    message = _shown(params.message, _MAX_MESSAGE_BYTES)
+    if not _is_short(key, _MAX_NAME_CHARS):
+        raise ToolError("the server's form has a key that is too long")
+    if params.mode == "url":
+        url = params.url
+        if not url.startswith("https://") or escape_hidden(url) != url or len(url) > _MAX_URL_CHARS:
+            raise ToolError("the server asks people to open an address that is no https address")
+        return InputForm(key, message, url=url)
+    if params.mode != "form":
+        raise ToolError("the server asks people in a way that is not known")
+    schema = params.requested_schema
+    if len(schema.properties) > MAX_FIELDS:
+        raise ToolError(f"the server asks people for more than {MAX_FIELDS} values")
+    fields = [
+        _read_field(name, each, required=name in schema.required)
+        for name, each in schema.properties.items()
+    ]
+    return InputForm(key, message, tuple(fields))
+
+
+def _read_field(name: str, schema: _Property, *, required: bool) -> InputField:
+    choices = _choices(schema)
+    kind: FieldKind | None = _KINDS.get(schema.type)
+    if schema.type == "array" and choices:
+        kind = "choices"
+    elif choices and kind in (None, "text"):
+        kind = "choice"
+    if kind is None or not _is_short(name, _MAX_NAME_CHARS) or len(choices) > MAX_VALUES:
+        raise ToolError(f"the server asks for a value that cannot be asked: {_shown(name, 100)}")
+    least, most = schema.bounds if kind != "choice" else (None, None)
+    labels = tuple(_shown(choice.title or choice.const, _MAX_LABEL_BYTES) for choice in choices)
+    values = tuple(choice.const for choice in choices)
+    return InputField(
+        name,
+        kind,
+        _shown(schema.title or name, _MAX_LABEL_BYTES),
+        _shown(schema.description, _MAX_LABEL_BYTES) if schema.description else "",
+        required,
+        _default(kind, values, schema.default),
+        values,
+        labels,
+        least,
+        most,
+        _shown(schema.format, 50) if schema.format and kind == "text" else "",
+    )
+
+
+def _choices(schema: _Property) -> list[_Const]:
+    if schema.type == "array":
+        return schema.items.any_of or [_Const(value) for value in schema.items.enum]
+    if schema.one_of:
+        return schema.one_of
+    names = schema.enum_names if len(schema.enum_names) == len(schema.enum) else schema.enum
+    return [_Const(value, name) for value, name in zip(schema.enum, names, strict=True)]
+
+
+def _default(kind: FieldKind, values: tuple[str, ...], default: Any) -> InputValue | None:
+    """Return the default, None without one and for one that does not fit the type."""
+    match default:
+        case bool():
+            fits = kind == "boolean"
+        case int() | float():
+            fits = kind == "number" or (kind == "integer" and isinstance(default, int))
+        case str():
+            fits = default in values or (kind == "text" and _is_short(default, _MAX_DEFAULT_CHARS))
+        case list():
+            fits = kind == "choices" and all(each in values for each in default)
+        case _:
+            fits = False
+    found: InputValue | None = default if fits else None
+    return found
+
+
+def _is_short(text: str, most: int) -> bool:
+    return len(text) <= most and replace_surrogates(text) == text
+
+
+def _shown(text: str, max_bytes: int) -> str:
+    return truncate_json(escape_hidden(text), max_bytes)
