@@ -5,6 +5,7 @@ was approved, whenever a process crashes.
 """
 
 import asyncio
+import signal
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from tests.chaos import invariants
 from tests.chaos.model_script import final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import list_events
+from tests.integration.agent.test_mcp import define
 from tests.support.database_files import MIGRATIONS
+from tests.support.mcp_http import serve_sdk
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
@@ -113,3 +116,42 @@ async def test_a_crash_at_a_commit(
     tmp_path: Path, environ: Environ, side: str, number: int
 ) -> None:
     await run_scenario(tmp_path, environ, [f"{side}:{number}", NO_CRASH])
+
+
+async def test_a_form_of_an_mcp_server_survives_kill_9(tmp_path: Path, environ: Environ) -> None:
+    steps = {"A": (Reply(calls=[Call("mcp__tested__book", {"day": "Monday"})]), final("A"))}
+    environ = {**environ, "LARKSPUR_AGENT__GATES": "off"}
+    async with (
+        serve_sdk() as url,
+        ScriptedOpenAI(scripted_model(steps)) as model,
+        restarting_gateway(tmp_path, model, environ, [NO_CRASH] * 4) as gateway,
+    ):
+        define(gateway.home, "tested", {"url": url, "allow_private_networks": True})
+        server = "/api/mcp/servers/tested"
+        report = (await gateway.request("POST", f"{server}/test", {})).json()
+        accepted = {"sha256": report["server"]["sha256"], "accept": True}
+        assert (await gateway.request("POST", f"{server}/review", accepted)).status == 200
+        options = {"workspace": str(gateway.workspace), "permission_mode": "full"}
+        body = {"task": TASK, "options": options, "idempotency_key": "A"}
+        async with asyncio.timeout(90):
+            made = (await gateway.request("POST", "/api/tasks", body)).json()
+            answers = ["Oslo", "2", "flex", "no"]
+            async with aclosing(gateway.stream(f"session_id={made['session_id']}")) as frames:
+                async for frame in frames:
+                    if frame.event in invariants.TERMINAL:
+                        break
+                    if frame.event != "workflow.question.asked":
+                        continue
+                    question = frame.json()["payload"]["question_id"]
+                    if len(answers) > 1:
+                        client = await gateway.wait_until_up()
+                        gateway.signal(signal.SIGKILL)
+                        await gateway.wait_until_replaced(client)
+                    answer = {"decision": "text", "text": answers.pop(0)}
+                    path = f"/api/questions/{question}/answer"
+                    assert (await gateway.request("POST", path, answer)).status == 200
+            events = await list_events(gateway, made["session_id"])
+    invariants.check_run(events)
+    (completed,) = (e for e in events if e["event"] == "workflow.tool.completed")
+    assert "Monday: 2 flex seats to Oslo, insured: False" in completed["payload"]["result"]
+    assert gateway.codes[:3] == [-signal.SIGKILL] * 3

@@ -14,11 +14,18 @@ from internal.agent.domain.messages import (
     ToolResult,
     user_message,
 )
+from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     EMPTY_REPLY_PROMPT,
     NO_ANSWER,
     STOP_EXPLANATIONS,
+)
+from internal.agent.domain.react.input_forms import (
+    MAX_ROUNDS,
+    InputField,
+    InputForm,
+    InputRequest,
 )
 from internal.agent.domain.react.steps import Act, ModelSpending, TurnOutcome
 from internal.agent.domain.react.turn import MAX_EMPTY_REPLIES, OUTCOME_UNKNOWN, Turn
@@ -29,7 +36,9 @@ from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import (
     add_reply,
     last_results,
+    make_answer,
     next_ask,
+    next_question,
     outcome,
     read,
     run_calls,
@@ -373,3 +382,72 @@ def test_instructions_begin_every_request_and_are_never_left_out() -> None:
         run_calls(turn, "long " * 1000)
     assert turn.fit_context(1) is not None
     assert next_ask(turn).messages[0].parts[0] == words
+
+
+NAME = InputRequest("S", (InputForm("k", "Name?", (InputField("n", "text", "N", required=True),)),))
+
+
+def asking_turn(*calls: ToolCall, people: bool = True) -> Turn:
+    turn = start_turn(run_config(people=people))
+    add_reply(turn, *calls)
+    turn.mark_started([each.call_id for each in calls])
+    return turn
+
+
+def test_a_call_that_needs_input_waits_for_the_other_calls_and_runs_again() -> None:
+    turn = asking_turn(write("a"), write("b"))
+    first, second = (each.call_id for each in turn.calls)
+    assert turn.require_input(first, NAME)
+    assert isinstance(step := turn.next(), Act)
+    assert [each.call_id for each in step.calls] == [second]
+    turn.add_tool_result(ToolResult(second, "ok"))
+    assert next_question(turn).call_id == first
+    assert turn.settle_interrupted() == []
+    assert turn.run_messages()[-1].parts[0] == ToolResult(first, OUTCOME_UNKNOWN, failed=True)
+
+    turn.resolve(make_answer(turn, "text", "Ada"))
+
+    assert isinstance(step := turn.next(), Act)
+    assert [each.call_id for each in step.calls] == [first]
+    reply = turn.input_reply(first)
+    assert reply is not None
+    assert [each.values for each in reply.responses] == [{"n": "Ada"}]
+    turn.mark_started([first])
+    turn.add_tool_result(ToolResult(first, "hello Ada"))
+    next_ask(turn)
+    assert (last_results(turn)[first].text, turn.inputs) == ("hello Ada", {})
+
+
+def test_a_call_is_not_repeated_after_a_crash_while_it_continues() -> None:
+    turn = asking_turn(write("a"))
+    (only,) = (each.call_id for each in turn.calls)
+    turn.require_input(only, NAME)
+    turn.resolve(make_answer(turn, "text", "Ada"))
+    turn.mark_started([only])
+    assert turn.settle_interrupted() == []
+    assert last_results(turn)[only] == ToolResult(only, OUTCOME_UNKNOWN, failed=True)
+
+
+def test_a_call_may_ask_a_bounded_number_of_times() -> None:
+    turn = asking_turn(write("a"), people=False)
+    (only,) = (each.call_id for each in turn.calls)
+    asked = [turn.require_input(only, NAME) for _ in range(MAX_ROUNDS + 1)]
+    assert asked == [*[True] * MAX_ROUNDS, False]
+    reply = turn.input_reply(only)
+    assert reply is not None
+    assert [each.action for each in reply.responses] == ["decline"]
+
+
+def test_input_is_asked_for_before_approvals_remain() -> None:
+    policy = Policy(mode=Mode.ASK, allow=("read_file",))
+    turn = start_turn(run_config(policy=policy, people=True))
+    add_reply(turn, read("a"), write("b"))
+    first = turn.calls[0].call_id
+    turn.mark_started([first])
+    turn.require_input(first, NAME)
+    assert next_question(turn).kind == "clarify"
+    turn.resolve(make_answer(turn, "reject"))
+    assert isinstance(step := turn.next(), Act)
+    assert [each.call_id for each in step.calls] == [first]
+    turn.add_tool_result(ToolResult(first, "declined"))
+    assert next_question(turn).kind == "approval"
