@@ -10,11 +10,12 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
+from internal.mcp.elicitation import Progress
 from internal.mcp.limits import RENEWAL_BYTES, ServerFailure
 from internal.mcp.manifest import ListedTool
 
 if TYPE_CHECKING:
-    from internal.mcp.sdk_client import Progress, SdkSession, ServerEndpoint
+    from internal.mcp.sdk_client import SdkSession, ServerEndpoint
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,9 @@ FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 30.0
 """The pause after the first failure, which doubles, and the longest one."""
 LIST_SECONDS = 60.0
 """How old the list of tools may be when a tool is called."""
+
+MAX_WAIT_SECONDS = 3_600.0
+"""How long a server without other calls is kept for a call that waits for people."""
 
 OnTools = Callable[[list[ListedTool]], None]
 """Receives the tools whenever they have been listed; may block for a file, and is not awaited."""
@@ -79,27 +83,32 @@ class ServerConnection:
         self,
         tool: str,
         arguments: dict[str, Any],
-        on_progress: "Progress",
+        on_progress: Progress,
         check: Callable[[], object] = lambda: None,
         *,
+        key: str = "",
         reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
 
         `check` is called before, when the tools of just this connection are known. `reply`
-        continues a call that required input.
+        continues the call with this key, which required input.
 
         Raises:
             ToolError: the server answers with an error, or not in time; or what `check` raises.
             ServerFailure: it cannot be started, or ends during the call.
         """
         async with self._session() as session:
-            if asyncio.get_running_loop().time() - self._listed_at > LIST_SECONDS:
+            age = asyncio.get_running_loop().time() - self._listed_at
+            # a server that waits for a reply may not answer anything else
+            if age > LIST_SECONDS and reply is None:
                 await self._list(session)
             check()
             try:
                 seconds = self.definition.call_timeout_seconds
-                result = await session.call(tool, arguments, seconds, on_progress, reply=reply)
+                result = await session.call(
+                    tool, arguments, seconds, on_progress, key=key, reply=reply
+                )
             except ServerFailure as error:
                 reason = self._endpoint.failure if self._endpoint else ""
                 self._lost = ServerFailure(f"it ended during the call: {reason or error}")
@@ -148,10 +157,18 @@ class ServerConnection:
                 self._stop_later()
 
     def _stop_later(self) -> None:
-        if self._endpoint and self._endpoint.received_bytes > RENEWAL_BYTES:
+        seconds = self.definition.idle_seconds
+        if self._is_waiting():
+            seconds = max(seconds, MAX_WAIT_SECONDS)
+        elif self._endpoint and self._endpoint.received_bytes > RENEWAL_BYTES:
             self._end()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self.definition.idle_seconds, self._end)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._end)
+
+    def _is_waiting(self) -> bool:
+        """Return True if a call waits for people within the connection."""
+        if not self.is_open or self._ready.exception() is not None:
+            return False
+        return self._ready.result().is_waiting
 
     def _end(self) -> None:
         self._done.set()

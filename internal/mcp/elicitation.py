@@ -1,5 +1,11 @@
-"""What a server asks people for during a call (elicitation), read from its result."""
+"""What a server asks people for during a call (elicitation).
 
+In protocol 2026-07-28 it is the result of the call, which is repeated with the responses. In
+2025-11-25 it is a request during the call, which stays open until there is a response.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -9,13 +15,19 @@ from internal.agent.domain.react.input_forms import (
     FieldKind,
     InputField,
     InputForm,
+    InputReply,
     InputRequest,
+    InputResponse,
     InputValue,
 )
 from internal.agent.domain.text import escape_hidden, replace_surrogates, truncate_json
 
 MAX_FORMS, MAX_FIELDS, MAX_VALUES = 5, 20, 200
 MAX_STATE_CHARS = 100_000
+_CONNECTION_LOST = (
+    "the server waited for the answer within the call, and its connection is closed: the outcome of"
+    " the call is unknown"
+)
 _MAX_MESSAGE_BYTES, _MAX_LABEL_BYTES = 4_000, 500
 _MAX_NAME_CHARS = 200
 _MAX_URL_CHARS, _MAX_DEFAULT_CHARS = 2_000, 1_000
@@ -88,6 +100,132 @@ class _Request(msgspec.Struct, frozen=True):
 class _Result(msgspec.Struct, frozen=True, rename="camel"):
     input_requests: dict[str, _Request] = {}
     request_state: str | None = None
+
+
+Progress = Callable[[float, float | None, str], None]
+"""Receives what is done, the total if it is known, and a message."""
+
+DECLINED = InputResponse("", "decline")
+
+
+class _OpenCall:
+    """A call at the server. `asked` has the parameters of its request once it waits for people."""
+
+    def __init__(self, on_progress: Progress) -> None:
+        self.on_progress = on_progress
+        self.asked: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[dict[str, Any]]
+        self._response: asyncio.Future[InputResponse] | None = None
+
+    def report(self, done: float, total: float | None, message: str) -> None:
+        """Report progress to the run that waits for the call now."""
+        self.on_progress(done, total, message)
+
+    async def ask(self, params: dict[str, Any]) -> InputResponse:
+        """Return the response of people."""
+        self._response = asyncio.get_running_loop().create_future()
+        self.asked.set_result(params)
+        return await self._response
+
+    def respond(self, response: InputResponse) -> None:
+        """Let the call continue."""
+        self.asked = asyncio.get_running_loop().create_future()
+        if self._response is not None and not self._response.done():
+            self._response.set_result(response)
+
+    async def cancel(self) -> None:
+        """End the call; the server is told."""
+        self.respond(DECLINED)
+        self.task.cancel()
+        await asyncio.wait({self.task})
+        if not self.task.cancelled():
+            self.task.exception()  # retrieved, if nobody waits for the call any more
+
+
+class OpenCalls:
+    """The calls of a connection in protocol 2025-11-25, which stay open while their runs pause.
+
+    A request of a server does not say to which call it belongs: it is declined unless exactly one
+    call is running. `declined` counts these.
+    """
+
+    def __init__(self) -> None:
+        self._running: set[_OpenCall] = set()
+        self._waiting: dict[str, _OpenCall] = {}
+        self.declined = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if a call waits for people."""
+        return bool(self._waiting)
+
+    async def run(
+        self,
+        key: str,
+        send: Callable[[Progress], Coroutine[Any, Any, dict[str, Any]]],
+        *,
+        timeout_seconds: float,
+        on_progress: Progress,
+        reply: InputReply | None,
+    ) -> dict[str, Any]:
+        """Start a call, or continue the one with this key, and return what it returns or requires.
+
+        Raises:
+            ToolError: it does not end in time, or it is not open any more.
+        """
+        if reply is None:
+            call = _OpenCall(on_progress)
+            call.task = asyncio.create_task(send(call.report))
+        elif (found := self._waiting.pop(key, None)) is not None:
+            call = found
+            call.on_progress = on_progress
+            call.respond(reply.responses[0])
+        else:
+            raise ToolError(_CONNECTION_LOST)
+        self._running.add(call)
+        try:
+            await asyncio.wait(
+                {call.task, call.asked},
+                timeout=timeout_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if call.task.done():
+                return call.task.result()
+            if call.asked.done():
+                self._waiting[key] = call
+                return _input_required(call.asked.result())
+            raise ToolError(f"the server did not answer in {timeout_seconds:g} s")
+        finally:
+            self._running.discard(call)
+            if call is not self._waiting.get(key):
+                await call.cancel()
+
+    async def ask(self, params: dict[str, Any]) -> InputResponse:
+        """Return the response to a request of the server."""
+        running = [call for call in self._running if not call.asked.done()]
+        if len(running) == 1 and _can_be_asked(params):
+            return await running[0].ask(params)
+        self.declined += 1
+        return DECLINED
+
+    async def close(self) -> None:
+        """End all calls that wait."""
+        while self._waiting:
+            await self._waiting.popitem()[1].cancel()
+
+
+def _can_be_asked(params: dict[str, Any]) -> bool:
+    try:
+        read_input_request("", _input_required(params))
+    except ToolError:
+        return False
+    return True
+
+
+def _input_required(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of protocol 2026-07-28 that asks the same."""
+    request = {"method": "elicitation/create", "params": params}
+    return {"resultType": "input_required", "inputRequests": {"": request}}
 
 
 def requires_input(result: dict[str, Any]) -> bool:

@@ -29,12 +29,14 @@ from mcp_types import (
     JSONRPCResponse,
     ToolListChangedNotification,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.react.input_forms import InputReply
+from internal.agent.domain.react.input_forms import InputReply, InputResponse
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
+from internal.mcp.elicitation import OpenCalls, Progress
 from internal.mcp.http_transport import connect_http
 from internal.mcp.limits import MAX_PAGES, ServerFailure
 from internal.mcp.manifest import MAX_TOOLS, ListedTool
@@ -46,34 +48,13 @@ MAX_ERROR_CHARS = 2_000
 _MAX_REPEATS, _REPEAT_SECONDS = 8, 0.05
 """How often a call is repeated, and the pause before the first time, which doubles."""
 _DECLINED = (
-    "[During this call the server asked a person for input. It speaks a version of the protocol in"
-    " which that cannot be passed on, so the request was declined.]"
+    "[During this call the server asked a person for input, which was declined: it cannot be shown,"
+    " or several calls of the server were running. Call it alone.]"
 )
 _SESSION_ENDED = "Session terminated"  # of the SDK, for an unknown session id over HTTP
 
-Progress = Callable[[float, float | None, str], None]
-"""Receives what is done, the total if it is known, and a message."""
-
-
 _Answer = CallToolResult | InputRequiredResult
 _Send = Callable[..., Awaitable[_Answer]]
-
-
-class _Declined:
-    """Declines what servers ask in protocol 2025-11-25, and counts it.
-
-    The answer would have to come while the call runs, but the run pauses for people.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def __call__(
-        self, context: ClientRequestContext, params: ElicitRequestParams
-    ) -> ElicitResult:
-        del context, params
-        self.count += 1
-        return ElicitResult(action="decline")
 
 
 class SdkSession:
@@ -81,16 +62,21 @@ class SdkSession:
 
     Args:
         client: the entered client.
-        declined: what its callback has declined.
+        calls: what its server asks people for is asked by these.
     """
 
-    def __init__(self, client: Client, declined: _Declined) -> None:
-        self._client, self._declined = client, declined
+    def __init__(self, client: Client, calls: OpenCalls) -> None:
+        self._client, self._calls = client, calls
 
     @property
     def protocol(self) -> str:
         """The version of the protocol that is spoken."""
         return self._client.protocol_version
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if a call waits for people within the connection."""
+        return self._calls.is_waiting
 
     async def list_tools(self) -> list[ListedTool]:
         """Return the tools, one more than can be offered at most.
@@ -121,31 +107,48 @@ class SdkSession:
         timeout_seconds: float,
         on_progress: Progress,
         *,
+        key: str = "",
         reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. Cancelling it tells the server.
 
-        The result may require input; the call is continued with a `reply`.
+        The result may require input; the call is continued with a `reply`. `key` identifies it.
 
         Raises:
             ToolError: the server answers with an error, or not in time.
             ServerFailure: the connection is closed.
         """
+        if self.protocol in MODERN_PROTOCOL_VERSIONS:
+            send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
+            return await self._send(send, on_progress, timeout_seconds, reply=reply)
+        declined = self._calls.declined
+        send = partial(self._client.session.call_tool, tool, arguments, None)
+        result = await self._calls.run(
+            key,
+            lambda report: self._send(send, report, timeout_seconds),
+            timeout_seconds=timeout_seconds,
+            on_progress=on_progress,
+            reply=reply,
+        )
+        if self._calls.declined > declined and "content" in result:
+            result["content"].append({"type": "text", "text": _DECLINED})
+        return result
+
+    async def _send(
+        self,
+        send: _Send,
+        on_progress: Progress,
+        timeout_seconds: float,
+        *,
+        reply: InputReply | None = None,
+    ) -> dict[str, Any]:
+        """Return the result of a call as JSON; see `call`."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             on_progress(progress, total, message or "")
 
-        declined = self._declined.count
         try:
-            send = partial(
-                self._client.session.call_tool,
-                tool,
-                arguments,
-                timeout_seconds,
-                report,
-                allow_input_required=True,
-            )
-            result = await self._repeat(send, reply)
+            result = await self._repeat(partial(send, report, allow_input_required=True), reply)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED or error.message == _SESSION_ENDED:
                 raise ServerFailure(_describe(error)) from error
@@ -157,8 +160,6 @@ class SdkSession:
         except (ValueError, RuntimeError) as error:  # ValueError: of pydantic as well
             raise ToolError("the server answered with something that is no result") from error
         dumped: dict[str, Any] = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-        if self._declined.count > declined and isinstance(result, CallToolResult):
-            dumped["content"].append({"type": "text", "text": _DECLINED})
         return dumped
 
     async def _repeat(self, send: _Send, reply: InputReply | None) -> _Answer:
@@ -189,12 +190,13 @@ def _responses(reply: InputReply | None) -> tuple[InputResponses | None, str | N
     """Return the responses of people and the state, as the SDK takes them."""
     if reply is None:
         return None, None
-    return {
-        each.key: ElicitResult(action=each.action, content=dict(each.values) or None)
-        if each.action == "accept"
-        else ElicitResult(action=each.action)
-        for each in reply.responses
-    }, reply.state
+    return {each.key: _elicit_result(each) for each in reply.responses}, reply.state
+
+
+def _elicit_result(response: InputResponse) -> ElicitResult:
+    if response.action == "accept" and response.values:
+        return ElicitResult(action="accept", content=dict(response.values))
+    return ElicitResult(action=response.action)
 
 
 class ServerEndpoint:
@@ -245,17 +247,28 @@ class ServerEndpoint:
         else:
             one = self._definition
             transport = connect_http(one.url, one.headers, private=one.allow_private_networks)
-        declined = _Declined()
+        calls = OpenCalls()
+
+        async def ask(
+            context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by name
+            params: ElicitRequestParams,
+        ) -> ElicitResult:
+            asked = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return _elicit_result(await calls.ask(asked))
+
         client = Client(
             _WithoutOutputSchemas(transport),
             client_info=Implementation(name="larkspur", version=version),
             message_handler=handle,
-            elicitation_callback=declined,
+            elicitation_callback=ask,
             cache=None,
         )
         try:
             async with client:
-                yield SdkSession(client, declined)
+                try:
+                    yield SdkSession(client, calls)
+                finally:
+                    await calls.close()
         except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:
             raise ServerFailure(_describe(error)) from error
         except ExceptionGroup as group:

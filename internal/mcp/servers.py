@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
@@ -19,6 +19,7 @@ from internal.agent.ports.tools import WithheldTool
 from internal.mcp.connection import ServerConnection
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
+from internal.mcp.elicitation import Progress
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import (
     PREFIX,
@@ -29,9 +30,6 @@ from internal.mcp.manifest import (
 )
 from internal.mcp.pins import KnownTools, McpPins, McpPinsUnreadable, ServerPin
 from internal.mcp.private_files import FileVersion
-
-if TYPE_CHECKING:
-    from internal.mcp.sdk_client import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -165,12 +163,14 @@ class McpServers:
         self,
         name: str,
         arguments: dict[str, Any],
-        on_progress: "Progress",
+        on_progress: Progress,
+        *,
+        key: str = "",
         reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
 
-        `reply` continues a call whose result required input.
+        `reply` continues the call with this key, whose result required input.
 
         Raises:
             ToolError: the tool is withheld, the server cannot be used, or the call fails.
@@ -181,7 +181,7 @@ class McpServers:
             # it may change with the list of the tools
             check = partial(self.find, name)
             return await connection.call(
-                offered.tool.name, arguments, on_progress, check, reply=reply
+                offered.tool.name, arguments, on_progress, check, key=key, reply=reply
             )
         except ServerFailure as error:
             reason = f"The MCP server {offered.server.name} cannot be used: {error}."

@@ -54,7 +54,8 @@ class McpTools:
             text = truncate_line(escape_hidden(message), MAX_PROGRESS_CHARS)
             context.progress(f"{text} ({amount})\n" if text else f"{amount}\n")
 
-        result = await self._servers.call(name, arguments, report, context.reply)
+        key = f"{context.run_id}:{context.call_id}"
+        result = await self._servers.call(name, arguments, report, key=key, reply=context.reply)
         if requires_input(result):
             server = self._servers.find(name).server.name
             raise InputRequired(read_input_request(server, result))

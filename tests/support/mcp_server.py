@@ -35,6 +35,10 @@ def note(word: str) -> None:
         file.write(f"{word}\n")
 
 
+def has_noted(word: str) -> bool:
+    return STATE is not None and STATE.exists() and word in STATE.read_text()
+
+
 def tool(name: str, description: str = "Says it again.", **schema: Any) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": {**OBJECT, **schema}}
 
@@ -44,7 +48,7 @@ ANSWERS: dict[str, "queue.Queue[Any]"] = {}
 PLAIN = [tool("echo"), tool("fail"), tool("hang"), tool("crash"), tool("spawn")]
 FIRST = [tool("echo"), tool("change")]
 TOOLS = {
-    "asking": [tool("ask"), tool("echo")],
+    "asking": [tool("ask"), tool("hang")],
     "many": [tool(f"t{n}") for n in range(5_000)],
     "catalogue": [
         tool(
@@ -105,7 +109,12 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def ask(arguments: dict[str, Any]) -> str:
-    """Ask the client during a call, and return its answer."""
+    """Ask the client during a call, and return its answer.
+
+    With `after` it first waits until another call has noted this word.
+    """
+    while arguments.get("after") and not has_noted(arguments["after"]):
+        wait(0.01)
     schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     params = {"message": f"Your name? {arguments.get('text', '')}", "requestedSchema": schema}
     number = f"ask-{next(NUMBERS)}"

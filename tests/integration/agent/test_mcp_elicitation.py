@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.integration.agent.test_mcp import NO_GATES, define, payloads, review, sdk_entry
 from tests.support.agent_app import Core, core, sound
@@ -175,12 +176,57 @@ async def test_stopping_a_run_that_waits_closes_the_call(home: Path, work: Path)
         sound(await here.end_of(made))
 
 
-async def test_an_older_server_is_declined_and_the_model_is_told(home: Path, work: Path) -> None:
+async def older(here: Core, work: Path) -> Submitted:
+    """Start a run that calls a server of protocol 2025-11-25, which asks during the call."""
+    await review(here, "older")
+    return await here.submit("go", workspace=str(work))
+
+
+async def test_an_older_server_waits_within_the_call(home: Path, work: Path) -> None:
+    define(home, "older", {**hostile_entry("asking"), "idle_seconds": 1})
+    async with core(home, calling("ask", "older"), NO_GATES) as here:
+        made = await older(here, work)
+        asked = await here.asked(made)
+        assert asked["title"] == "The MCP server “older” asks: Your name? "
+        await here.answer(asked["question_id"], "text", "Ada")
+        sound(await here.end_of(made))
+        assert '{"action": "accept", "content": {"name": "Ada"}}' in result_of(here)
+
+
+async def test_an_older_server_gets_a_refusal(home: Path, work: Path) -> None:
     define(home, "older", hostile_entry("asking"))
     async with core(home, calling("ask", "older"), NO_GATES) as here:
-        await review(here, "older")
-        made = await here.submit("go", workspace=str(work))
-        events = await here.end_of(made)
+        made = await older(here, work)
+        await here.answer((await here.asked(made))["question_id"], "reject")
+        await here.end_of(made)
         assert '{"action": "decline"}' in result_of(here)
-        assert "the request was declined" in result_of(here)
+
+
+async def test_the_call_of_an_older_server_does_not_survive_a_restart(
+    home: Path, work: Path
+) -> None:
+    define(home, "older", hostile_entry("asking"))
+    async with core(home, calling("ask", "older"), NO_GATES) as here:
+        made = await older(here, work)
+        asked = await here.asked(made)
+    async with core(home, [DONE], NO_GATES) as here:
+        await here.answer(asked["question_id"], "text", "Ada")
+        sound(await here.end_of(made))
+        assert "its connection is closed: the outcome of the call is unknown" in result_of(here)
+
+
+async def test_an_older_server_with_several_calls_is_declined(home: Path, work: Path) -> None:
+    state = home / "state"
+    define(home, "older", hostile_entry("asking", state))
+    calls = [Call("mcp__older__hang", {}), Call("mcp__older__ask", {"after": "hangs"})]
+    async with core(home, [Reply(calls=calls), DONE], NO_GATES) as here:
+        made = await older(here, work)
+        events = await here.until(
+            made.session_id, lambda each: each["event"] == "workflow.tool.completed"
+        )
+        result = payloads(events, "tool.completed")[0]["result"]
+        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        await here.end_of(made)
+    assert "decline" in result
+    assert "which was declined: it cannot be shown, or several calls" in result
     assert payloads(events, "question.asked") == []
