@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.react.input_forms import InputReply, InputResponse
 from internal.mcp.connection import ServerConnection
+from internal.mcp.elicitation import requires_input
 from internal.mcp.limits import ServerFailure
 from internal.mcp.manifest import ListedTool
 from tests.support.mcp_servers import connection, hostile, until
@@ -153,6 +155,18 @@ async def test_an_idle_server_is_stopped_and_started_again(tmp_path: Path) -> No
         await until(lambda: not server.is_open)
         await text_of(server)
     assert state.read_text() == "started\nstarted\n"
+
+
+async def test_a_server_is_not_idle_while_a_call_waits_for_people(tmp_path: Path) -> None:
+    async with opened(hostile(tmp_path, "asking", idle_seconds=0.0)) as server:
+        asked = await server.call("ask", {}, ignore, key="one")
+        assert requires_input(asked)
+        await asyncio.to_thread(int)  # the timer of an idle server would run
+        assert server.is_open
+        reply = InputReply((InputResponse("", "accept", {"name": "Ada"}),), None)
+        result = await server.call("ask", {}, ignore, key="one", reply=reply)
+        assert "Ada" in result["content"][0]["text"]
+        await until(lambda: not server.is_open)
 
 
 async def test_calls_that_come_together_share_one_start(tmp_path: Path) -> None:

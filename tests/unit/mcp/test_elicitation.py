@@ -1,12 +1,18 @@
 """What servers ask people, read from results of calls."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.react.input_forms import InputField, InputForm
-from internal.mcp.elicitation import read_input_request, requires_input
+from internal.agent.domain.react.input_forms import (
+    InputField,
+    InputForm,
+    InputReply,
+    InputResponse,
+)
+from internal.mcp.elicitation import OpenCalls, Progress, read_input_request, requires_input
 
 
 def result(state: str | None = "s", **params: Any) -> dict[str, Any]:
@@ -103,3 +109,62 @@ def test_an_address_is_read() -> None:
 def test_what_cannot_be_asked_fails_the_call(wrong: dict[str, Any], reason: str) -> None:
     with pytest.raises(ToolError, match=reason):
         read_input_request("s", wrong)
+
+
+def name_form(message: str) -> dict[str, Any]:
+    return {"message": message, "requestedSchema": {"properties": {"n": {"type": "string"}}}}
+
+
+async def run(calls: OpenCalls, send: Any, reply: InputReply | None = None) -> dict[str, Any]:
+    return await calls.run(
+        "key", send, timeout_seconds=20, on_progress=lambda *_: None, reply=reply
+    )
+
+
+def reply(value: str) -> InputReply:
+    return InputReply((InputResponse("", "accept", {"n": value}),), None)
+
+
+async def test_an_open_call_asks_as_often_as_the_server_does() -> None:
+    calls = OpenCalls()
+
+    async def send(_report: Progress) -> dict[str, Any]:
+        responses = [await calls.ask(name_form(message)) for message in ("First?", "Last?")]
+        return {"content": [response.values["n"] for response in responses]}
+
+    first = await run(calls, send)
+    assert read_input_request("s", first).forms[0].message == "First?"
+    assert calls.is_waiting
+    last = await run(calls, send, reply("Ada"))
+    assert read_input_request("s", last).forms[0].message == "Last?"
+    assert await run(calls, send, reply("Lovelace")) == {"content": ["Ada", "Lovelace"]}
+    assert not calls.is_waiting
+
+
+async def test_closing_ends_open_calls_and_an_answer_is_late() -> None:
+    calls, ended = OpenCalls(), []
+
+    async def send(_report: Progress) -> dict[str, Any]:
+        try:
+            await calls.ask(name_form("?"))
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return {}
+
+    await run(calls, send)
+    await calls.close()
+    assert ended == ["cancelled"]
+    with pytest.raises(ToolError, match="outcome of the call is unknown"):
+        await run(calls, send, reply("late"))
+
+
+async def test_what_cannot_be_asked_is_declined_during_the_call() -> None:
+    calls = OpenCalls()
+
+    async def send(_report: Progress) -> dict[str, Any]:
+        return {"action": (await calls.ask({"message": "?", "mode": "voice"})).action}
+
+    assert await run(calls, send) == {"action": "decline"}
+    assert calls.declined == 1
