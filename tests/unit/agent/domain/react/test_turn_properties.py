@@ -24,6 +24,7 @@ from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
+from internal.agent.domain.react.input_forms import InputField, InputForm, InputRequest
 from internal.agent.domain.react.steps import Act, Ask, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
 from internal.agent.domain.tools import ToolSpec
@@ -92,6 +93,15 @@ THOUGHTS = [
     Thinking("", redacted="opaque"),
     Thinking("from another model"),
     Thinking(""),
+]
+
+REQUESTS = [
+    InputRequest("S", tuple(InputForm(f"{n}", text, fields) for n in range(count)), text)
+    for count, text in ((1, "行く🪶"), (2, "a" * 3000))
+    for fields in (
+        (),
+        (InputField("n", "text", "N"), InputField("b", "boolean", "B", required=True)),
+    )
 ]
 
 texts = st.sampled_from(TEXTS)
@@ -225,6 +235,9 @@ class TurnSimulation:
         self.running.update(ids)
         finished = len(ids) if finish_all else self.draw(st.integers(0, len(ids)))
         for call_id in self.draw(st.permutations(ids))[:finished]:
+            if not finish_all and self.draw(st.integers(0, 3)) == 0:
+                self.require_input(call_id)
+                continue
             text = self.draw(texts)
             self.turn.add_tool_result(ToolResult(call_id, text, self.draw(st.booleans())))
             first = self.turn.results.get(call_id)
@@ -235,6 +248,13 @@ class TurnSimulation:
                 self.save()
         if not finish_all and self.draw(st.booleans()):
             self.crash_and_recover()
+
+    def require_input(self, call_id: str) -> None:
+        """Let a call ask people for something; it runs again with their answer."""
+        if self.turn.require_input(call_id, self.draw(st.sampled_from(REQUESTS))):
+            self.ran[call_id] = 0
+            self.running.discard(call_id)
+            assert call_id not in self.turn.started
 
     def check_permission(self, call: ToolCall) -> None:
         policy, agreed = self.turn.config.policy, call.call_id in self.agreed
