@@ -45,8 +45,8 @@ from internal.mcp.stdio_transport import ServerProcess
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs session ids, and text of servers
 
 MAX_ERROR_CHARS = 2_000
-_MAX_REPEATS, _REPEAT_SECONDS = 8, 0.05
-"""How often a call is repeated, and the pause before the first time, which doubles."""
+_MAX_REPEATS, _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 8, 0.05, 0.25
+"""How often a call is sent in a row, and the pauses between, which double."""
 _DECLINED = (
     "[During this call the server asked a person for input, which was declined: it cannot be shown,"
     " or several calls of the server were running. Call it alone.]"
@@ -169,7 +169,7 @@ class SdkSession:
             MCPError, RuntimeError, ValueError: of the SDK.
         """
         responses, state = _responses(reply)
-        delay = _REPEAT_SECONDS
+        delay = _FIRST_PAUSE_SECONDS
         for _ in range(_MAX_REPEATS):
             try:
                 result = await send(input_responses=responses, request_state=state)
@@ -182,7 +182,7 @@ class SdkSession:
                 return result
             responses, state = None, result.request_state
             await asyncio.sleep(delay)
-            delay *= 2
+            delay = min(2 * delay, _MAX_PAUSE_SECONDS)
         raise RuntimeError("the server asks again and again to repeat the call")
 
 

@@ -17,6 +17,8 @@ from mcp_types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageRequestParams,
     ElicitRequest,
     ElicitRequestURLParams,
     ElicitResult,
@@ -123,6 +125,21 @@ def book_surely(
 ) -> str:
     """Book a trip after a second question."""
     return f"{day}: {trip.city}, sure: {sure.sure}"
+
+
+@server.tool()
+def come_back(ctx: Context, ends: bool) -> CallToolResult | InputRequiredResult:
+    """Ask the client to call again, once or for ever."""
+    if not ends or ctx.request_state is None:
+        return InputRequiredResult(request_state="called")
+    return CallToolResult(content=[TextContent(text=f"was {ctx.request_state}")])
+
+
+@server.tool()
+def ask_model() -> CallToolResult | InputRequiredResult:
+    """Ask for a reply of the client's model."""
+    params = CreateMessageRequestParams(messages=[], max_tokens=10)
+    return InputRequiredResult(input_requests={"a": CreateMessageRequest(params=params)})
 
 
 @server.tool()

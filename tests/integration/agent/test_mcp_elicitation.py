@@ -9,6 +9,7 @@ import pytest
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.integration.agent.test_mcp import NO_GATES, define, payloads, review, sdk_entry
+from tests.integration.agent.test_questions import late_sweep
 from tests.support.agent_app import Core, core, sound
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.mcp_http import serve_sdk
@@ -79,6 +80,17 @@ async def test_a_refusal_reaches_the_server(
         made = await here.submit("go", workspace=str(work))
         asked = await here.asked(made)
         await here.answer(asked["question_id"], decision, **more)
+        sound(await here.end_of(made))
+        assert "nothing was booked: decline" in result_of(here)
+
+
+async def test_a_question_that_expires_declines(home: Path, work: Path) -> None:
+    async with core(home, calling("book", day="Monday"), NO_GATES) as here:
+        await review(here, "tested")
+        made = await here.submit("go", workspace=str(work))
+        await here.asked(made)
+        assert await late_sweep(here).expire_questions() == 1
+        here.services.dispatcher.wake()
         sound(await here.end_of(made))
         assert "nothing was booked: decline" in result_of(here)
 
@@ -174,6 +186,25 @@ async def test_stopping_a_run_that_waits_closes_the_call(home: Path, work: Path)
         await here.asked(made)
         await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
         sound(await here.end_of(made))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "text"),
+    [
+        ("come_back", {"ends": True}, "was called"),
+        ("come_back", {"ends": False}, "answered with something that is no result"),
+        ("ask_model", {}, "asks for sampling/createMessage, not offered"),
+    ],
+)
+async def test_what_needs_no_person_asks_nobody(
+    home: Path, work: Path, tool: str, arguments: dict[str, Any], text: str
+) -> None:
+    async with core(home, calling(tool, **arguments), NO_GATES) as here:
+        await review(here, "tested")
+        made = await here.submit("go", workspace=str(work))
+        events = await here.end_of(made)
+        assert text in result_of(here)
+    assert payloads(events, "question.asked") == []
 
 
 async def older(here: Core, work: Path) -> Submitted:
