@@ -14,7 +14,7 @@ from internal.mcp.manifest import Manifest, ManifestTool, describe_changes
 from internal.mcp.pins import McpPinsUnreadable
 from internal.mcp.servers import McpServers, ServerStatus
 
-MAX_TARGET_CHARS = 4_000
+MAX_LINE_CHARS = 4_000
 
 
 class ServerReviews:
@@ -47,15 +47,15 @@ class ServerReviews:
         definitions = self._servers.files.read()
         found = [_summary(self._servers.status(one)) for one in definitions.servers.values()]
         problems = [
-            McpServerSummary(name, "not usable", "", 0, "", problem)
+            McpServerSummary(_line(name), "not usable", "", 0, "", _line(problem))
             for name, problem in definitions.problems.items()
             if name not in definitions.servers
         ]
-        also = [
+        also = " ".join(
             problem for name, problem in definitions.problems.items() if name in definitions.servers
-        ]
+        )
         if also:
-            problems.append(McpServerSummary("", "not usable", "", 0, "", " ".join(also)))
+            problems.append(McpServerSummary("", "not usable", "", 0, "", _line(also)))
         return [*found, *problems]
 
     def _find(self, name: str) -> ServerDefinition:
@@ -75,7 +75,7 @@ class ServerReviews:
             host=definition.host,
             variables=sorted(definition.env),
             headers=sorted(definition.headers),
-            folder=definition.cwd,
+            folder=_line(definition.cwd),
             read_only=list(definition.read_only),
             writable=list(definition.writable),
             network=list(definition.network),
@@ -123,15 +123,20 @@ def _current(status: ServerStatus) -> Manifest | None:
     return found if found is not None and found.definition == status.definition.sha256 else None
 
 
+def _line(text: str) -> str:
+    """Return a text of a definition on one line, with escapes for hidden characters."""
+    return truncate_line(escape_hidden(text), MAX_LINE_CHARS)
+
+
 def _summary(status: ServerStatus) -> McpServerSummary:
     definition = status.definition
     return McpServerSummary(
         name=definition.name,
         state=status.state,
-        target=truncate_line(escape_hidden(mask_secrets(definition.shown)), MAX_TARGET_CHARS),
+        target=_line(mask_secrets(definition.shown)),
         tools=len(status.offered),
         sha256=_hash(status),
-        warnings=list(definition.warnings),
+        warnings=[*map(_line, definition.warnings)],
     )
 
 
