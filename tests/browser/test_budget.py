@@ -26,7 +26,7 @@ MAX_CHUNKS = {
     "files": 14_700,
     "highlight": 27_000,
     "math": 78_000,
-    "settings": 9_300,
+    "settings": 11_000,
     "virtual_rows": 5_000,
     "welcome": 2_000,
     "zh": 3_000,

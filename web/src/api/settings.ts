@@ -4,6 +4,9 @@ import type {
   Finding,
   Findings,
   LarkAppView,
+  McpReviewReport,
+  McpServersView,
+  McpServerSummary,
   PairingCode,
   PeopleView,
   ProvidersView,
@@ -29,6 +32,8 @@ const provider = (name: string) => `/api/providers/${encodeURIComponent(name)}`;
 
 const skillReview = (name: string) => `/api/skills/${encodeURIComponent(name)}/review`;
 
+const server = (name: string) => `/api/mcp/servers/${encodeURIComponent(name)}`;
+
 export const settingsApi = {
   usage: (by: 'day' | 'session' | 'model', limit: number) =>
     read<UsageView>(`/api/usage?by=${by}&limit=${limit}`),
@@ -47,6 +52,11 @@ export const settingsApi = {
   review: (name: string) => read<SkillReviewReport>(skillReview(name)),
   reviewSkill: (name: string, sha256: string, accept: boolean, rules: readonly string[]) =>
     read<SkillSummary>(skillReview(name), 'POST', { sha256, accept, rules }),
+  servers: () => read<McpServersView>('/api/mcp/servers'),
+  server: (name: string) => read<McpReviewReport>(`${server(name)}/review`),
+  testServer: (name: string) => read<McpReviewReport>(`${server(name)}/test`, 'POST', {}),
+  reviewServer: (name: string, sha256: string, accept: boolean) =>
+    read<McpServerSummary>(`${server(name)}/review`, 'POST', { sha256, accept }),
   lark: () => read<LarkAppView>('/api/channels/lark'),
   checkLark: (app: LarkApp) => read<Findings>('/api/channels/lark/check', 'POST', app),
   connectLark: (app: LarkApp) => read<LarkAppView>('/api/channels/lark', 'PUT', app),

@@ -9,9 +9,10 @@ import { People } from './people';
 import { Profiles } from './profiles';
 import { Rules } from './rules';
 import { Skills } from './skills';
+import { Tools } from './tools';
 import { Usage } from './usage';
 
-const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, lark: Lark, usage: Usage, rules: Rules, people: People };
+const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, tools: Tools, lark: Lark, usage: Usage, rules: Rules, people: People };
 
 type Section = keyof typeof SECTIONS;
 

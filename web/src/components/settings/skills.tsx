@@ -1,11 +1,10 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { settingsApi } from '../../api/settings';
-import type { RequestedTool, SkillReviewReport, SkillSummary } from '../../api/types.gen';
+import type { RequestedTool, SkillSummary } from '../../api/types.gen';
 import { useSettingsMessages } from '../../i18n/settings';
 import { formatSize } from '../../lib/format';
-import { Dialog } from '../layout/dialog';
 import { Loaded } from './loaded';
+import { ReviewDialog } from './review_dialog';
 
 /** The skills, each with its files, and a review of those that need one. */
 export function Skills() {
@@ -24,7 +23,7 @@ export function Skills() {
               <details key={`${at} ${skill.name}`} className="mb-2 rounded-lg border border-line px-3 py-2">
                 <summary className="isolate-text cursor-pointer">
                   <span className="font-semibold">{skill.name}</span>
-                  <span className={skill.state === 'offered' ? 'text-ok' : 'text-warn'}>{` · ${s.skillStates[skill.state]}`}</span>
+                  <span className={skill.state === 'offered' ? 'text-ok' : 'text-warn'}>{` · ${s.states[skill.state]}`}</span>
                   <span className="text-dim">{` ${skill.description}`}</span>
                 </summary>
                 <Facts skill={skill} />
@@ -109,50 +108,28 @@ function Requested({ requested, rules, onChange }: { requested: readonly Request
 /** What a person should know of a skill, and the decision about just these files. */
 function Review({ name, onClose }: { name: string; onClose: () => void }) {
   const s = useSettingsMessages();
-  const queries = useQueryClient();
-  const [isBusy, setBusy] = useState(false);
-  const [failure, setFailure] = useState('');
   const [rules, setRules] = useState<readonly string[]>([]);
-  const decide = async (report: SkillReviewReport, accept: boolean) => {
-    setBusy(true);
-    setFailure('');
-    const failed = await settingsApi.reviewSkill(name, report.skill.sha256, accept, accept ? rules : []).then(
-      () => null,
-      (error: Error) => error.message || s.failed,
-    );
-    // the decision was about files that are no longer there: show those that are
-    await queries.invalidateQueries({ queryKey: ['settings'] });
-    setBusy(false);
-    if (failed === null) onClose();
-    else setFailure(failed);
-  };
   return (
-    <Dialog label={s.reviewOf(name)} className="m-auto max-h-[90vh] w-[min(46rem,94vw)] overflow-y-auto rounded-xl p-4 text-[13px]" onClose={onClose}>
-      <h2 className="isolate-text text-[17px] font-semibold">{s.reviewOf(name)}</h2>
-      <Loaded name={`review ${name}`} load={() => settingsApi.review(name)}>
-        {(report) => (
-          <>
-            <Listed title={s.scripts} items={report.scripts} />
-            <Listed title={s.binary} items={report.binary} />
-            <Listed title={s.invisible} items={report.invisible.map((one) => `${one.path}:${one.line}:${one.column} ${one.code}`)} />
-            <Requested requested={report.requested} rules={rules} onChange={setRules} />
-            <h3 className="mt-2 text-dim">SKILL.md</h3>
-            <div role="region" aria-label="SKILL.md" tabIndex={0} className="exact max-h-[40vh] overflow-y-auto rounded-lg border border-line p-2">
-              {report.text}
-            </div>
-            {!report.is_complete && <p className="text-warn">{s.cut}</p>}
-            {failure !== '' && <p role="alert" className="mt-2 text-bad">{failure}</p>}
-            <div className="mt-3 flex justify-end gap-2">
-              <button type="button" className="choice" disabled={isBusy} onClick={() => void decide(report, false)}>
-                {s.reject}
-              </button>
-              <button type="button" className="choice choice-primary" disabled={isBusy} onClick={() => void decide(report, true)}>
-                {s.accept}
-              </button>
-            </div>
-          </>
-        )}
-      </Loaded>
-    </Dialog>
+    <ReviewDialog
+      label={s.reviewOf(name)}
+      name={`review ${name}`}
+      load={() => settingsApi.review(name)}
+      decide={({ skill }, accept) => settingsApi.reviewSkill(name, skill.sha256, accept, accept ? rules : [])}
+      onClose={onClose}
+    >
+      {(report) => (
+        <>
+          <Listed title={s.scripts} items={report.scripts} />
+          <Listed title={s.binary} items={report.binary} />
+          <Listed title={s.invisible} items={report.invisible.map((one) => `${one.path}:${one.line}:${one.column} ${one.code}`)} />
+          <Requested requested={report.requested} rules={rules} onChange={setRules} />
+          <h3 className="mt-2 text-dim">SKILL.md</h3>
+          <div role="region" aria-label="SKILL.md" tabIndex={0} className="exact max-h-[40vh] overflow-y-auto rounded-lg border border-line p-2">
+            {report.text}
+          </div>
+          {!report.is_complete && <p className="text-warn">{s.cut}</p>}
+        </>
+      )}
+    </ReviewDialog>
   );
 }
