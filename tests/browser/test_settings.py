@@ -222,6 +222,10 @@ def test_an_mcp_server_is_tested_reviewed_and_accepted(
     server.get_by_role("button", name="Review tested").click()
     dialog.get_by_role("button", name="Reject").click()
     expect(server).to_contain_text("not reviewed · the model gets 0 tools")
+    (home / "mcp.json").write_text("{", encoding="utf-8")
+    page.reload()
+    expect(page.get_by_role("group")).to_contain_text("mcp.json:1: this is not JSON")
+    expect(page.get_by_text("not usable")).to_have_count(0)
 
 
 def test_changes_of_an_mcp_server_are_shown_and_only_what_was_shown_is_accepted(

@@ -34,15 +34,18 @@ export function Tools() {
   );
 }
 
+/** A server, or a problem of the file of all servers, which has no name. */
 function Server({ server, onReview }: { server: McpServerSummary; onReview: () => void }) {
   const s = useSettingsMessages();
   return (
     <div role="group" aria-label={server.name} className="mb-2 rounded-lg border border-line px-3 py-2">
-      <p className="isolate-text">
-        <span className="font-semibold">{server.name}</span>
-        <State state={server.state} />
-        {server.state !== 'not usable' && <span className="text-dim">{` · ${s.offeredTools(server.tools)}`}</span>}
-      </p>
+      {server.name !== '' && (
+        <p className="isolate-text">
+          <span className="font-semibold">{server.name}</span>
+          <State state={server.state} />
+          {server.state !== 'not usable' && <span className="text-dim">{` · ${s.offeredTools(server.tools)}`}</span>}
+        </p>
+      )}
       <div className="text-[13px]">
         <p className="exact text-dim">{server.target}</p>
         <Problems texts={[server.problem ?? '', ...(server.warnings ?? [])]} />
