@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 from internal.agent.domain.errors import LarkspurError
@@ -26,6 +27,7 @@ _USAGE = (
     " | import FILE [--yes] | test NAME | review NAME [--yes] | remove NAME"
     " | serve [--server URL]"
 )
+_PROJECT_FILE = ".mcp.json"
 _MAX_COLUMNS = 4_000
 _MAX_DESCRIPTION_COLUMNS = 2_000
 _SEPARATORS = {"env": "=", "header": ":"}
@@ -111,6 +113,8 @@ def _list(servers: McpAdmin, output: CommandOutput, context: CommandContext) -> 
     if not output.as_json:
         for problem in (problem for one in found for problem in one.problems):
             print_error(one_line(problem, _MAX_COLUMNS))
+        if Path(_PROJECT_FILE).is_file():
+            print_error(context.messages("mcp_project_file", file=_PROJECT_FILE))
     return OK
 
 

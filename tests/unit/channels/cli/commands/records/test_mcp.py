@@ -73,6 +73,15 @@ def test_the_file_of_a_project_is_only_imported_after_a_yes(
         run("mcp", "import", str(tmp_path / "missing.json"), "--yes")
 
 
+def test_the_file_of_a_project_is_mentioned(
+    run: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "larkspur mcp import" not in run("mcp").err
+    (tmp_path / ".mcp.json").write_text("{}")
+    assert "larkspur mcp import .mcp.json" in run("mcp").err
+
+
 def test_a_server_that_does_not_start_says_why(run: CommandRunner) -> None:
     run("mcp", "add", "tested", "--", *SERVER, "exits")
     with pytest.raises(LarkspurError, match="it exited with 7: starting on stderr"):
