@@ -2,11 +2,12 @@
 
 import asyncio
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from internal.agent.domain.errors import FilesUnavailable
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden
 from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
@@ -45,11 +46,12 @@ class McpAdmin:
         return next(each for each in self.servers() if each.name == name)
 
     def remove(self, name: str) -> None:
-        """Remove a server that was added, and what was accepted of it."""
+        """Remove a server that was added, what was accepted of it, and all logins."""
         try:
             self._servers.files.remove(name)
             self._servers.pins.forget(name)
             asyncio.run(self._homes.remove(home_session(name)))
+            self._servers.logins.remove(name)
         except OSError as error:
             raise _unavailable(error) from error
 
@@ -73,6 +75,14 @@ class McpAdmin:
         """Accept the definition and tools as they were shown."""
         decision = self._reviews.decide(report.item.name, report.item.sha256, accept=True)
         asyncio.run(decision)
+
+    def sign_in(self, name: str, show: Callable[[str], None]) -> None:
+        """Sign in to a server, and wait for it; `show` gets the URL to open in a browser."""
+        asyncio.run(self._reviews.sign_in(name, show))
+
+    def sign_out(self, name: str) -> bool:
+        """Remove the login to a server. Return False if there was none."""
+        return self._servers.sign_out(name, LOCAL_OWNER.id)
 
     async def _test(self, name: str) -> McpReviewReport:
         async with (
@@ -98,6 +108,7 @@ def _report(report: McpReviewReport, *further: tuple[str, str]) -> McpReport:
         ("host", report.host),
         ("variables", ", ".join(report.variables)),
         ("headers", ", ".join(report.headers)),
+        ("login", report.login),
         ("folder", report.folder),
         ("reads", ", ".join(report.read_only)),
         ("writes", ", ".join(report.writable)),

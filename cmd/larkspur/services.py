@@ -76,6 +76,7 @@ from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
 from internal.mcp.definition_files import DefinitionFiles
+from internal.mcp.login.token_file import TokenFile
 from internal.mcp.pins import McpPins
 from internal.mcp.results import ResultReader
 from internal.mcp.server_reviews import ServerReviews
@@ -693,7 +694,14 @@ def open_mcp_servers(loaded: Loaded) -> McpServers:
             raise LarkspurError(str(error)) from error
 
     files = DefinitionFiles(loaded.home, entries, expand)
-    return McpServers(files, McpPins(loaded.home), version=VERSION, deny=_denied_hosts(loaded))
+    token_key = loaded.settings.mcp.token_key
+    return McpServers(
+        files,
+        McpPins(loaded.home),
+        version=VERSION,
+        logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
+        deny=_denied_hosts(loaded),
+    )
 
 
 def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:

@@ -330,6 +330,11 @@ class McpSettings(Section):
         "Share of the model's context window for the schemas of MCP tools; with more of them the"
         " model gets find_tools and use_tool instead.",
     )
+    token_key: Secret | None = key(
+        None,
+        "Key that encrypts the logins to servers, 32 bytes in base64, such as of `openssl rand"
+        " -base64 32`; without one, the home folder has a file with a key.",
+    )
 
 
 StatusPart = Literal["mode", "model", "folder", "context", "cost"]

@@ -12,6 +12,7 @@ from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
 from internal.mcp.limits import RENEWAL_BYTES, ServerFailure
+from internal.mcp.login.token_file import ServerLogin
 from internal.mcp.manifest import ListedTool
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class ServerConnection:
         command: None for a server with an address.
         version: the version of Larkspur, which servers are told.
         on_tools: receives the tools.
+        login: the login of a server that demands one.
     """
 
     def __init__(
@@ -50,10 +52,11 @@ class ServerConnection:
         *,
         version: str,
         on_tools: OnTools,
+        login: ServerLogin | None = None,
     ) -> None:
         self.definition = definition
         self._sandbox, self._command, self._version = sandbox, command, version
-        self._on_tools = on_tools
+        self._on_tools, self._login = on_tools, login
         self._owner: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[SdkSession]
         self._done = asyncio.Event()
@@ -210,8 +213,10 @@ class ServerConnection:
         Raises:
             ServerFailure: it does not start in time, or ends.
         """
-        kind = await asyncio.to_thread(_load_sdk)
-        endpoint = self._endpoint = kind(self.definition, self._sandbox, self._command)
+        kind = await asyncio.to_thread(load_sdk)
+        endpoint = self._endpoint = kind(
+            self.definition, self._sandbox, self._command, login=self._login
+        )
         seconds = self.definition.start_timeout_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -268,7 +273,7 @@ class ServerConnection:
         )
 
 
-def _load_sdk() -> "type[ServerEndpoint]":
+def load_sdk() -> "type[ServerEndpoint]":
     """Import the SDK. Blocks for more than a second.
 
     Raises:

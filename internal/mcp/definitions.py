@@ -33,6 +33,8 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECAS
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "accept-encoding"})
 
 ServerRisk = Literal["read", "write", "exec", "net"]
+LoginKind = Literal["shared", "personal", "client_credentials"]
+"""Who signs in to a server: the owner for all people, each person, or Larkspur with a secret."""
 Expand = Callable[[Any, str], Any]
 """Replaces every ${VARIABLE} in a value; the text says where it is, for errors."""
 
@@ -50,6 +52,11 @@ class _Entry(msgspec.Struct, frozen=True):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
+    login: LoginKind | None = None
+    client_id: str = ""
+    client_secret: str = ""
+    issuer: str = ""
+    scopes: tuple[str, ...] = ()
     type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
     disabled: bool = False
     description: str = ""
@@ -69,7 +76,7 @@ class ServerDefinition(msgspec.Struct, frozen=True):
 
     `read_only` and `writable` are absolute paths that an isolated command sees, `network` the rules
     for the hosts that it reaches. `risk` holds for the tools that `risks` does not name. `warnings`
-    are sentences.
+    are sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
     """
 
     name: str
@@ -79,6 +86,11 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
+    login: LoginKind | None = None
+    client_id: str = ""
+    client_secret: str = ""
+    issuer: str = ""
+    scopes: tuple[str, ...] = ()
     disabled: bool = False
     read_only: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
@@ -102,6 +114,7 @@ class ServerDefinition(msgspec.Struct, frozen=True):
             {name: _digest(value) for name, value in sorted(self.env.items())},
             {name.lower(): _digest(value) for name, value in sorted(self.headers.items())},
             *(self.read_only, self.writable, self.network, self.allow_private_networks),
+            *(self.login, self.client_id, _digest(self.client_secret), self.issuer, self.scopes),
         ]
         return _digest(json.dumps(facts, sort_keys=True))
 
@@ -172,7 +185,8 @@ def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefin
     if bool(entry.command.strip()) == bool(entry.url.strip()):
         raise ValueError("give either a command or a url.")
     if entry.url:
-        _check_url(entry)
+        _check_url(entry.url, allow_http=entry.allow_private_networks)
+    _check_login(entry)
     for variable in entry.env:
         if not _VARIABLE_NAME.fullmatch(variable):
             raise ValueError(f"{variable[:80]!a} is not the name of an environment variable.")
@@ -209,25 +223,55 @@ _COMMON = tuple(
 )
 
 
-def _check_url(entry: _Entry) -> None:
-    if len(entry.url) > 2_000 or find_invisible(entry.url) or " " in entry.url:  # noqa: PLR2004 - of a URL
-        raise ValueError("the url contains blanks or control characters, or is too long.")
-    parts = urlsplit(entry.url)
+def _check_url(url: str, *, allow_http: bool, key: str = "url") -> None:
+    if len(url) > 2_000 or find_invisible(url) or " " in url:  # noqa: PLR2004 - of a URL
+        raise ValueError(f"the {key} contains blanks or control characters, or is too long.")
+    parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or parts.port == 0:
-        raise ValueError("the url must begin with https:// or http://.")
+        raise ValueError(f"the {key} must begin with https:// or http://.")
     if "@" in parts.netloc:
-        raise ValueError("the url contains a user name or password; use headers.")
+        raise ValueError(f"the {key} contains a user name or password; use headers.")
     if parts.fragment:
-        raise ValueError("the url has a fragment (#).")
+        raise ValueError(f"the {key} has a fragment (#).")
     try:
         parse_host(parts.hostname or "", bracketed="[" in parts.netloc)
     except ValueError as error:
         raise ValueError(f"{error}.") from error
-    if parts.scheme == "http" and not entry.allow_private_networks:
+    if parts.scheme == "http" and not allow_http:
         raise ValueError(
             "http:// is accepted for servers of this machine and its networks only; write https://,"
             " or set allow_private_networks to true."
         )
+
+
+def _check_login(entry: _Entry) -> None:
+    client = (entry.client_id, entry.client_secret, entry.issuer, *entry.scopes)
+    if entry.login is None:
+        if any(client):
+            raise ValueError("client_id, client_secret, issuer and scopes need the key login.")
+        return
+    if not entry.url:
+        raise ValueError("login is for servers with a url.")
+    if any(header.lower() == "authorization" for header in entry.headers):
+        raise ValueError("give either login or the header Authorization.")
+    _check_client(entry)
+    if any(not scope or {*' "\\'} & {*scope} for scope in entry.scopes):
+        raise ValueError('a scope is empty, or contains blanks, " or \\.')
+    if entry.issuer:
+        _check_url(entry.issuer, allow_http=entry.url.startswith("http:"), key="issuer")
+
+
+def _check_client(entry: _Entry) -> None:
+    client = (entry.client_id, entry.client_secret, *entry.scopes)
+    if not all(text.isascii() and text.isprintable() for text in client):
+        raise ValueError("client_id, client_secret and scopes must be printable ASCII.")
+    if entry.login == "client_credentials" and not (entry.client_id and entry.client_secret):
+        raise ValueError("client_credentials needs client_id and client_secret.")
+    if entry.client_secret and not entry.client_id:
+        raise ValueError("client_secret needs client_id.")
+    if entry.client_id and not entry.issuer:
+        # else the server would decide who gets the secret
+        raise ValueError("client_id needs issuer, the URL of its authorization server.")
 
 
 def _check_seconds(key: str, value: float, longest: float) -> None:
@@ -259,6 +303,7 @@ def _register_secrets(given: Mapping[Any, Any], entry: _Entry, expand: Expand) -
     for name, value in entry.env.items():
         if _SECRET_NAME.search(name):
             register_secret(value)
+    register_secret(entry.client_secret)
     for value in entry.headers.values():
         register_secret(value)
         register_secret(value.rpartition(" ")[2])  # without the scheme, such as Bearer

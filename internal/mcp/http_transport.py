@@ -22,6 +22,7 @@ _MAX_ADDRESSES = 4
 _CONNECT_SECONDS = 8.0
 _WRITE_SECONDS = 30.0
 _EVENT_STREAM = "text/event-stream"
+_IDENTITY = "identity"
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
@@ -34,21 +35,36 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     Args:
         inner: sends requests to addresses.
         private: allow this machine and private networks.
+        login_hint: what to say if the server demands a login; "" leaves that to the caller.
     """
 
-    def __init__(self, inner: httpx2.AsyncHTTPTransport, *, private: bool) -> None:
-        self._inner, self._private = inner, private
+    def __init__(
+        self, inner: httpx2.AsyncHTTPTransport, *, private: bool, login_hint: str = ""
+    ) -> None:
+        self._inner, self._private, self._login_hint = inner, private, login_hint
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return the response, or one with the reason why there is none."""
         try:
-            return await _bounded(await self._send(request))
+            response = await self._send(request)
+            if self._login_hint and response.status_code == HTTPStatus.UNAUTHORIZED:
+                await response.aclose()
+                return error_response(self._login_hint)
+            if _is_event_stream(response):
+                return response  # the SDK bounds each event
+            return await _bounded(response, MAX_MESSAGE_BYTES)
         except (ServerFailure, httpx2.HTTPError) as error:
             reason = str(error) or type(error).__name__
-            body = {"code": INTERNAL_ERROR, "message": f"{request.url.host}: {reason}"}
-            return httpx2.Response(
-                HTTPStatus.BAD_GATEWAY, json={"jsonrpc": "2.0", "id": None, "error": body}
-            )
+            return error_response(f"{request.url.host}: {reason}")
+
+    async def exchange(self, request: httpx2.Request, max_bytes: int) -> httpx2.Response:
+        """Send a request and return the response with its whole body.
+
+        Raises:
+            ServerFailure: the address is not permitted, or the body is too large or compressed.
+            httpx2.HTTPError: the server cannot be reached.
+        """
+        return await _bounded(await self._send(request), max_bytes)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -96,18 +112,22 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         return found[:_MAX_ADDRESSES]
 
 
+async def open_transport(*, private: bool, login_hint: str = "") -> CheckedTransport:
+    """Return a transport; see its class. Its certificates are loaded in a thread."""
+    inner = await asyncio.to_thread(httpx2.AsyncHTTPTransport, trust_env=False)
+    return CheckedTransport(inner, private=private, login_hint=login_hint)
+
+
 @asynccontextmanager
 async def connect_http(
-    url: str, headers: Mapping[str, str], *, private: bool
+    url: str, headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport
 ) -> AsyncGenerator[TransportStreams]:
-    """Yield the streams of messages of a server. `private` allows this machine and its networks."""
-    # in a thread: it loads all CA certificates
-    inner = await asyncio.to_thread(httpx2.AsyncHTTPTransport, trust_env=False)
+    """Yield the streams of messages of a server."""
     timeout = httpx2.Timeout(_WRITE_SECONDS, connect=_CONNECT_SECONDS, read=None)
     async with (
         httpx2.AsyncClient(
-            transport=CheckedTransport(inner, private=private),
-            headers={**headers, "accept-encoding": "identity"},
+            transport=transport,
+            headers={**headers, "accept-encoding": _IDENTITY},
             timeout=timeout,
             trust_env=False,
         ) as client,
@@ -118,25 +138,37 @@ async def connect_http(
         yield streams
 
 
-async def _bounded(response: httpx2.Response) -> httpx2.Response:
-    """Return a response with its whole body; of an event stream the SDK bounds each event.
+def error_response(message: str) -> httpx2.Response:
+    """Return a response with an error of JSON-RPC, which the SDK gives to the call."""
+    error = {"code": INTERNAL_ERROR, "message": message}
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    return httpx2.Response(HTTPStatus.BAD_GATEWAY, json=body)
+
+
+def _is_event_stream(response: httpx2.Response) -> bool:
+    kind = response.headers.get("content-type", "").lower()
+    return kind.startswith(_EVENT_STREAM) and _encoding(response) == _IDENTITY
+
+
+def _encoding(response: httpx2.Response) -> str:
+    return response.headers.get("content-encoding", _IDENTITY).lower()
+
+
+async def _bounded(response: httpx2.Response, max_bytes: int) -> httpx2.Response:
+    """Return a response with its whole body.
 
     Raises:
         ServerFailure: the body is too large, or compressed.
         httpx2.HTTPError: the connection broke.
     """
-    encoding = response.headers.get("content-encoding", "identity").lower()
-    is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
-    if is_stream and encoding == "identity":
-        return response
     async with contextlib.aclosing(response):
-        if encoding != "identity":
+        if (encoding := _encoding(response)) != _IDENTITY:
             raise ServerFailure(f"an unrequested content encoding: {encoding[:50]}")
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
-            if len(body) > MAX_MESSAGE_BYTES:
-                raise ServerFailure(f"a response of more than {MAX_MESSAGE_BYTES:,} bytes")
+            if len(body) > max_bytes:
+                raise ServerFailure(f"a response of more than {max_bytes:,} bytes")
     headers = [
         (name, value)
         for name, value in response.headers.multi_items()

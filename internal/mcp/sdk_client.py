@@ -37,8 +37,12 @@ from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import OpenCalls, Progress
-from internal.mcp.http_transport import connect_http
+from internal.mcp.http_transport import connect_http, open_transport
 from internal.mcp.limits import MAX_PAGES, ServerFailure
+from internal.mcp.login.login_transport import LoginTransport
+from internal.mcp.login.sign_in import Authorize, sign_in
+from internal.mcp.login.token_file import ServerLogin
+from internal.mcp.login.token_store import TokenStore
 from internal.mcp.manifest import MAX_TOOLS, ListedTool
 from internal.mcp.stdio_transport import ServerProcess
 
@@ -51,6 +55,7 @@ _DECLINED = (
     "[During this call the server asked a person for input, which was declined: it cannot be shown,"
     " or several calls of the server were running. Call it alone.]"
 )
+_LOGIN_HINT = "it answered 401; its definition needs the key login, or a header with a valid token"
 _SESSION_ENDED = "Session terminated"  # of the SDK, for an unknown session id over HTTP
 
 _Answer = CallToolResult | InputRequiredResult
@@ -63,10 +68,11 @@ class SdkSession:
     Args:
         client: the entered client.
         calls: what its server asks people for is asked by these.
+        login: the transport of a server that demands a login.
     """
 
-    def __init__(self, client: Client, calls: OpenCalls) -> None:
-        self._client, self._calls = client, calls
+    def __init__(self, client: Client, calls: OpenCalls, login: LoginTransport | None) -> None:
+        self._client, self._calls, self._login = client, calls, login
 
     @property
     def protocol(self) -> str:
@@ -152,6 +158,8 @@ class SdkSession:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED or error.message == _SESSION_ENDED:
                 raise ServerFailure(_describe(error)) from error
+            if self._login is not None and self._login.failure:
+                raise ToolError(self._login.failure) from error
             if error.code == REQUEST_TIMEOUT:
                 raise ToolError(f"the server did not answer in {timeout_seconds:g} s") from error
             raise ToolError(f"the server answered: {_describe(error)}") from error
@@ -206,12 +214,19 @@ class ServerEndpoint:
         definition: the server.
         sandbox: runs the command.
         command: None for a server with an address.
+        login: the login of a server that demands one.
     """
 
     def __init__(
-        self, definition: ServerDefinition, sandbox: Sandbox, command: SandboxCommand | None
+        self,
+        definition: ServerDefinition,
+        sandbox: Sandbox,
+        command: SandboxCommand | None,
+        *,
+        login: ServerLogin | None,
     ) -> None:
         self._definition = definition
+        self._login = login
         self.ended = asyncio.Event()
         """Set when the process has ended."""
         self._process = None
@@ -242,11 +257,17 @@ class ServerEndpoint:
             if isinstance(message, ToolListChangedNotification):
                 on_tools_changed()
 
+        login = None
         if self._process:
             transport = self._process.connect()
         else:
             one = self._definition
-            transport = connect_http(one.url, one.headers, private=one.allow_private_networks)
+            hint = "" if self._login else _LOGIN_HINT
+            checked = await open_transport(private=one.allow_private_networks, login_hint=hint)
+            if self._login is not None:
+                store = TokenStore(self._login.file, one, self._login.principal)
+                login = LoginTransport(one, store, checked)
+            transport = connect_http(one.url, one.headers, login or checked)
         calls = OpenCalls()
 
         async def ask(
@@ -266,13 +287,31 @@ class ServerEndpoint:
         try:
             async with client:
                 try:
-                    yield SdkSession(client, calls)
+                    yield SdkSession(client, calls, login)
                 finally:
                     await calls.close()
         except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:
-            raise ServerFailure(_describe(error)) from error
+            reason = login.failure if login else ""
+            raise ServerFailure(reason or _describe(error)) from error
         except ExceptionGroup as group:
-            raise ServerFailure(_describe(_first(group))) from group
+            reason = login.failure if login else ""
+            raise ServerFailure(reason or _describe(_first(group))) from group
+
+    @staticmethod
+    async def sign_in(
+        definition: ServerDefinition, login: ServerLogin, redirect_uri: str, authorize: Authorize
+    ) -> None:
+        """Let a person sign in with a browser, which ends at `redirect_uri`, and store the login.
+
+        Raises:
+            ServerFailure: the person does not agree in time, or the server accepts no login.
+            LoginsUnreadable: the login cannot be stored.
+        """
+        store = TokenStore(login.file, definition, login.principal)
+        await asyncio.to_thread(store.check)
+        async with await open_transport(private=definition.allow_private_networks) as checked:
+            found = await sign_in(definition, checked, redirect_uri, authorize)
+        await asyncio.to_thread(store.put, found)
 
 
 class _WithoutOutputSchemas(AbstractAsyncContextManager[TransportStreams]):

@@ -2,14 +2,28 @@
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 
-from internal.agent.domain.errors import Conflict, FilesUnavailable, NotFound
+from internal.agent.domain.errors import (
+    Conflict,
+    FilesUnavailable,
+    Forbidden,
+    LarkspurError,
+    NotFound,
+)
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden, truncate_line
-from internal.agent.ports.mcp import McpReviewReport, McpServerSummary, McpToolState, McpToolSummary
+from internal.agent.ports.mcp import (
+    LoginAnswer,
+    McpReviewReport,
+    McpServerSummary,
+    McpToolState,
+    McpToolSummary,
+)
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.limits import ServerFailure
+from internal.mcp.login.token_file import LoginsUnreadable
 from internal.mcp.manifest import Manifest, ManifestTool, describe_changes
 from internal.mcp.pins import McpPinsUnreadable
 from internal.mcp.servers import McpServers, ServerStatus
@@ -43,6 +57,39 @@ class ServerReviews:
         async with self._lock:
             return await asyncio.to_thread(self._decide, name, sha256, accept=accept)
 
+    async def sign_in(self, name: str, show: Callable[[str], None]) -> None:
+        """Let the owner sign in at this machine; `show` gets the URL to open in a browser.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is not usable, or the login failed.
+            LoginsUnreadable: the login cannot be stored.
+        """
+        definition = await asyncio.to_thread(self._find, name)
+        try:
+            await self._servers.sign_in(definition, show)
+        except ServerFailure as error:
+            raise Conflict(f"No login at the MCP server {name}: {error}.") from error
+
+    async def start_login(
+        self, name: str, principal: str, redirect_uri: str, *, may_share: bool
+    ) -> str:
+        """Return the URL at which a person signs in; see the port."""
+        definition = await asyncio.to_thread(self._find, name)
+        if definition.login != "personal" and not may_share:
+            raise Forbidden("Only the owner may sign in to this MCP server.")
+        try:
+            return await self._servers.start_login(definition, principal, redirect_uri)
+        except (ServerFailure, LoginsUnreadable) as error:
+            raise Conflict(f"No login at the MCP server {name}: {_without_end(error)}.") from error
+
+    async def finish_login(self, answer: LoginAnswer) -> str:
+        """Finish the login that waits for an answer; see the port."""
+        try:
+            return await self._servers.finish_login(answer)
+        except (ServerFailure, LoginsUnreadable) as error:
+            raise Conflict(f"The sign-in failed: {_without_end(error)}.") from error
+
     def _list_all(self) -> list[McpServerSummary]:
         definitions = self._servers.files.read()
         found = [_summary(self._servers.status(one)) for one in definitions.servers.values()]
@@ -75,6 +122,7 @@ class ServerReviews:
             host=definition.host,
             variables=sorted(definition.env),
             headers=sorted(definition.headers),
+            login=definition.login or "",
             folder=_line(definition.cwd),
             read_only=list(definition.read_only),
             writable=list(definition.writable),
@@ -115,6 +163,10 @@ class ServerReviews:
             reason = describe_system_error(error)
             raise FilesUnavailable(f"The decision cannot be stored: {reason}") from error
         return _summary(self._servers.status(definition))
+
+
+def _without_end(error: LarkspurError) -> str:
+    return str(error).removesuffix(".")
 
 
 def _current(status: ServerStatus) -> Manifest | None:

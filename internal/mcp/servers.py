@@ -5,22 +5,26 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from internal.agent.domain.errors import StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.permissions.network import network_access
 from internal.agent.domain.permissions.rules import Rule, parse_rule
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.domain.system_errors import describe_system_error
-from internal.agent.ports.mcp import McpServerState
+from internal.agent.ports.mcp import LoginAnswer, McpServerState
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
 from internal.agent.ports.tools import WithheldTool
-from internal.mcp.connection import ServerConnection
+from internal.mcp.connection import ServerConnection, load_sdk
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
 from internal.mcp.limits import ServerFailure
+from internal.mcp.login.loopback import listening
+from internal.mcp.login.pending_logins import PendingLogins
+from internal.mcp.login.token_file import ServerLogin, TokenFile
 from internal.mcp.manifest import (
     PREFIX,
     ListedTool,
@@ -30,6 +34,9 @@ from internal.mcp.manifest import (
 )
 from internal.mcp.pins import KnownTools, McpPins, McpPinsUnreadable, ServerPin
 from internal.mcp.private_files import FileVersion
+
+if TYPE_CHECKING:
+    from internal.mcp.login.sign_in import Authorize
 
 logger = logging.getLogger(__name__)
 
@@ -71,18 +78,26 @@ class McpServers:
         files: the definitions.
         pins: what people have accepted.
         version: the version of Larkspur, which servers are told.
+        logins: the logins of people.
         deny: rules about hosts that no server reaches.
     """
 
     def __init__(
-        self, files: DefinitionFiles, pins: McpPins, *, version: str, deny: Sequence[Rule] = ()
+        self,
+        files: DefinitionFiles,
+        pins: McpPins,
+        *,
+        version: str,
+        logins: TokenFile,
+        deny: Sequence[Rule] = (),
     ) -> None:
-        self.files, self.pins = files, pins
+        self.files, self.pins, self.logins = files, pins, logins
         self._version, self._deny = version, tuple(deny)
         self._sandbox: Sandbox | None = None
         self._home_of: Callable[[SessionId], str] = str
-        self._connections: dict[str, ServerConnection] = {}
+        self._connections: dict[tuple[str, str], ServerConnection] = {}
         self._offer: tuple[object, Offer] | None = None
+        self._pending = PendingLogins()
 
     @asynccontextmanager
     async def running(
@@ -97,6 +112,7 @@ class McpServers:
             yield
         finally:
             self._sandbox = None
+            await self._pending.close()
             connections = [*self._connections.values()]
             self._connections.clear()
             async with asyncio.TaskGroup() as tasks:
@@ -145,11 +161,13 @@ class McpServers:
     async def list_tools(self, definition: ServerDefinition) -> Manifest:
         """Start a server, return the tools that it lists now, and stop it unless it is in use.
 
+        A server with personal logins is asked with the one of the local owner.
+
         Raises:
             ServerFailure: it cannot be started, or does not list them.
         """
         try:
-            connection = await self._connection(definition)
+            connection = await self._connection(definition, LOCAL_OWNER.id)
             await connection.list_tools()
         finally:
             if self.status(definition).state != "offered":
@@ -165,19 +183,21 @@ class McpServers:
         arguments: dict[str, Any],
         on_progress: Progress,
         *,
+        principal: str,
         key: str = "",
         reply: InputReply | None = None,
     ) -> dict[str, Any]:
         """Return the result of a call as JSON. The server is started if it does not run.
 
-        `reply` continues the call with this key, whose result required input.
+        `principal` is who the call is for, whose login counts where logins are personal. `reply`
+        continues the call with this key, whose result required input.
 
         Raises:
             ToolError: the tool is withheld, the server cannot be used, or the call fails.
         """
         offered = self.find(name)
         try:
-            connection = await self._connection(offered.server)
+            connection = await self._connection(offered.server, principal)
             # it may change with the list of the tools
             check = partial(self.find, name)
             return await connection.call(
@@ -189,10 +209,77 @@ class McpServers:
                 reason += " It runs without network; its definition can allow hosts."
             raise ToolError(reason) from error
 
+    async def sign_in(self, definition: ServerDefinition, show: Callable[[str], None]) -> None:
+        """Let the owner sign in at this machine; `show` gets the URL to open in a browser.
+
+        Raises:
+            ServerFailure: the owner does not agree in time, or the server accepts no login.
+            LoginsUnreadable: the login cannot be stored.
+        """
+        async with listening() as receiver:
+
+            async def authorize(url: str, state: str) -> LoginAnswer:
+                show(url)
+                return await receiver.receive(state)
+
+            await self._sign_in(definition, LOCAL_OWNER.id, receiver.redirect_uri, authorize)
+
+    async def start_login(
+        self, definition: ServerDefinition, principal: str, redirect_uri: str
+    ) -> str:
+        """Return the URL at which a person signs in; the browser comes back to `redirect_uri`.
+
+        Raises:
+            ServerFailure: the server accepts no login.
+            LoginsUnreadable: the login cannot be stored.
+        """
+        return await self._pending.start(
+            (definition.name, principal),
+            partial(self._sign_in, definition, principal, redirect_uri),
+        )
+
+    async def finish_login(self, answer: LoginAnswer) -> str:
+        """Finish the login that waits for an answer, and return the name of the server.
+
+        Raises:
+            NotFound: none does.
+            ServerFailure: it failed.
+            LoginsUnreadable: the login cannot be stored.
+        """
+        return await self._pending.finish(answer)
+
+    def sign_out(self, name: str, principal: str) -> bool:
+        """Remove the shared login of a server and that of a person. False if there was none.
+
+        Raises:
+            LoginsUnreadable: the logins cannot be read or written.
+        """
+        removed = [self.logins.remove(name, each) for each in ("", principal)]
+        return any(removed)
+
+    async def _sign_in(
+        self,
+        definition: ServerDefinition,
+        principal: str,
+        redirect_uri: str,
+        authorize: "Authorize",
+    ) -> None:
+        login = self._login(definition, principal)
+        if login is None or definition.login == "client_credentials":
+            raise ServerFailure("its definition has neither login: shared nor login: personal")
+        endpoint = await asyncio.to_thread(load_sdk)
+        await endpoint.sign_in(definition, login, redirect_uri, authorize)
+
     async def close(self, name: str) -> None:
-        """Stop a server."""
-        if (connection := self._connections.pop(name, None)) is not None:
-            await connection.close()
+        """Stop a server, with all logins."""
+        for key in [key for key in self._connections if key[0] == name]:
+            await self._connections.pop(key).close()
+
+    def _login(self, definition: ServerDefinition, principal: str) -> ServerLogin | None:
+        """Return whose login counts; None for a server without."""
+        if definition.login is None:
+            return None
+        return ServerLogin(self.logins, principal if definition.login == "personal" else "")
 
     def find(self, name: str) -> OfferedTool:
         """Return a tool that is offered now.
@@ -210,15 +297,17 @@ class McpServers:
                 )
         raise ToolError(f"there is no tool {name[:100]}")
 
-    async def _connection(self, definition: ServerDefinition) -> ServerConnection:
-        """Return the connection of a server with this definition.
+    async def _connection(self, definition: ServerDefinition, principal: str) -> ServerConnection:
+        """Return the connection of a server with this definition and the login of a principal.
 
         Raises:
             ServerFailure: servers cannot be started here.
         """
         if self._sandbox is None:
             raise ServerFailure("servers cannot be started here")
-        known = self._connections.get(definition.name)
+        login = self._login(definition, principal)
+        key = definition.name, login.principal if login else ""
+        known = self._connections.get(key)
         if known is not None and known.definition == definition:
             return known
         if known is not None:
@@ -230,8 +319,9 @@ class McpServers:
             command,
             version=self._version,
             on_tools=partial(self._record, definition),
+            login=login,
         )
-        return self._connections.setdefault(definition.name, created)
+        return self._connections.setdefault(key, created)
 
     async def _command(self, definition: ServerDefinition) -> SandboxCommand:
         session_id = home_session(definition.name)

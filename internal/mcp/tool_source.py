@@ -55,7 +55,9 @@ class McpTools:
             context.progress(f"{text} ({amount})\n" if text else f"{amount}\n")
 
         key = f"{context.run_id}:{context.call_id}"
-        result = await self._servers.call(name, arguments, report, key=key, reply=context.reply)
+        result = await self._servers.call(
+            name, arguments, report, principal=context.principal, key=key, reply=context.reply
+        )
         if requires_input(result):
             server = self._servers.find(name).server.name
             raise InputRequired(read_input_request(server, result))

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,22 +20,30 @@ TOOL = {"name": "echo", "description": "Says it.", "inputSchema": {"type": "obje
 
 
 @asynccontextmanager
-async def serve(app: Any) -> AsyncGenerator[str]:
-    """Serve an ASGI application on a free port of 127.0.0.1 and yield its address."""
+async def serve_made(make: Callable[[str], Any]) -> AsyncGenerator[str]:
+    """Serve an ASGI application, made for its origin, on a free port of 127.0.0.1."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(
-            app, log_config=None, lifespan="on", timeout_graceful_shutdown=1, ws="none"
+            make(origin), log_config=None, lifespan="on", timeout_graceful_shutdown=1, ws="none"
         )
         running = uvicorn.Server(config)
         serving = asyncio.create_task(running.serve([listener]))
         while not running.started:  # noqa: ASYNC110 - uvicorn has no event
             await asyncio.sleep(0)
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            yield origin
         finally:
             running.should_exit = True
             await serving
+
+
+@asynccontextmanager
+async def serve(app: Any) -> AsyncGenerator[str]:
+    """Serve an ASGI application on a free port of 127.0.0.1 and yield its address for MCP."""
+    async with serve_made(lambda _origin: app) as origin:
+        yield f"{origin}/mcp"
 
 
 @asynccontextmanager

@@ -7,7 +7,14 @@ import msgspec
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import Channel
-from internal.agent.ports.mcp import McpReviewReport, McpReviews, McpServerSummary
+from internal.agent.ports.mcp import (
+    LOGIN_URL_SECONDS,
+    LoginAnswer,
+    LoginUrl,
+    McpReviewReport,
+    McpReviews,
+    McpServerSummary,
+)
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
@@ -68,3 +75,27 @@ class McpAdministration:
         )
         await self._database.write(partial(self._stores.audit.add, entry))
         return decided
+
+    async def start_login(self, name: str, principal: Principal, redirect_uri: str) -> LoginUrl:
+        """Start the login of a person, whose browser comes back to `redirect_uri`.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is not usable, or accepts no login.
+            Forbidden: the login is for all people, and the principal is not the owner.
+        """
+        url = await self._reviews.start_login(
+            name, principal.id, redirect_uri, may_share=principal.may("owner")
+        )
+        return LoginUrl(url, int(LOGIN_URL_SECONDS))
+
+    async def finish_login(self, answer: LoginAnswer) -> str:
+        """Finish a login with the answer of a browser. Only its `state` says whose it is.
+
+        Returns the name of the server.
+
+        Raises:
+            NotFound: no login waits for this answer.
+            Conflict: it failed.
+        """
+        return await self._reviews.finish_login(answer)

@@ -7,6 +7,9 @@ import msgspec
 MAX_START_SECONDS = 600.0
 """The longest time that a server may be given to start."""
 
+LOGIN_URL_SECONDS = 600.0
+"""How long a person may take to sign in with a URL."""
+
 McpServerState = Literal[
     "offered", "not reviewed", "changed since its review", "disabled", "not usable"
 ]
@@ -46,16 +49,18 @@ class McpServerSummary(msgspec.Struct, frozen=True):
 class McpReviewReport(msgspec.Struct, frozen=True):
     """What a person should know of a server before its tools are offered.
 
-    `variables` and `headers` are names; values are secrets. `read_only`, `writable` and `network`
-    are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if
-    `is_listed` is false: it has not been started with this definition. `changes` is a unified diff
-    to the accepted tools.
+    `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a
+    server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and
+    `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last,
+    none if `is_listed` is false: it has not been started with this definition. `changes` is a
+    unified diff to the accepted tools.
     """
 
     server: McpServerSummary
     host: str
     variables: list[str]
     headers: list[str]
+    login: str
     folder: str
     read_only: list[str]
     writable: list[str]
@@ -65,6 +70,28 @@ class McpReviewReport(msgspec.Struct, frozen=True):
     tools: list[McpToolSummary]
     problems: list[str]
     changes: list[str]
+
+
+class LoginAnswer(msgspec.Struct, frozen=True):
+    """The parameters with which an authorization server sends a browser back.
+
+    `issuer` is the parameter `iss`. `error` is why there is no code.
+    """
+
+    code: str
+    state: str
+    issuer: str | None = None
+    error: str = ""
+
+
+class LoginUrl(msgspec.Struct, frozen=True):
+    """The URL at which one person signs in to a server, within so many `seconds`.
+
+    It is for this person only: whoever opens it gives the own account to the principal.
+    """
+
+    url: str
+    seconds: int
 
 
 class McpReviews(Protocol):
@@ -90,5 +117,26 @@ class McpReviews(Protocol):
             NotFound: there is no such server.
             Conflict: it has another hash, is not usable, or its tools are not known.
             FilesUnavailable: the decision cannot be stored.
+        """
+        ...
+
+    async def start_login(
+        self, name: str, principal: str, redirect_uri: str, *, may_share: bool
+    ) -> str:
+        """Return the URL at which a person signs in; the browser comes back to `redirect_uri`.
+
+        Raises:
+            NotFound: there is no such server.
+            Conflict: it is not usable, or accepts no login.
+            Forbidden: the login is for all people, and this person may not change it.
+        """
+        ...
+
+    async def finish_login(self, answer: LoginAnswer) -> str:
+        """Finish the login that waits for an answer, and return the name of the server.
+
+        Raises:
+            NotFound: none does.
+            Conflict: it failed.
         """
         ...

@@ -38,7 +38,7 @@ class CallContext:
     `progress` receives live output. It never blocks and may be called from any task of the call,
     but not from another thread. `network` and `outside` are what its commands reach. `skills` are
     the names of the skills that it may load; None for all. `reply` continues a call that raised
-    `InputRequired`.
+    `InputRequired`. `principal` is who gave the task.
     """
 
     session_id: SessionId
@@ -51,6 +51,7 @@ class CallContext:
     outside: OutsideAccess = NO_OUTSIDE
     skills: tuple[str, ...] | None = None
     reply: InputReply | None = None
+    principal: str = ""
 
 
 class InputRequired(LarkspurError):

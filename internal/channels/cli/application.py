@@ -242,6 +242,14 @@ class McpAdmin(Protocol):
         """Accept the definition and tools as they were shown."""
         ...
 
+    def sign_in(self, name: str, show: Callable[[str], None]) -> None:
+        """Sign in to a server, and wait for it; `show` gets the URL to open in a browser."""
+        ...
+
+    def sign_out(self, name: str) -> bool:
+        """Remove the login to a server. Return False if there was none."""
+        ...
+
 
 class Application(Protocol):
     """The process that a command runs in."""

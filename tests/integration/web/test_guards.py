@@ -37,8 +37,9 @@ async def ask(app: WebApp, endpoint: Endpoint, **headers: str | None) -> Reply:
     return await app.client.request(endpoint.method, endpoint.path, headers=given)
 
 
-def test_only_login_health_and_the_page_are_public() -> None:
+def test_only_logins_health_and_the_page_are_public() -> None:
     assert [endpoint.path for endpoint in ROUTES if endpoint.public and endpoint not in PAGES] == [
+        "/oauth/mcp/callback",  # the state is the secret
         "/api/login",
         "/health",
     ]

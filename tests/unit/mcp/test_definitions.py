@@ -8,6 +8,8 @@ from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.secrets import MASK, mask_secrets
 from internal.mcp.definitions import DefinitionError, ServerDefinition, parse_definition
 
+LOGIN = {"url": "https://example.com", "login": "shared"}
+
 
 def parse(name: str = "time", **entry: Any) -> ServerDefinition:
     return parse_definition(name, entry, lambda value, _where: value, "mcp.json")
@@ -49,6 +51,16 @@ def test_unknown_keys_are_a_warning() -> None:
         ({"url": "https://example.com", "headers": {"Host": "x"}}, "cannot be set"),
         ({"url": "https://example.com", "headers": {"A": "x\r\nB: y"}}, "printable ASCII"),
         ({"url": "https://example.com", "type": "sse"}, "Invalid enum value 'sse'"),
+        ({"command": "x", "login": "shared"}, "login is for servers with a url"),
+        ({"command": "x", "scopes": ["a"]}, "need the key login"),
+        ({**LOGIN, "headers": {"authorization": "x"}}, "either login or the header"),
+        ({**LOGIN, "login": "client_credentials"}, "needs client_id and client_secret"),
+        ({**LOGIN, "client_secret": "x"}, "client_secret needs client_id"),
+        ({**LOGIN, "client_id": "x"}, "client_id needs issuer"),
+        ({**LOGIN, "client_id": "x", "issuer": "http://example.com"}, "http:// is accepted"),
+        ({**LOGIN, "client_id": "x", "issuer": "file:///x"}, "the issuer must begin with https"),
+        ({**LOGIN, "client_id": "x\n", "issuer": "https://example.com"}, "printable ASCII"),
+        ({**LOGIN, "scopes": ['a" b']}, "a scope is empty, or contains blanks"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_a_reason(entry: dict[str, Any], message: str) -> None:
@@ -99,3 +111,16 @@ def test_secrets_are_masked_and_a_missing_variable_is_named() -> None:
     assert mask_secrets("canary-1f00e9d2") == MASK
     with pytest.raises(DefinitionError, match=r"mcp.json: x: \$\{NOPE\} is not set"):
         parse_definition("x", {"command": "${NOPE}"}, expand, "mcp.json")
+
+
+def test_the_login_is_a_part_of_what_a_person_accepts_and_its_secret_is_masked() -> None:
+    client = {"client_id": "c", "issuer": "https://auth.example.com"}
+    entries = (
+        LOGIN,
+        {**LOGIN, "login": "personal"},
+        {**LOGIN, "scopes": ["read"]},
+        {**LOGIN, **client},
+        {**LOGIN, **client, "client_secret": "canary-secret-1"},
+    )
+    assert len({parse(**entry).sha256 for entry in entries}) == len(entries)
+    assert mask_secrets("canary-secret-1") == MASK

@@ -10,6 +10,7 @@ from internal.agent.domain.errors import ToolError
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.limits import ServerFailure
+from internal.mcp.login.token_file import TokenFile
 from internal.mcp.pins import McpPins
 from internal.mcp.servers import McpServers
 from tests.support.mcp_servers import hostile_entry
@@ -21,7 +22,7 @@ class Setting:
 
     def __init__(self, home: Path, **entries: Any) -> None:
         files = DefinitionFiles(home, entries, lambda value, _where: value)
-        self.servers = McpServers(files, McpPins(home), version="0")
+        self.servers = McpServers(files, McpPins(home), version="0", logins=TokenFile(home))
         self.home = home
 
     def definition(self, name: str) -> ServerDefinition:
@@ -32,7 +33,7 @@ class Setting:
         self.servers.pins.accept(name, found)
 
     async def call(self, name: str, **arguments: Any) -> str:
-        result = await self.servers.call(name, arguments, lambda *_: None)
+        result = await self.servers.call(name, arguments, lambda *_: None, principal="local")
         return str(result["content"][0]["text"])
 
 

@@ -267,17 +267,24 @@ export interface ListedSkillFile {
   is_script: boolean;
 }
 
+/** The URL at which one person signs in to a server, within so many `seconds`. It is for this person only: whoever opens it gives the own account to the principal. */
+export interface LoginUrl {
+  url: string;
+  seconds: number;
+}
+
 /** The login key, which each request must carry together with the cookie. */
 export interface LoginView {
   key: string;
 }
 
-/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `changes` is a unified diff to the accepted tools. */
+/** What a person should know of a server before its tools are offered. `variables` and `headers` are names; values are secrets. `login` says who signs in, "" for a server without: `shared`, `personal` or `client_credentials`. `read_only`, `writable` and `network` are what its command reaches where it `is_isolated`. `tools` are those it listed last, none if `is_listed` is false: it has not been started with this definition. `changes` is a unified diff to the accepted tools. */
 export interface McpReviewReport {
   server: McpServerSummary;
   host: string;
   variables: Array<string>;
   headers: Array<string>;
+  login: string;
   folder: string;
   read_only: Array<string>;
   writable: Array<string>;

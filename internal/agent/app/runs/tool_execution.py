@@ -309,6 +309,7 @@ class ToolExecutor:
             outside_of(config.policy, spec, call.arguments),
             config.skills,
             reply,
+            context.task.origin.principal,
         )
         limit = asyncio.timeout(seconds)
         try:

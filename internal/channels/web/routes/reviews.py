@@ -4,13 +4,17 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from starlette.responses import Response
 
-from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
+from internal.agent.ports.mcp import LoginAnswer, LoginUrl, McpReviewReport, McpServerSummary
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.middleware import page_origin
 from internal.channels.web.schemas import EmptyRequest, RequestModel, Sha256
 
 MAX_RULES = 100
+MCP_CALLBACK = "/oauth/mcp/callback"
+"""Where browsers come back after a login to an MCP server."""
 
 
 class SkillsView(msgspec.Struct, frozen=True):
@@ -39,6 +43,21 @@ class ReviewSkillRequest(ReviewRequest, frozen=True):
     """
 
     rules: Annotated[tuple[str, ...], Meta(max_length=MAX_RULES)] = ()
+
+
+class LoginCallbackQuery(RequestModel, frozen=True, forbid_unknown_fields=False):
+    """What an authorization server adds to the address; it may add more."""
+
+    state: Annotated[str, Meta(min_length=1, max_length=200)]
+    code: Annotated[str, Meta(max_length=4_000)] = ""
+    iss: Annotated[str, Meta(max_length=2_000)] = ""
+    error: Annotated[str, Meta(max_length=200)] = ""
+
+    @property
+    def answer(self) -> LoginAnswer:
+        """The answer of the browser."""
+        error = "" if self.code else self.error or "there is no code"
+        return LoginAnswer(self.code, self.state, self.iss or None, error)
 
 
 async def list_skills(request: ApiRequest[EmptyRequest, EmptyRequest]) -> SkillsView:
@@ -87,3 +106,19 @@ async def review_mcp_server(request: ApiRequest[EmptyRequest, ReviewRequest]) ->
     return await request.services.gateway.mcp.decide(
         request.path["name"], body.sha256, request.principal, request.channel, accept=body.accept
     )
+
+
+async def start_mcp_login(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LoginUrl:
+    """Start a login to an MCP server, for the person who asks. Shared ones are for the owner."""
+    settings = request.services.settings
+    base = settings.public_url or page_origin(request.context, settings)
+    return await request.services.gateway.mcp.start_login(
+        request.path["name"], request.principal, f"{base.rstrip('/')}{MCP_CALLBACK}"
+    )
+
+
+async def finish_mcp_login(request: ApiRequest[LoginCallbackQuery, EmptyRequest]) -> Response:
+    """Take the answer of a browser to the login that it belongs to, once."""
+    name = await request.services.gateway.mcp.finish_login(request.query.answer)
+    text = f"Signed in to {name}. You can close this window."
+    return Response(text, headers={"cache-control": "no-store"}, media_type="text/plain")

@@ -15,7 +15,12 @@ from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.commands import BackgroundCommand
-from internal.agent.ports.mcp import MAX_START_SECONDS, McpReviewReport, McpServerSummary
+from internal.agent.ports.mcp import (
+    MAX_START_SECONDS,
+    LoginUrl,
+    McpReviewReport,
+    McpServerSummary,
+)
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
@@ -384,6 +389,24 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         McpReviewReport,
         max_wait_seconds=MAX_START_SECONDS,
         errors=(403, 409),
+    ),
+    Endpoint(
+        "POST",
+        "/api/mcp/servers/{name}/login",
+        reviews.start_mcp_login,
+        LoginUrl,
+        max_wait_seconds=MAX_START_SECONDS,
+        errors=(403, 409),
+    ),
+    Endpoint(
+        "GET",
+        reviews.MCP_CALLBACK,
+        reviews.finish_mcp_login,
+        query=reviews.LoginCallbackQuery,
+        media_type="text/plain",
+        max_wait_seconds=MAX_START_SECONDS,
+        errors=(404, 409),
+        public=True,
     ),
     Endpoint("GET", "/api/providers", setup.list_providers, ProvidersView, errors=(403, 409)),
     Endpoint(

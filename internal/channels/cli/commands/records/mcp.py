@@ -1,4 +1,4 @@
-"""`larkspur mcp`: add, import, test, review, list and remove MCP servers, and be one."""
+"""`larkspur mcp`: add, import, sign in to, test, review, list and remove servers, and be one."""
 
 import os
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 from internal.agent.domain.errors import LarkspurError
 from internal.channels.cli.application import McpAdmin, McpReport
 from internal.channels.cli.command_output import CommandOutput, one_line
+from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.commands.confirmation import confirms
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import running_endpoint
@@ -21,11 +22,11 @@ from internal.channels.cli.transports.http import HttpEndpoint
 from internal.channels.cli.transports.interface import Unreachable
 from internal.config.home import HomeError
 
-_ACTIONS = ("list", "show", "add", "import", "test", "review", "remove", "serve")
+_ACTIONS = ("list", "show", "add", "import", "login", "logout", "test", "review", "remove", "serve")
 _USAGE = (
     "Usage: larkspur mcp [list] | show NAME | add NAME -- COMMAND… | add NAME --url URL"
-    " | import FILE [--yes] | test NAME | review NAME [--yes] | remove NAME"
-    " | serve [--server URL]"
+    " | import FILE [--yes] | login NAME [--open] | logout NAME | test NAME"
+    " | review NAME [--yes] | remove NAME | serve [--server URL]"
 )
 _PROJECT_FILE = ".mcp.json"
 _MAX_COLUMNS = 4_000
@@ -41,6 +42,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("action", nargs="?", choices=_ACTIONS, default="list", help="what to do")
     parser.add_argument("what", nargs="?", type=decode_argument, help="a name, or a file to import")
     parser.add_argument("--yes", action="store_true", help="accept without a question")
+    parser.add_argument("--open", action="store_true", help="open the browser to sign in")
     group = parser.add_argument_group("add")
     many: dict[str, Any] = {"action": "append", "default": [], "type": decode_argument}
     group.add_argument("--url", type=decode_argument, help="address of a server with HTTP")
@@ -50,6 +52,7 @@ def register(subparsers: Subparsers) -> None:
     group.add_argument("--read", metavar="PATH", help="path that the command reads", **many)
     group.add_argument("--write", metavar="PATH", help="path that the command changes", **many)
     group.add_argument("--risk", choices=("read", "write", "exec", "net"), help="risk of its tools")
+    group.add_argument("--login", choices=("shared", "personal"), help="who signs in to it")
     group.add_argument("--private", action="store_true", help="allow a private address")
     add_json(parser)
     add_config(parser)
@@ -66,21 +69,28 @@ def run(args: Namespace, context: CommandContext) -> int:
         return _serve(args)
     output = CommandOutput(Output(), args.json)
     servers = context.application().mcp(args.config)
+    code = OK
     match args.action:
         case "list":
-            return _list(servers, output, context)
+            code = _list(servers, output, context)
         case "add":
-            return _add(servers, args, context)
+            code = _add(servers, args, context)
         case "import":
-            return _import(servers, args, context, output)
+            code = _import(servers, args, context, output)
         case "remove":
             servers.remove(args.what)
             print_error(context.messages("removed", what=args.what))
         case "show":
             _show(servers.show(args.what), output)
+        case "login":
+            _log_in(servers, args, context, output)
+        case "logout":
+            done = servers.sign_out(args.what)
+            key = "mcp_signed_out" if done else "mcp_not_signed_in"
+            print_error(context.messages(key, name=args.what))
         case _:
-            return _review(servers, args, context, output)
-    return OK
+            code = _review(servers, args, context, output)
+    return code
 
 
 def _serve(args: Namespace) -> int:
@@ -139,6 +149,7 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
             ("read_only", args.read),
             ("writable", args.write),
             ("risk", args.risk),
+            ("login", args.login),
             ("allow_private_networks", args.private),
         )
         if value
@@ -190,6 +201,21 @@ def _import(
         else:
             print_error(context.messages("mcp_added", name=name))
     return code
+
+
+def _log_in(
+    servers: McpAdmin, args: Namespace, context: CommandContext, output: CommandOutput
+) -> None:
+    """Sign in to a server in a browser, which is opened or whose URL is printed."""
+
+    def show(url: str) -> None:
+        print_error(context.messages("mcp_sign_in", name=args.what))
+        output.line(one_line(url, _MAX_COLUMNS))
+        if args.open:
+            open_browser(url)
+
+    servers.sign_in(args.what, show)
+    print_error(context.messages("mcp_signed_in", name=args.what))
 
 
 def _review(
