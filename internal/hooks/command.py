@@ -22,7 +22,6 @@ from internal.hooks.answer import (
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFUSED = 2
-_CHUNK_BYTES = 65_536
 
 
 class _Printed(NamedTuple):
@@ -61,54 +60,63 @@ async def ask_command(
 
 
 async def _run(argv: Sequence[str], content: bytes, folder: Path) -> _Printed:
+    loop = asyncio.get_running_loop()
     with tempfile.TemporaryFile() as stdin:  # a file: the hook need not read it
         stdin.write(content)
         stdin.seek(0)
-        process = await asyncio.create_subprocess_exec(
+        transport, process = await loop.subprocess_exec(
+            _HookProcess,
             *argv,
             stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
             cwd=folder,
             env={"PATH": _PATH, "LANG": "C.UTF-8", "HOME": pwd.getpwuid(os.getuid()).pw_dir},
             start_new_session=True,
         )
     try:
-        async with asyncio.TaskGroup() as tasks:
-            output = tasks.create_task(_read(process.stdout))
-            errors = tasks.create_task(_read(process.stderr))
-            await _wait_for_exit(process.pid)
-            _kill(process.pid)  # what it left behind may hold the pipes open
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from group
+        await process.ended.wait()
+        _kill(transport.get_pid())  # what it left behind may hold the pipes open
+        if not process.is_too_long:
+            await process.closed.wait()
     finally:
-        _kill(process.pid)
-        await _wait_for_exit(process.pid)
-    return _Printed(await process.wait(), output.result(), errors.result())
+        _kill(transport.get_pid())
+        await process.exited.wait()
+        transport.close()
+    if process.is_too_long:
+        raise HookFailed(f"printed more than {MAX_ANSWER_BYTES} bytes")
+    return _Printed(transport.get_returncode() or 0, *map(bytes, process.printed.values()))
 
 
-async def _read(pipe: asyncio.StreamReader | None) -> bytes:
-    content = b""
-    while pipe is not None and (chunk := await pipe.read(_CHUNK_BYTES)):
-        content += chunk
-        if len(content) > MAX_ANSWER_BYTES:
-            raise HookFailed(f"printed more than {MAX_ANSWER_BYTES} bytes")
-    return content
+class _HookProcess(asyncio.SubprocessProtocol):
+    """What a process prints, up to a bound.
 
+    It has `ended` when it has `exited` or printed too much; its pipes are `closed` when no other
+    process holds them open either.
+    """
 
-async def _wait_for_exit(pid: int) -> None:
-    """Wait until a child has ended; its pipes may still be open in other processes."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:  # it has ended and was reaped
-        return
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
+    def __init__(self) -> None:
+        self.ended, self.exited, self.closed = (asyncio.Event() for _ in range(3))
+        self.printed = {1: bytearray(), 2: bytearray()}
+        self.is_too_long = False
+        self._open = set(self.printed)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep what is printed."""
+        self.printed[fd] += data
+        if len(self.printed[fd]) > MAX_ANSWER_BYTES:
+            self.is_too_long = True
+            self.printed[fd].clear()
+            self.ended.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - the interface
+        """Note that a pipe is closed."""
+        self._open.discard(fd)
+        if not self._open:
+            self.closed.set()
+
+    def process_exited(self) -> None:
+        """Note that the process has exited."""
+        self.exited.set()
+        self.ended.set()
 
 
 def _kill(group: int) -> None:
