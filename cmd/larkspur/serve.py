@@ -32,6 +32,7 @@ from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
 from internal.channels.mcp.server import McpServer
 from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
+from internal.channels.web.routes.reviews import MCP_CALLBACK
 from internal.channels.web.server import Address, WebServer
 from internal.channels.web.services import ModelsView, ModelView, WebServices
 from internal.config import home
@@ -379,6 +380,8 @@ async def _running_channels(
         tasks.create_task(server.serve(services.supervisor))
         await server.ready()
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
+        base = loaded.settings.server.public_url or server.address.url
+        services.mcp_servers.login_redirect = f"{base.rstrip('/')}{MCP_CALLBACK}"
         services.preload_model()  # now, so that it does not delay the start
         asyncio.get_running_loop().call_later(START_SECONDS, gc.enable)
         serving = [tasks.create_task(channel.run()) for channel in channels]

@@ -11,7 +11,7 @@ from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
-from internal.mcp.limits import RENEWAL_BYTES, ServerFailure
+from internal.mcp.limits import RENEWAL_BYTES, LoginRequired, ServerFailure
 from internal.mcp.login.token_file import ServerLogin
 from internal.mcp.manifest import ListedTool
 
@@ -99,6 +99,7 @@ class ServerConnection:
 
         Raises:
             ToolError: the server answers with an error, or not in time; or what `check` raises.
+            LoginRequired: a person must sign in first.
             ServerFailure: it cannot be started, or ends during the call.
         """
         async with self._session() as session:
@@ -112,14 +113,14 @@ class ServerConnection:
                 result = await session.call(
                     tool, arguments, seconds, on_progress, key=key, reply=reply
                 )
+            except (ToolError, LoginRequired):
+                self._failures = 0
+                raise
             except ServerFailure as error:
                 reason = self._endpoint.failure if self._endpoint else ""
                 self._lost = ServerFailure(f"it ended during the call: {reason or error}")
                 self._end()
                 raise self._lost from error
-            except ToolError:
-                self._failures = 0
-                raise
         self._failures = 0
         return result
 
@@ -201,7 +202,7 @@ class ServerConnection:
             self._done.set()
             self._owner = None
             self._endpoint = None
-            if failure is not None:
+            if failure is not None and not isinstance(failure, LoginRequired):
                 self._note_failure(failure)
             if not self._ready.done():
                 self._ready.set_exception(failure or ServerFailure("it is being stopped"))
@@ -227,6 +228,8 @@ class ServerConnection:
         except TimeoutError as error:
             said = f": {endpoint.failure}" if endpoint.failure else ""
             raise ServerFailure(f"it did not start in {seconds:g} s{said}") from error
+        except LoginRequired:
+            raise
         except ServerFailure as error:
             raise ServerFailure(endpoint.failure or str(error)) from error
         logger.info(

@@ -249,7 +249,12 @@ def read_input_request(server: str, result: dict[str, Any]) -> InputRequest:
     state = found.request_state
     if state is not None and not _is_short(state, MAX_STATE_CHARS):
         raise ToolError(f"the server's state has more than {MAX_STATE_CHARS:,} characters")
-    return InputRequest(f"The MCP server “{server}”", forms, state)
+    return InputRequest(source_of(server), forms, state)
+
+
+def source_of(server: str) -> str:
+    """Return how people are told that a server asks."""
+    return f"The MCP server “{server}”"
 
 
 def _read_form(key: str, request: _Request) -> InputForm:

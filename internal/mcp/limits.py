@@ -14,3 +14,7 @@ MAX_PAGES = 100
 
 class ServerFailure(LarkspurError):
     """A server cannot be used, or broke a bound. The message is the end of a sentence."""
+
+
+class LoginRequired(ServerFailure):
+    """A person must sign in to a server before it can be used."""

@@ -38,7 +38,7 @@ from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import OpenCalls, Progress
 from internal.mcp.http_transport import connect_http, open_transport
-from internal.mcp.limits import MAX_PAGES, ServerFailure
+from internal.mcp.limits import MAX_PAGES, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
 from internal.mcp.login.sign_in import Authorize, sign_in
 from internal.mcp.login.token_file import ServerLogin
@@ -103,7 +103,7 @@ class SdkSession:
                 if cursor is None or len(found) > MAX_TOOLS:
                     break
         except (MCPError, ValueError) as error:
-            raise ServerFailure(_describe(error)) from error
+            raise _failure(self._login) or ServerFailure(_describe(error)) from error
         return found
 
     async def call(
@@ -122,6 +122,7 @@ class SdkSession:
 
         Raises:
             ToolError: the server answers with an error, or not in time.
+            LoginRequired: it demands that a person signs in; the connection stays open.
             ServerFailure: the connection is closed.
         """
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
@@ -158,8 +159,9 @@ class SdkSession:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED or error.message == _SESSION_ENDED:
                 raise ServerFailure(_describe(error)) from error
-            if self._login is not None and self._login.failure:
-                raise ToolError(self._login.failure) from error
+            if (failure := _failure(self._login)) is not None:
+                is_persons = isinstance(failure, LoginRequired)
+                raise failure if is_persons else ToolError(str(failure)) from error
             if error.code == REQUEST_TIMEOUT:
                 raise ToolError(f"the server did not answer in {timeout_seconds:g} s") from error
             raise ToolError(f"the server answered: {_describe(error)}") from error
@@ -192,6 +194,13 @@ class SdkSession:
             await asyncio.sleep(delay)
             delay = min(2 * delay, _MAX_PAUSE_SECONDS)
         raise RuntimeError("the server asks again and again to repeat the call")
+
+
+def _failure(login: LoginTransport | None) -> ServerFailure | None:
+    """Return why the last request had no usable token, None if it had one."""
+    if login is None or not login.failure:
+        return None
+    return (LoginRequired if login.needs_person else ServerFailure)(login.failure)
 
 
 def _responses(reply: InputReply | None) -> tuple[InputResponses | None, str | None]:
@@ -291,11 +300,9 @@ class ServerEndpoint:
                 finally:
                     await calls.close()
         except (ServerFailure, MCPError, httpx2.HTTPError, OSError, ValueError) as error:
-            reason = login.failure if login else ""
-            raise ServerFailure(reason or _describe(error)) from error
+            raise _failure(login) or ServerFailure(_describe(error)) from error
         except ExceptionGroup as group:
-            reason = login.failure if login else ""
-            raise ServerFailure(reason or _describe(_first(group))) from group
+            raise _failure(login) or ServerFailure(_describe(_first(group))) from group
 
     @staticmethod
     async def sign_in(

@@ -21,7 +21,7 @@ from internal.mcp.connection import ServerConnection, load_sdk
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
-from internal.mcp.limits import ServerFailure
+from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.loopback import listening
 from internal.mcp.login.pending_logins import PendingLogins
 from internal.mcp.login.token_file import ServerLogin, TokenFile
@@ -92,6 +92,8 @@ class McpServers:
         deny: Sequence[Rule] = (),
     ) -> None:
         self.files, self.pins, self.logins = files, pins, logins
+        self.login_redirect = ""
+        """Where browsers come back to after a login, "" if they cannot: in a terminal."""
         self._version, self._deny = version, tuple(deny)
         self._sandbox: Sandbox | None = None
         self._home_of: Callable[[SessionId], str] = str
@@ -194,6 +196,7 @@ class McpServers:
 
         Raises:
             ToolError: the tool is withheld, the server cannot be used, or the call fails.
+            LoginRequired: a person must sign in first.
         """
         offered = self.find(name)
         try:
@@ -203,6 +206,8 @@ class McpServers:
             return await connection.call(
                 offered.tool.name, arguments, on_progress, check, key=key, reply=reply
             )
+        except LoginRequired:
+            raise
         except ServerFailure as error:
             reason = f"The MCP server {offered.server.name} cannot be used: {error}."
             if offered.server.command and self.is_isolated and not offered.server.network:

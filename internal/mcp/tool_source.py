@@ -7,17 +7,22 @@ from typing import Annotated, Any
 import msgspec
 
 from internal.agent.domain.errors import LarkspurError, ToolError
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.react.input_forms import InputForm, InputRequest
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.mcp import McpReviewReport, McpReviews
 from internal.agent.ports.tools import CallContext, InputRequired, ToolOutcome, WithheldTool
-from internal.mcp.elicitation import read_input_request, requires_input
+from internal.mcp.elicitation import read_input_request, requires_input, source_of
+from internal.mcp.limits import LoginRequired
 from internal.mcp.manifest import PREFIX
 from internal.mcp.results import ResultReader
 from internal.mcp.servers import McpServers, OfferedTool
 
 MAX_PROGRESS_CHARS = 500
 _SPARE_SECONDS = 5.0
+_LOGIN = "larkspur:login"
+"""The state of the question about a login; one of a server is never continued with it."""
 
 
 class McpTools:
@@ -46,7 +51,7 @@ class McpTools:
 
         Raises:
             ToolError: the call failed, or the tool is withheld.
-            InputRequired: the server asks people for something.
+            InputRequired: the server asks people for something, or for a login.
         """
 
         def report(done: float, total: float | None, message: str) -> None:
@@ -54,10 +59,15 @@ class McpTools:
             text = truncate_line(escape_hidden(message), MAX_PROGRESS_CHARS)
             context.progress(f"{text} ({amount})\n" if text else f"{amount}\n")
 
-        key = f"{context.run_id}:{context.call_id}"
-        result = await self._servers.call(
-            name, arguments, report, principal=context.principal, key=key, reply=context.reply
-        )
+        key, reply = f"{context.run_id}:{context.call_id}", context.reply
+        if reply is not None and reply.state == _LOGIN:
+            reply = None
+        try:
+            result = await self._servers.call(
+                name, arguments, report, principal=context.principal, key=key, reply=reply
+            )
+        except LoginRequired as error:
+            raise await self._login_question(context, name, error) from error
         if requires_input(result):
             server = self._servers.find(name).server.name
             raise InputRequired(read_input_request(server, result))
@@ -68,6 +78,27 @@ class McpTools:
     ) -> str:
         """Return "": what a call would change is not known."""
         return ""
+
+    async def _login_question(
+        self, context: CallContext, name: str, error: LoginRequired
+    ) -> InputRequired | ToolError:
+        """Return the question with the address of a login, or an error where it is not asked.
+
+        The address gives the account of whoever opens it to the person who gave the task: others
+        must not see it. A shared login is the owner's to give.
+        """
+        server, redirect = self._servers.find(name).server, self._servers.login_redirect
+        refusal = ToolError(f"The MCP server {server.name} cannot be used: {error}.")
+        is_theirs = server.login == "personal" or context.principal == LOCAL_OWNER.id
+        declined = context.reply is not None and context.reply.has_declined
+        if declined or not redirect or not context.is_private or not is_theirs:
+            return refusal
+        try:
+            url = await self._servers.start_login(server, context.principal, redirect)
+        except LarkspurError:
+            return refusal
+        form = InputForm(_LOGIN, f"sign in to {server.name} with your own account", url=url)
+        return InputRequired(InputRequest(source_of(server.name), (form,), _LOGIN))
 
 
 def _spec(offered: OfferedTool) -> ToolSpec:

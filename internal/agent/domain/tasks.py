@@ -138,6 +138,11 @@ class Origin(msgspec.Struct, frozen=True):
         return chat_name(self.channel, self.app, self.chat_id) if self.chat_id else ""
 
     @property
+    def is_private(self) -> bool:
+        """True if nobody else but the owner reads the questions of its tasks."""
+        return self.direct or not self.chat_id
+
+    @property
     def rule_scope(self) -> str:
         """The scope of permission rules for tasks from this source."""
         return rule_scope(self.chat, self.principal)

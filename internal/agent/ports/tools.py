@@ -38,7 +38,8 @@ class CallContext:
     `progress` receives live output. It never blocks and may be called from any task of the call,
     but not from another thread. `network` and `outside` are what its commands reach. `skills` are
     the names of the skills that it may load; None for all. `reply` continues a call that raised
-    `InputRequired`. `principal` is who gave the task.
+    `InputRequired`. `principal` is who gave the task,
+    and `is_private` is true if nobody else but the owner reads its questions.
     """
 
     session_id: SessionId
@@ -52,6 +53,7 @@ class CallContext:
     skills: tuple[str, ...] | None = None
     reply: InputReply | None = None
     principal: str = ""
+    is_private: bool = False
 
 
 class InputRequired(LarkspurError):

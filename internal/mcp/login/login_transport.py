@@ -8,6 +8,7 @@ import httpx2
 from internal.agent.domain.errors import LarkspurError
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.http_transport import CheckedTransport, error_response
+from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.authorization import AuthorizationRequests, LoginFailure
 from internal.mcp.login.sign_in import has_expired, obtain_with_secret, renew
 from internal.mcp.login.token_store import StoredLogin, TokenStore
@@ -35,6 +36,8 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         self._held: StoredLogin | None = None
         self.failure = ""
         """Why the last request had no usable token, as the end of a sentence; "" if it had one."""
+        self.needs_person = False
+        """True if a person must sign in before the next request."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request with the token."""
@@ -49,8 +52,10 @@ class LoginTransport(httpx2.AsyncBaseTransport):
                     raise self._required()
         except LarkspurError as error:
             self.failure = str(error).removesuffix(".")
+            self.needs_person = isinstance(error, LoginRequired)
             return error_response(self.failure)
         self.failure = ""
+        self.needs_person = False
         return response
 
     async def aclose(self) -> None:
@@ -66,7 +71,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         """Return the login; None for one with a secret, which needs a challenge first.
 
         Raises:
-            LoginFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is none.
         """
         async with self._lock:
             if self._held is None or has_expired(self._held):
@@ -81,7 +86,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         """Return another login than one that the server refuses.
 
         Raises:
-            LoginFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is none.
         """
         async with self._lock:
             if self._held is not None and self._held != refused:
@@ -102,7 +107,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         """Return the stored login of a person; None for a login with a secret.
 
         Raises:
-            LoginFailure, LoginsUnreadable: there is none.
+            ServerFailure, LoginsUnreadable: there is none.
         """
         if self._has_secret:
             return None
@@ -115,7 +120,7 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         """Renew a token and store it.
 
         Raises:
-            LoginFailure, LoginsUnreadable: it cannot be renewed.
+            ServerFailure, LoginsUnreadable: it cannot be renewed.
         """
         found = await renew(self._definition, self._requests, login)
         if found is not None:
@@ -127,8 +132,8 @@ class LoginTransport(httpx2.AsyncBaseTransport):
         self._held = found
         return found
 
-    def _required(self) -> LoginFailure:
+    def _required(self) -> ServerFailure:
         name = self._definition.name
         if self._has_secret:
             return LoginFailure("it refuses the token that its authorization server gave")
-        return LoginFailure(f"sign in to {name} with: larkspur mcp login {name}")
+        return LoginRequired(f"sign in to {name} with: larkspur mcp login {name}")

@@ -1,5 +1,6 @@
 """A login to an MCP server whose browser comes back to the gateway."""
 
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,8 +10,9 @@ import httpx
 import pytest
 
 from internal.agent.domain.errors import Forbidden
-from internal.agent.domain.principals import Principal
-from tests.integration.agent.test_mcp import define
+from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from tests.integration.agent.test_mcp import define, review
+from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.authorization_server import ProtectedServer, browse, protected_server
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
 
@@ -73,6 +75,55 @@ async def test_what_accepts_no_login_is_explained(setting: Setting) -> None:
     refused = await setting.start("open")
     assert refused.status == 409
     assert "neither login: shared nor login: personal" in refused.error["message"]
+
+
+async def test_a_run_asks_its_person_to_sign_in_and_goes_on(home: Path, work: Path) -> None:
+    call = Reply(calls=[Call("mcp__own__echo", {"text": "hi"})])
+    script = [call, Reply("one"), call, Reply("two"), call, Reply("three")]
+    async with (
+        protected_server() as server,
+        open_working_web_app(home, script, {"LARKSPUR_AGENT__GATES": "off"}) as app,
+    ):
+        define(home, "own", {**server.entry, "login": "personal"})
+        servers, core = app.core.services.mcp_servers, app.core
+        started = (await app.client.post("/api/mcp/servers/own/login", {})).json()
+        await browse(started["url"])
+        await review(core, "own")
+        servers.sign_out("own", LOCAL_OWNER.id)
+        await servers.close("own")
+
+        async def start() -> Any:
+            return await core.submit("go", workspace=str(work))
+
+        in_terminal = await start()  # no browser can come back
+        await core.end_of(in_terminal)
+        servers.login_redirect = f"http://127.0.0.1:{app.client.port}/oauth/mcp/callback"
+        signed_in = await start()
+        first = await core.asked(signed_in)
+        await core.answer(first["question_id"])  # without signing in
+        second = await core.asked(signed_in, 2)
+        await browse(address_in(second))
+        await core.answer(second["question_id"])
+        await core.end_of(signed_in)
+        servers.sign_out("own", LOCAL_OWNER.id)
+        await servers.close("own")
+        declined = await start()
+        third = await core.asked(declined)
+        await core.answer(third["question_id"], "reject")
+        await core.end_of(declined)
+        results = [seen_in(core.model.requests[n]).last_result or "" for n in (1, 3, 5)]
+        log = str([await core.durable(each) for each in (in_terminal, signed_in, declined)])
+    assert first["title"] == "The MCP server “own” asks: sign in to own with your own account"
+    assert address_in(first) != address_in(second)
+    assert "sign in to own with: larkspur mcp login own" in results[0]
+    assert "hi" in results[1]
+    assert "sign in to own with: larkspur mcp login own" in results[2]
+    assert "canary-token" not in log
+
+
+def address_in(asked: dict[str, Any]) -> str:
+    (found,) = re.findall(r"http://\S+", asked["body"])
+    return str(found)
 
 
 async def test_others_sign_in_for_themselves_only(setting: Setting) -> None:

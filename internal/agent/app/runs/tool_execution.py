@@ -310,6 +310,7 @@ class ToolExecutor:
             config.skills,
             reply,
             context.task.origin.principal,
+            context.task.origin.is_private,
         )
         limit = asyncio.timeout(seconds)
         try:

@@ -99,6 +99,11 @@ class InputReply(msgspec.Struct, frozen=True):
     responses: tuple[InputResponse, ...]
     state: str | None
 
+    @property
+    def has_declined(self) -> bool:
+        """True if a form was declined."""
+        return any(each.action == "decline" for each in self.responses)
+
 
 class CallInput(msgspec.Struct, frozen=True):
     """A request for forms and the answers so far. The call waits until it `is_complete`.

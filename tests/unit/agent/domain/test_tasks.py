@@ -3,6 +3,7 @@
 from typing import get_args
 
 import msgspec
+import pytest
 
 from internal.agent.domain.tasks import (
     ENDED,
@@ -46,3 +47,15 @@ def test_an_origin_in_a_chat_shares_the_scope_of_everyone_in_it() -> None:
 def test_a_run_spec_survives_storage() -> None:
     spec = RunSpec(model="m", people=True, plan_review="complex")
     assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_private"),
+    [
+        (Origin("web", "local"), True),
+        (Origin("lark", "lark:a:ou_1", "a", "oc_1", direct=True), True),
+        (Origin("lark", "lark:a:ou_1", "a", "oc_1"), False),
+    ],
+)
+def test_only_groups_are_not_private(origin: Origin, *, is_private: bool) -> None:
+    assert origin.is_private is is_private

@@ -8,13 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from internal.agent.domain.errors import ToolError
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.ports.mcp import LoginAnswer
 from internal.mcp.connection import ServerConnection
 from internal.mcp.definitions import ServerDefinition, parse_definition
 from internal.mcp.http_transport import open_transport
-from internal.mcp.limits import ServerFailure
+from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.authorization import AuthorizationRequests, LoginFailure
 from internal.mcp.login.loopback import listening
 from internal.mcp.login.token_file import ServerLogin, TokenFile
@@ -168,7 +167,7 @@ async def test_a_login_that_is_revoked_in_a_call_asks_to_sign_in_and_works_again
     async with opened(connect(tmp_path, definition)) as connection:
         await text_of(connection, text="hi")
         server.authorization.revoke(refresh=True)
-        with pytest.raises(ToolError, match=f"^{SIGN_IN}"):
+        with pytest.raises(LoginRequired, match=f"^{SIGN_IN}"):
             await text_of(connection, text="hi")
         await sign_in(tmp_path, definition)
         assert await text_of(connection, text="hi") == "hi"
