@@ -1,7 +1,5 @@
 """The tools of MCP servers as a source of tools, and the one that asks for a review of them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +10,13 @@ from internal.agent.domain.react.input_forms import InputForm, InputRequest
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.mcp import McpReviewReport, McpReviews
-from internal.agent.ports.tools import CallContext, InputRequired, ToolOutcome, WithheldTool
+from internal.agent.ports.tools import (
+    CallContext,
+    InputRequired,
+    ToolOutcome,
+    WithheldTool,
+    reported_to_model,
+)
 from internal.mcp.elicitation import read_input_request, requires_input, source_of
 from internal.mcp.limits import LoginRequired
 from internal.mcp.manifest import PREFIX
@@ -166,7 +170,7 @@ class ServerReviewTool:
             ToolError: it has changed since, or the decision cannot be stored.
         """
         wanted = _parse(name, arguments)
-        with _for_the_model():
+        with reported_to_model():
             decided = await self._reviews.decide(wanted.name, wanted.sha256, accept=True)
         return ToolOutcome(
             f"The owner accepted {decided.tools} tools of {decided.name}. Tools that this run does"
@@ -180,7 +184,7 @@ class ServerReviewTool:
             ToolError: an argument is wrong, or there is nothing to review.
         """
         wanted = _parse(name, arguments)
-        with _for_the_model():
+        with reported_to_model():
             report = await self._reviews.review(wanted.name, start=False)
         if not report.is_listed:
             raise ToolError(
@@ -192,14 +196,6 @@ class ServerReviewTool:
         if wanted.sha256 != report.server.sha256:
             raise ToolError(f"call it with the sha256 {report.server.sha256}")
         return _describe(report)
-
-
-@contextmanager
-def _for_the_model() -> Iterator[None]:
-    try:
-        yield
-    except LarkspurError as error:
-        raise ToolError(str(error)) from error
 
 
 def _parse(name: str, arguments: dict[str, Any]) -> _Review:

@@ -13,6 +13,7 @@ from internal.agent.ports.skills import (
     SkillReviewReport,
     is_granted,
 )
+from internal.agent.ports.tools import reported_to_model
 from internal.config.messages import nearest, plain
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.skill_folder import read_contents
@@ -145,10 +146,8 @@ def read_skill_file_text(
         ToolError: there is none, it is not text, or the skill has changed since its review.
     """
     skill = _offered(library, name, granted)
-    try:
+    with reported_to_model():
         contents = read_contents(skill.folder, path)
-    except LarkspurError as error:
-        raise ToolError(str(error)) from error
     if contents.sha256 != skill.sha256:
         raise ToolError(f"the skill {skill.name} changes while it is read; try again")
     if contents.kept is None:

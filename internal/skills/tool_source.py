@@ -1,13 +1,11 @@
 """The tools for skills, and the catalogue of the system prompt."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
 
-from internal.agent.domain.errors import LarkspurError, ToolError
+from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.skills import (
     LOAD_SKILL,
@@ -18,7 +16,12 @@ from internal.agent.ports.skills import (
     SkillReviews,
     is_granted,
 )
-from internal.agent.ports.tools import CallContext, ToolOutcome, WithheldTool
+from internal.agent.ports.tools import (
+    CallContext,
+    ToolOutcome,
+    WithheldTool,
+    reported_to_model,
+)
 from internal.i18n.language import Language
 from internal.skills.library import SkillLibrary
 from internal.skills.presentation import (
@@ -123,7 +126,7 @@ class SkillTools:
             case _ReadFile(name, path, offset):
                 return read_skill_file_text(library, name, path, offset, granted=granted)
             case _Review(name, sha256):
-                with _for_the_model():
+                with reported_to_model():
                     self._reviews.within(context.workspace).decide(name, sha256, accept=True)
                 return load_skill_text(library, name, granted=granted)
 
@@ -140,7 +143,7 @@ class SkillTools:
 
     def _preview_review(self, wanted: _Review, context: CallContext) -> str:
         reviews = self._reviews.within(context.workspace)
-        with _for_the_model():
+        with reported_to_model():
             report = reviews.review(wanted.name)
             reviews.check(wanted.name, wanted.sha256, ())
         if not is_granted(report.skill.name, context.skills):
@@ -148,14 +151,6 @@ class SkillTools:
         if report.skill.state == "offered":
             raise ToolError(f"the skill {report.skill.name} is reviewed: call {LOAD_SKILL}")
         return describe_review(report)
-
-
-@contextmanager
-def _for_the_model() -> Iterator[None]:
-    try:
-        yield
-    except LarkspurError as error:
-        raise ToolError(str(error)) from error
 
 
 def _parse(name: str, arguments: dict[str, Any]) -> _Load | _ReadFile | _Review:

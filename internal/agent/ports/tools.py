@@ -1,6 +1,7 @@
 """Tool sources and the context of a call."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +21,19 @@ StoreFile = Callable[[str, int], Awaitable[Attachment]]
 
 Raises: ToolError: it cannot be stored; the message is for the model.
 """
+
+
+@contextmanager
+def reported_to_model() -> Iterator[None]:
+    """Turn an error within the block into one whose message the model gets.
+
+    Raises:
+        ToolError: an error of Larkspur was raised.
+    """
+    try:
+        yield
+    except LarkspurError as error:
+        raise ToolError(str(error)) from error
 
 
 async def refuse_file(_name: str, _descriptor: int) -> Attachment:
