@@ -1,9 +1,12 @@
 """Answer questions with messages, with /approve and /reject, and with the buttons of a card."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
@@ -34,6 +37,8 @@ from internal.i18n.chat import ChatPhrases, ChatTexts, answer_words
 
 MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
 MAX_TITLE_LENGTH = 120
+LATE_NAME_SECONDS = 1.0
+"""How long the response to a late action waits for the name of who answered."""
 _ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~&!"})
 _ID = re.compile(r"question-\S{1,100}|[0-9A-Za-z]{2,27}-r?\d{1,6}")
 
@@ -390,11 +395,26 @@ class ActionAnswers:
     ) -> ActionResult:
         """Return who answered first, and the question as it is now."""
         found = await self._gateway.delivery.get_question(record.question.id)
-        current = record if found is None else found.record
+        current = await self._with_answerer(record if found is None else found.record)
         text = describe_late(current, principal_id, phrases)
         if current.status == "open":
             return ActionResult("info", text)
         return ActionResult("info", text, QuestionContent(current, phrases))
+
+    async def _with_answerer(self, record: QuestionRecord) -> QuestionRecord:
+        """Return a question with the name of who answered it, if that is soon known.
+
+        The name may not be stored yet: nobody waits for it when a question is answered.
+        """
+        answer = record.answer
+        if answer is None or answer.name:
+            return record
+        try:
+            async with asyncio.timeout(LATE_NAME_SECONDS):
+                name = await self._people.name_of(answer.by)
+        except TimeoutError:
+            return record
+        return record._replace(answer=msgspec.structs.replace(answer, name=name))
 
     def _refuse(self, action: ChatAction, key: str, phrases: ChatPhrases) -> ActionResult:
         details = {"reason": key, "user_id": action.user_id, "message_id": action.message_id}

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 from cachetools import TTLCache
@@ -141,6 +142,7 @@ class ChatUsers:
         self._names: TTLCache[str, str] = TTLCache(_CACHE_SIZE, _NAME_SECONDS)
         self._missing: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _MISSING_NAME_SECONDS)
         self._refused: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _REFUSED_NAME_SECONDS)
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def principal_id(self, user_id: str) -> str:
         """Return the id of a user that is unique over all channels."""
@@ -170,11 +172,23 @@ class ChatUsers:
         name = await self.name(principal.id.removeprefix(self.principal_id("")))
         return msgspec.structs.replace(principal, name=name)
 
+    async def name_of(self, principal_id: str) -> str:
+        """Return the display name of a user of this account by their principal, else ""."""
+        prefix = self.principal_id("")
+        user_id = principal_id.removeprefix(prefix)
+        return await self.name(user_id) if user_id and user_id != principal_id else ""
+
     async def name(self, user_id: str) -> str:
         """Return the display name of a user, "" if it is unknown.
 
-        It takes at most 2 s. A name is kept for an hour, a refusal for ten minutes.
+        It takes at most 2 s. A name is kept for an hour, a refusal for ten minutes. The service is
+        asked once for all who wait for the same name.
         """
+        lock = self._asking.setdefault(user_id, asyncio.Lock())
+        async with lock:
+            return await self._ask_name(user_id)
+
+    async def _ask_name(self, user_id: str) -> str:
         if user_id in self._names:
             return self._names[user_id]
         if user_id in self._missing or user_id in self._refused:
