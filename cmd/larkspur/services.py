@@ -746,6 +746,7 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
         workspace=str(agent.workspace or ""),
         plan_review=agent.plan_review,
         question_ttl_minutes=agent.question_ttl_minutes,
+        report=settings.tasks.report,
     )
     find_profile(defaults, defaults.profile)
     return defaults

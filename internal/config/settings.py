@@ -159,6 +159,16 @@ class DispatchSettings(Section):
     )
 
 
+class TasksSettings(Section):
+    """Tasks that run in the background."""
+
+    report: Literal["group", "each", "silent"] = key(
+        "group",
+        "How background tasks that end after the run that created them are reported: group: all of"
+        " a run together; each: one by one; silent: not at all.",
+    )
+
+
 class AuthSettings(Section):
     """How callers are authenticated."""
 
@@ -404,6 +414,7 @@ class Settings(Section):
     database: DatabaseSettings = DatabaseSettings()
     attachments: AttachmentsSettings = AttachmentsSettings()
     dispatch: DispatchSettings = DispatchSettings()
+    tasks: TasksSettings = TasksSettings()
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     access: AccessSettings = AccessSettings()

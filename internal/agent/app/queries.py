@@ -56,6 +56,25 @@ class EventPage(NamedTuple):
     reset_reason: str = ""
 
 
+class SubtaskItem(NamedTuple):
+    """A subtask and its run, whose `subtask` is its place."""
+
+    task: Task
+    run: Run
+
+
+class TaskTree(NamedTuple):
+    """A task, its newest run, and all subtasks below it, oldest first.
+
+    `cost` is the known cost of all of them in US dollars.
+    """
+
+    task: Task
+    run: Run
+    subtasks: list[SubtaskItem]
+    cost: float
+
+
 class Queries:
     """Reads for channels, limited to the data of a principal. The owner may read everything.
 
@@ -88,6 +107,36 @@ class Queries:
             if run is None:
                 _missing("task", task_id)
             return task, run
+
+        return await self._database.read(work)
+
+    async def task_tree(self, task_id: TaskId, principal: Principal) -> TaskTree:
+        """Return a task with its newest run and all subtasks below it at the same moment.
+
+        Raises:
+            NotFound: the task does not exist or belongs to another person.
+        """
+
+        def work() -> Read[TaskTree]:
+            task = yield from self._get_task(task_id, principal)
+            run = yield from self._stores.runs.get_by_task(task_id)
+            if run is None:
+                _missing("task", task_id)
+            root = task_id if run.subtask is None else run.subtask.root_task_id
+            found: list[SubtaskItem] = []
+            above = {task_id}
+            for each in (yield from self._stores.subtasks.list_tree(root)):
+                subtask = yield from self._stores.tasks.get(each.task_id)
+                if subtask is not None and subtask.parent_task_id in above:
+                    above.add(subtask.id)
+                    found.append(SubtaskItem(subtask, each))
+            own = [run, *(item.run for item in found)]
+            cost = (
+                (yield from self._stores.subtasks.get_cost(root))
+                if root == task_id
+                else sum(each.cost or 0.0 for each in own)
+            )
+            return TaskTree(task, run, found, cost)
 
         return await self._database.read(work)
 

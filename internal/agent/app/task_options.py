@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from internal.agent.domain.delegation.subtask import ReportMode
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
 from internal.agent.domain.permissions.network import NetworkSetting, widens_network
 from internal.agent.domain.permissions.policy import Mode, Policy, with_network
@@ -75,6 +76,7 @@ class TaskDefaults:
     workspace: str = ""
     plan_review: PlanReview = "off"
     question_ttl_minutes: int = 1440
+    report: ReportMode = "group"
     isolated: bool = False
     hosts: bool = True
     profile_problems: Callable[[], Mapping[str, str]] = dict
@@ -144,6 +146,7 @@ def build_run_spec(
         ),
         question_ttl_minutes=defaults.question_ttl_minutes,
         skills=_skills(profile, options.skills),
+        report=defaults.report,
     )
 
 

@@ -102,6 +102,8 @@ class Question(msgspec.Struct, frozen=True):
     `calls` are the calls of an approval question, `plan` is the plan of a plan question. `targets`
     are the permission targets of the tools of the run: the rules in an answer are parsed with them.
     `reason_code` says in other languages why a run cannot continue: an `error_code`, or `crashed`.
+    `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task
+    itself.
     """
 
     id: QuestionId
@@ -115,6 +117,7 @@ class Question(msgspec.Struct, frozen=True):
     plan: Plan | None = None
     targets: dict[str, tuple[Target, ...]] = {}
     reason_code: str = ""
+    asked_by: str = ""
 
     def audience(self, *, direct: bool) -> Audience:
         """Return who may answer; `direct`: the task was submitted in a direct chat."""

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.domain.delegation.subtask import ReportMode, Subtask
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.network import NetworkSetting
@@ -29,7 +30,8 @@ class Profile(msgspec.Struct, frozen=True):
 
     `description` and `keywords` say people what it is for. `prompt` are its instructions. `tools`
     None grants every tool, otherwise only the named ones. `permission_mode` is the widest mode of
-    its tasks. `skills` None lets it load every skill. What else is None is left to the settings.
+    its tasks. `skills` None lets it load every skill. `delegates`: as a subtask it may create tasks
+    as well. What else is None is left to the settings.
     """
 
     name: str = "default"
@@ -49,6 +51,7 @@ class Profile(msgspec.Struct, frozen=True):
     timeout_seconds: float | None = None
     language: str = ""
     keywords: tuple[str, ...] = ()
+    delegates: bool = False
 
     def grants(self, tool: str) -> bool:
         """Return True if the profile offers this tool to the model."""
@@ -77,9 +80,11 @@ StopReason = Literal[
     "budget_exceeded",
     "interrupted",
     "error",
+    "blocked",
     "user_stop",
     "rejected",
     "await_user_input",
+    "await_tasks",
 ]
 GateMode = Literal["strict", "advisory", "off"]
 
@@ -93,9 +98,11 @@ STATUS_BY_STOP_REASON: dict[StopReason, Status] = {
     "budget_exceeded": "failed",
     "interrupted": "failed",
     "error": "failed",
+    "blocked": "failed",
     "user_stop": "cancelled",
     "rejected": "cancelled",
     "await_user_input": "waiting",
+    "await_tasks": "waiting",
 }
 """The status that a stop reason leads to (product.md, the table of statuses)."""
 
@@ -163,7 +170,9 @@ class RunSpec(msgspec.Struct, frozen=True):
 
     `people`: people may be asked questions. `approvals`: also for approval of calls; without it, a
     call that needs approval is denied. A question is open for `question_ttl_minutes`. `skills` are
-    the names of the skills that it may load; None for all.
+    the names of the skills that it may load; None for all. With `own_folder` it works in a new
+    folder, apart from that of the session. `delegates`: it may create tasks, whose
+    ends are told as `report` says if it has ended before.
     """
 
     profile: Profile = Profile()
@@ -178,6 +187,9 @@ class RunSpec(msgspec.Struct, frozen=True):
     plan_review: PlanReview = "off"
     question_ttl_minutes: int = 1440
     skills: tuple[str, ...] | None = None
+    own_folder: bool = False
+    delegates: bool = True
+    report: ReportMode = "group"
 
 
 Rating = Literal["up", "down"]
@@ -196,7 +208,9 @@ class Task(msgspec.Struct, frozen=True):
     """A unit of work. Tasks of the same `lane` run one after the other.
 
     `instruction` is what the person wrote. `prompt` is what the model reads: the instruction with
-    who wrote it and what it refers to; "" is the instruction alone.
+    who wrote it and what it refers to; "" is the instruction alone. A subtask has a parent, and
+    starts when the tasks `depends_on` are completed. `reports` are the ended subtasks that the task
+    tells the person about.
     """
 
     id: TaskId
@@ -214,6 +228,13 @@ class Task(msgspec.Struct, frozen=True):
     team_id: str = "default"
     prompt: str = ""
     feedback: Feedback | None = None
+    depends_on: tuple[TaskId, ...] = ()
+    reports: tuple[TaskId, ...] = ()
+
+    @property
+    def is_subtask(self) -> bool:
+        """Whether a run created it. Its messages are not those of the conversation."""
+        return self.parent_task_id is not None
 
     @property
     def model_text(self) -> str:
@@ -243,7 +264,8 @@ class Run(msgspec.Struct, frozen=True):
 
     `attempt` counts the starts since the run last made progress, `crashes` those of them that ended
     because the process died. `terminal`: it belongs to the terminal process `owner`, and no other
-    process may claim it. `used_seconds` is its running time, without waiting.
+    process may claim it. `used_seconds` is its running time, without waiting. `subtask` is the
+    place of a run that another one created. `started` and `ended` are RFC 3339, "" for not yet.
     """
 
     id: RunId
@@ -265,6 +287,14 @@ class Run(msgspec.Struct, frozen=True):
     answer: str = ""
     error: str = ""
     used_seconds: float = 0.0
+    subtask: Subtask | None = None
+    started: str = ""
+    ended: str = ""
+
+    @property
+    def awaits_tasks(self) -> bool:
+        """Whether it waits for tasks that it created, not for a person."""
+        return self.status == "waiting" and self.stop_reason == "await_tasks"
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
@@ -37,7 +38,12 @@ class HeldRun(NamedTuple):
 
 _usage = msgspec.json.Decoder(Usage)
 _stop_request = msgspec.json.Decoder(StopRequest)
-_STOP, _TERMINAL, _USAGE = map(Run.__struct_fields__.index, ("stop", "terminal", "usage"))
+_subtask = msgspec.json.Decoder(Subtask)
+_STOP, _TERMINAL, _USAGE, _SUBTASK, _STARTED, _ENDED = map(
+    Run.__struct_fields__.index, ("stop", "terminal", "usage", "subtask", "started", "ended")
+)
+_PEOPLE, _SUBTASKS = 1, 2
+"""The priorities of new runs; a resumed run has 0."""
 
 
 class RunStore:
@@ -47,12 +53,16 @@ class RunStore:
     of an earlier claim have no effect.
     """
 
-    def add(self, run: Run, created: str, lease_until: str = "", /) -> Write[None]:
+    def add(
+        self, run: Run, created: str, lease_until: str = "", /, *, blocked_by: int = 0
+    ) -> Write[None]:
         """Insert a queued run at the end of its lane.
 
-        `lease_until` is given for a run that a terminal owns from the start.
+        `lease_until` is given for a run that a terminal owns from the start. `blocked_by` is the
+        number of unfinished tasks that it depends on.
         """
         rows = yield Statement("next_arrival")
+        place = run.subtask
         yield Statement(
             "insert_run",
             (
@@ -70,6 +80,12 @@ class RunStore:
                 run.parent_run_id,
                 created,
                 to_json(run.usage),
+                _PEOPLE if place is None else _SUBTASKS,
+                None if place is None else to_json(place),
+                None if place is None else place.root_task_id,
+                None if place is None else f"{run.parent_run_id}:{place.call_id}",
+                0 if place is None else place.max_parallel,
+                blocked_by,
             ),
         )
 
@@ -84,9 +100,13 @@ class RunStore:
         return _first(rows)
 
     def get_active(self, session_id: SessionId, /) -> Read[Run | None]:
-        """Return the session's running run, otherwise its queued run that starts next."""
+        """Return the run of a session that a message may join.
+
+        That is the running one, else one that waits for its subtasks, else the queued one that
+        starts next. Runs with a lane of their own are in the background.
+        """
         rows: list[Row] = []
-        for status in ("running", "queued"):
+        for status in ("running", "waiting", "queued"):
             rows = rows or (yield Statement("next_run_of_session", (session_id, status)))
         return _first(rows)
 
@@ -117,7 +137,7 @@ class RunStore:
     def list_held(self) -> Read[list[HeldRun]]:
         """Return the running runs, and a terminal's queued ones."""
         rows = yield Statement("held_runs")
-        return [HeldRun(_run(row[:-1]), row[-1]) for row in rows]
+        return [HeldRun(read_run(row[:-1]), row[-1]) for row in rows]
 
     def claim(self, run_id: RunId, owner: str, *, lease_until: str, now: str) -> Write[Run | None]:
         """Set a queued run to running for an owner and raise its fence and attempt.
@@ -138,7 +158,7 @@ class RunStore:
 
         Its process gave it up in good order, so this start does not count as an attempt.
         """
-        rows = yield Statement("release_lane", (run_id, fence, "queued"))
+        rows = yield Statement("release_lane", (run_id, fence, "queued", None, None))
         return bool(rows)
 
     def requeue_failed(
@@ -162,7 +182,17 @@ class RunStore:
 
     def pause(self, run_id: RunId, fence: int, /) -> Write[bool]:
         """Set a running run to waiting, which frees its lane. False when its fence is another."""
-        rows = yield Statement("release_lane", (run_id, fence, "waiting"))
+        reason: StopReason = "await_user_input"
+        rows = yield Statement("release_lane", (run_id, fence, "waiting", reason, None))
+        return bool(rows)
+
+    def await_tasks(self, run_id: RunId, fence: int, until: str, /) -> Write[bool]:
+        """Set a running run to waiting for tasks, at most until an instant (RFC 3339).
+
+        False when its fence is another one.
+        """
+        reason: StopReason = "await_tasks"
+        rows = yield Statement("release_lane", (run_id, fence, "waiting", reason, until))
         return bool(rows)
 
     def queue_waiting(self, run_id: RunId, now: str, /) -> Write[bool]:
@@ -249,18 +279,22 @@ class RunStore:
 
 
 def _first(rows: list[Row]) -> Run | None:
-    return _run(rows[0]) if rows else None
+    return read_run(rows[0]) if rows else None
 
 
 def _runs(rows: list[Row]) -> list[Run]:
-    return [_run(row) for row in rows]
+    return [read_run(row) for row in rows]
 
 
-def _run(row: Row) -> Run:
+def read_run(row: Row) -> Run:
+    """Return the run of a row with the columns that all statements about runs return."""
     values = list(row)
     if values[_STOP] is not None:
         values[_STOP] = _read_stop(values[_STOP])
     values[_TERMINAL] = bool(values[_TERMINAL])
+    values[_STARTED], values[_ENDED] = values[_STARTED] or "", values[_ENDED] or ""
+    if values[_SUBTASK] is not None:
+        values[_SUBTASK] = _subtask.decode(values[_SUBTASK])
     try:
         values[_USAGE] = _usage.decode(values[_USAGE])
     except msgspec.MsgspecError:  # one damaged row must not hide all other runs

@@ -40,6 +40,8 @@ _DELETE_CONTENTS = (
     "delete_outbox_of_session",
     "delete_run_displays_of_session",
     "delete_artifacts_of_session",
+    "delete_task_waits_of_session",
+    "delete_task_dependencies_of_session",
     "delete_runs_of_session",
     "delete_request_results_of_session",
     "delete_tasks_of_session",

@@ -8,7 +8,7 @@ from internal.agent.store.files import MAX_SESSION_BYTES, FileStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.runs import GatewayStore, RunStore
 from internal.agent.store.sessions import SessionStore
-from internal.agent.store.tasks import ResultStore, TaskStore
+from internal.agent.store.tasks import ResultStore, SubtaskStore, TaskStore
 from internal.agent.store.usage import UsageStore
 
 
@@ -25,6 +25,7 @@ class Stores:
     def __init__(self, *, max_session_bytes: int = MAX_SESSION_BYTES) -> None:
         self.sessions = SessionStore()
         self.tasks = TaskStore()
+        self.subtasks = SubtaskStore()
         self.results = ResultStore()
         self.runs = RunStore()
         self.gateways = GatewayStore()

@@ -1,19 +1,24 @@
-"""Tasks, and the results of requests about them."""
+"""Tasks, those that runs create for others, and the results of requests about tasks."""
+
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from internal.agent.domain.ids import SessionId, TaskId
+from internal.agent.domain.delegation.subtask import TaskWait
+from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import (
     Attachment,
     Feedback,
     Origin,
+    Run,
     RunSpec,
     Status,
     StopReason,
     Task,
 )
-from internal.agent.store.database import Read, Row, Statement, Write
+from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.runs import read_run
 
 _DECODERS = tuple(
     (Task.__struct_fields__.index(field), msgspec.json.Decoder(kind))
@@ -22,6 +27,8 @@ _DECODERS = tuple(
         ("spec", RunSpec),
         ("attachments", tuple[Attachment, ...]),
         ("feedback", Feedback | None),
+        ("depends_on", tuple[TaskId, ...]),
+        ("reports", tuple[TaskId, ...]),
     )
 )
 _FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
@@ -55,6 +62,8 @@ class TaskStore:
                 to_json(task.attachments),
                 storable(task.instruction),
                 storable(task.prompt),
+                to_json(task.depends_on),
+                to_json(task.reports),
             ),
         )
         yield Statement("touch_session", (task.session_id, task.created))
@@ -118,6 +127,85 @@ class TaskStore:
     ) -> Write[None]:
         """Store the status of a task."""
         yield Statement("set_task_status", (task_id, status, stop_reason, now))
+
+
+class SubtaskStore:
+    """Tasks that runs created, what they depend on, and the runs that wait for them."""
+
+    def list_tree(self, root_task_id: TaskId, /) -> Read[list[Run]]:
+        """Return the runs of all subtasks below an outermost task, oldest first."""
+        rows = yield Statement("runs_of_root", (root_task_id,))
+        return [read_run(row) for row in rows]
+
+    def list_of_run(self, run_id: RunId, /) -> Read[list[Run]]:
+        """Return the runs of the subtasks that a run created, oldest first."""
+        rows = yield Statement("runs_of_parent", (run_id,))
+        return [read_run(row) for row in rows]
+
+    def list_unreported(self, run_id: RunId, /) -> Read[list[TaskId]]:
+        """Return the ended subtasks of a run that nobody was told about, oldest first."""
+        rows = yield Statement("unreported_tasks", (run_id,))
+        return [TaskId(task_id) for (task_id,) in rows]
+
+    def mark_reported(self, task_ids: Iterable[TaskId], /) -> Write[None]:
+        """Store that the ends of subtasks were told."""
+        yield Batch("mark_task_reported", [(task_id,) for task_id in task_ids])
+
+    def get_cost(self, root_task_id: TaskId, /) -> Read[float]:
+        """Return the known cost of an outermost task and all its subtasks, in US dollars."""
+        rows = yield Statement("cost_of_tree", (root_task_id,))
+        return float(rows[0][0])
+
+    def add_dependencies(self, task_id: TaskId, depends_on: Iterable[TaskId], /) -> Write[None]:
+        """Store the unfinished tasks that a task waits for before it starts."""
+        yield Batch("insert_task_dependency", [(task_id, each) for each in depends_on])
+
+    def take_dependents(self, task_id: TaskId, /) -> Write[list[TaskId]]:
+        """Remove an ended task as a dependency, and return the tasks that depended on it."""
+        rows = yield Statement("delete_task_dependencies", (task_id,))
+        return [TaskId(each) for (each,) in rows]
+
+    def unblock(self, task_id: TaskId, /) -> Write[None]:
+        """Count down the unfinished dependencies of a task's run."""
+        yield Statement("unblock_run", (task_id,))
+
+    def set_waits(self, run_id: RunId, waits: Mapping[str, TaskWait], /) -> Write[None]:
+        """Store what the calls of a run wait for, by call_id."""
+        yield Statement("delete_task_waits_of_run", (run_id,))
+        yield Batch(
+            "insert_task_wait",
+            [
+                (run_id, call_id, task_id, int(wait.any_of))
+                for call_id, wait in waits.items()
+                for task_id in wait.tasks
+            ],
+        )
+
+    def clear_waits(self, run_id: RunId, /) -> Write[None]:
+        """Store that a run waits for no task."""
+        yield Statement("delete_task_waits_of_run", (run_id,))
+
+    def list_waiting_for(self, task_id: TaskId, /) -> Read[list[RunId]]:
+        """Return the runs of which a call waits for a task."""
+        rows = yield Statement("runs_waiting_for_task", (task_id,))
+        return [RunId(run_id) for (run_id,) in rows]
+
+    def has_settled_wait(self, run_id: RunId, /) -> Read[bool]:
+        """Return True if a call of a run has what it waits for."""
+        rows = yield Statement("settled_waits", (run_id,))
+        return bool(rows)
+
+    def list_past_wait(self, now: str, /) -> Read[list[Run]]:
+        """Return runs that have waited for tasks as long as they may."""
+        rows = yield Statement("runs_past_wait", (now,))
+        return [read_run(row) for row in rows]
+
+    def move_to_background(self, task_id: TaskId, run_id: RunId, /) -> Write[bool]:
+        """Give a task and its unfinished run a lane of their own. False if the run has ended."""
+        rows = yield Statement("move_run_to_lane", (run_id,))
+        if rows:
+            yield Statement("move_task_to_lane", (task_id,))
+        return bool(rows)
 
 
 class ResultStore:

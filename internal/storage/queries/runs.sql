@@ -8,19 +8,22 @@ update event_log set arrivals = arrivals + 1 returning arrivals;
 insert into runs (
     id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, crashes,
     not_before, owner, lease_until, terminal, parent_run_id, created, usage, error, answer,
-    used_seconds
-) values ($1, $2, $3, $4, 'queued', 1, $5, $6, $7, $8, 0, '', $9, $10, $11, $12, $13, $14, '', '', 0);
+    used_seconds, subtask, root_task_id, call_group, max_parallel, blocked_by
+) values (
+    $1, $2, $3, $4, 'queued', $15, $5, $6, $7, $8, 0, '', $9, $10, $11, $12, $13, $14, '', '', 0,
+    $16, $17, $18, $19, $20
+);
 
 -- name: run
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
+    used_seconds, subtask, started, ended
 from runs where id = $1;
 
 -- name: run_of_task
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
+    used_seconds, subtask, started, ended
 from runs where task_id = $1 order by arrival desc limit 1;
 
 -- name: claim_run
@@ -34,9 +37,22 @@ where id = $1 and status = 'queued' and (terminal = 0 or owner = $2) and not_bef
         select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
+    and blocked_by = 0
+    and (
+        root_task_id is null or (
+            select count(*) from runs as other
+            where other.root_task_id = runs.root_task_id and other.status = 'running'
+        ) < 8
+    )
+    and (
+        call_group is null or (
+            select count(*) from runs as other
+            where other.call_group = runs.call_group and other.status = 'running'
+        ) < max_parallel
+    )
 returning id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds;
+    used_seconds, subtask, started, ended;
 
 -- name: renew_leases
 update runs set lease_until = $2
@@ -45,7 +61,7 @@ where status in ('queued', 'running', 'waiting') and owner = $1 returning id;
 -- name: ready_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
+    used_seconds, subtask, started, ended
 from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $1)
     and not_before <= $2
     and not exists (
@@ -55,12 +71,25 @@ from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $
         select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
+    and blocked_by = 0
+    and (
+        root_task_id is null or (
+            select count(*) from runs as other
+            where other.root_task_id = runs.root_task_id and other.status = 'running'
+        ) < 8
+    )
+    and (
+        call_group is null or (
+            select count(*) from runs as other
+            where other.call_group = runs.call_group and other.status = 'running'
+        ) < max_parallel
+    )
 order by priority, arrival limit $3;
 
 -- name: ready_crashed_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
+    used_seconds, subtask, started, ended
 from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $1)
     and not_before <= $2
     and not exists (
@@ -70,12 +99,25 @@ from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $
         select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
             and (other.priority, other.arrival) < (runs.priority, runs.arrival)
     )
+    and blocked_by = 0
+    and (
+        root_task_id is null or (
+            select count(*) from runs as other
+            where other.root_task_id = runs.root_task_id and other.status = 'running'
+        ) < 8
+    )
+    and (
+        call_group is null or (
+            select count(*) from runs as other
+            where other.call_group = runs.call_group and other.status = 'running'
+        ) < max_parallel
+    )
 order by priority, arrival limit 1;
 
 -- name: held_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds, lease_until
+    used_seconds, subtask, started, ended, lease_until
 from runs
 where status = 'running' or (status = 'queued' and terminal = 1)
 order by priority, arrival;
@@ -83,23 +125,25 @@ order by priority, arrival;
 -- name: owned_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
+    used_seconds, subtask, started, ended
 from runs where status = 'running' and owner = $1 order by priority, arrival;
 
 -- name: next_run_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
-from runs where session_id = $1 and status = $2 order by priority, arrival limit 1;
+    used_seconds, subtask, started, ended
+from runs where session_id = $1 and status = $2 and lane = $1
+    and ($2 <> 'waiting' or stop_reason = 'await_tasks')
+order by priority, arrival limit 1;
 
 -- name: unfinished_runs_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
-    used_seconds
+    used_seconds, subtask, started, ended
 from runs where session_id = $1 and status in ('queued', 'running', 'waiting') order by arrival;
 
 -- name: release_lane
-update runs set status = $3, priority = 0, attempt = 0,
+update runs set status = $3, priority = 0, attempt = 0, stop_reason = $4, wait_until = $5,
     owner = case when terminal = 1 then owner else '' end
 where id = $1 and fence = $2 and status = 'running'
 returning id;
@@ -112,6 +156,7 @@ returning id;
 
 -- name: queue_waiting_run
 update runs set status = 'queued', priority = 0, attempt = 0, crashes = 0, not_before = '',
+    stop_reason = null, wait_until = null,
     owner = case when terminal = 1 and lease_until >= $2 then owner else '' end,
     terminal = case when terminal = 1 and lease_until >= $2 then 1 else 0 end
 where id = $1 and status = 'waiting'

@@ -4,36 +4,39 @@
 -- name: insert_task
 insert into tasks (
     id, session_id, kind, lane, parent_task_id, team_id, principal, idempotency_key, status,
-    stop_reason, created, updated, origin, spec, attachments, instruction, prompt
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16);
+    stop_reason, created, updated, origin, spec, attachments, instruction, prompt, depends_on,
+    reports
+) values (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16, $17, $18
+);
 
 -- name: task
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt, feedback
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks where id = $1;
 
 -- name: task_by_key
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt, feedback
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks where principal = $1 and idempotency_key = $2;
 
 -- name: tasks_page
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt, feedback
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks
 where (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_principal
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt, feedback
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks
 where principal = $5 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_session
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
-    parent_task_id, stop_reason, team_id, prompt, feedback
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks
 where session_id = $5 and (created, id) < ($1, $2)
     and (cast($3 as text) is null or status = $3)

@@ -531,7 +531,7 @@ export interface RunLimits {
 export interface RunView {
   run_id: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   attempt: number;
   answer: string;
   usage: Usage;
@@ -639,7 +639,7 @@ export interface TaskView {
   profile: string;
   model: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   created: string;
   attachments: Array<Attachment>;
   feedback: Feedback | null;
@@ -655,7 +655,7 @@ export interface TaskWithRun {
   profile: string;
   model: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
   created: string;
   attachments: Array<Attachment>;
   feedback: Feedback | null;

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -125,7 +125,7 @@ export interface InputReceived {
 export interface LifecycleUpdated {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
   phase: string;
-  stop_reason?: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
+  stop_reason?: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
 }
 
 /** An artifact in `workflow.artifact.manifest`. */
@@ -245,7 +245,7 @@ export interface QuestionAnswered {
   rules?: Array<string>;
 }
 
-/** The run pauses until a person answers. `who`: operators only, or also the asker. `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`. */
+/** The run pauses until a person answers. `who`: operators only, or also the asker. `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`. `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`. */
 export interface QuestionAsked {
   question_id: string;
   kind: "approval" | "clarify" | "plan" | "recovery";
@@ -258,6 +258,7 @@ export interface QuestionAsked {
   plan?: Plan;
   who?: "asker" | "operators" | "owner";
   reason_code?: string;
+  asked_by?: string;
 }
 
 /** The replay is complete; live events follow. */
@@ -275,7 +276,7 @@ export interface ResultCancelled {
 /** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty, context_too_long. */
 export interface ResultFinal {
   final_answer: string;
-  stop_reason: "await_user_input" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
   total_iterations: number;
   usage: Usage;
   duration_ms: number;
@@ -301,6 +302,44 @@ export interface StreamReset {
   reason: string;
   earliest: string;
   head: string;
+}
+
+/** All subtasks of a call have ended, `success` of them completed. */
+export interface SubflowCompleted {
+  call_id: string;
+  success: number;
+  failed: number;
+}
+
+/** What a subtask does; an event of its own run, at most one in two seconds. `completed` counts the subtasks of the outermost task that have ended, `tokens` and `tool_calls` those of this one so far. `preview` is what it does now. */
+export interface SubflowProgress {
+  subtask_index: number;
+  total_subtasks: number;
+  completed: number;
+  tokens: number;
+  tool_calls: number;
+  preview: string;
+}
+
+/** The run that created a subtask learned of its end, or the run that reports it. `preview` is the beginning of its answer or error. */
+export interface TaskCompleted {
+  task_id: string;
+  number: number;
+  status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  preview: string;
+}
+
+/** A subtask was created. `number` counts the subtasks of the outermost task. `profile` is the name of its profile and `role` what people read. `instruction` may be truncated. */
+export interface TaskDispatched {
+  task_id: string;
+  call_id: string;
+  number: number;
+  total: number;
+  instruction: string;
+  profile: string;
+  role: string;
+  depends_on?: Array<string>;
 }
 
 /** A tool call ended or was not run. A failed call has `error` and no `result`. */
@@ -363,6 +402,10 @@ export interface Head {
   node_id?: string;
   node_kind?: "artifact" | "diagnostic" | "generation" | "iteration" | "plan" | "question" | "result" | "step" | "subflow" | "tool";
   is_subtask: boolean;
+  subtask_index?: number;
+  total_subtasks?: number;
+  subtask_preview?: string;
+  max_parallel?: number;
 }
 
 export interface Payloads {
@@ -380,6 +423,10 @@ export interface Payloads {
   "workflow.tool.progress": ToolProgress;
   "workflow.tool.completed": ToolCompleted;
   "workflow.artifact.manifest": ArtifactManifest;
+  "background.task.dispatched": TaskDispatched;
+  "background.task.completed": TaskCompleted;
+  "workflow.subflow.progress": SubflowProgress;
+  "workflow.subflow.completed": SubflowCompleted;
   "workflow.plan.updated": PlanUpdated;
   "workflow.question.asked": QuestionAsked;
   "workflow.question.answered": QuestionAnswered;

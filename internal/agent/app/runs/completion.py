@@ -33,7 +33,7 @@ from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
 from internal.agent.domain.principals import AuditEntry
 from internal.agent.domain.questions import Question, QuestionRecord
-from internal.agent.domain.react.steps import TurnOutcome
+from internal.agent.domain.react.steps import AwaitTasks, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import truncate_json
 from internal.agent.store.database import Write
@@ -91,7 +91,9 @@ class RunCompleter:
         A run that was asked to stop is cancelled instead.
         """
         if question.kind == "recovery":  # it continues as after a crash
-            waiting_calls = frozenset[str]() if turn is None else frozenset(turn.inputs)
+            waiting_calls = (
+                frozenset[str]() if turn is None else frozenset(turn.inputs) | turn.waits.keys()
+            )
             await self._close_unfinished_work(context, question.title, waiting_calls)
         record = self._question_record(context, question)
         asked = QuestionAsked(
@@ -113,6 +115,19 @@ class RunCompleter:
         also = partial(self._store_pause, context, record)
         try:
             await context.stream.commit(asked, waiting, turn=turn, also=also, unless_stopped=True)
+        except RunStopped as stopped:
+            await self.cancel(context, turn, stopped)
+
+    async def await_tasks(self, context: RunContext, turn: Turn | None, wait: AwaitTasks) -> None:
+        """Store that the run waits for tasks; the end of one, or a message, queues it again.
+
+        If that has happened already, it is queued at once. A run that was asked to stop is
+        cancelled instead.
+        """
+        waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_tasks")
+        also = partial(self._store_wait, context, wait)
+        try:
+            await context.stream.commit(waiting, turn=turn, also=also, unless_stopped=True)
         except RunStopped as stopped:
             await self.cancel(context, turn, stopped)
 
@@ -202,6 +217,14 @@ class RunCompleter:
         )
         yield from stores.audit.add(entry)
         yield from queue_question_notice(stores, record, "asked", now=now)
+        return []
+
+    def _store_wait(self, context: RunContext, wait: AwaitTasks) -> Write[list[EventRecord]]:
+        run, stores, now = context.run, self._stores, self._now()
+        if not (yield from stores.runs.await_tasks(run.id, run.fence, wait.until)):
+            raise LeaseLost(f"{run.id} is run by another process")
+        yield from stores.tasks.set_status(run.task_id, "waiting", "await_tasks", now=now)
+        yield from stores.subtasks.set_waits(run.id, wait.waits)
         return []
 
     def _now(self) -> str:

@@ -43,7 +43,7 @@ from internal.agent.domain.errors import (
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
 from internal.agent.domain.questions import recovery_question
-from internal.agent.domain.react.steps import Done, Pause, TurnOutcome
+from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Run, StopReason
 from internal.agent.domain.text import truncate
@@ -159,6 +159,9 @@ class AgentCoordinator:
                 question = HookQuestion(id=asked.id, kind=asked.kind, title=asked.title)
                 await self._tell_hooks(context, "question_asked", question=question)
                 return
+            if isinstance(end, AwaitTasks):
+                await self._completer.await_tasks(context, attempt.turn, end)
+                return
             await commands.end_run(context.run.id)
             await self._completer.end(context, attempt.turn, end.outcome)
             await self._tell_end(context, end.outcome)
@@ -175,7 +178,7 @@ class AgentCoordinator:
             given = hook_input(context, event, workspace)
             await hooks.observe(msgspec.structs.replace(given, **more))
 
-    async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | Done:
+    async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | AwaitTasks | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
         try:
             attempt.turn, paused = await self._resumer.resume(context)
@@ -207,7 +210,7 @@ class AgentCoordinator:
 
     async def _execute(
         self, context: RunContext, attempt: _Attempt, *, paused: bool
-    ) -> Pause | Done:
+    ) -> Pause | AwaitTasks | Done:
         """Drive the Turn. An error ends the Turn, which keeps the work done so far."""
         turn, clock = attempt.turn, self.services.clock
         if turn is None:

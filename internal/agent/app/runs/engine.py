@@ -59,7 +59,14 @@ from internal.agent.domain.react.context_window import (
 )
 from internal.agent.domain.react.gates import FindToolsCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
-from internal.agent.domain.react.steps import Act, Ask, Done, ModelSpending, Pause
+from internal.agent.domain.react.steps import (
+    Act,
+    Ask,
+    AwaitTasks,
+    Done,
+    ModelSpending,
+    Pause,
+)
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
 from internal.agent.domain.tools import ToolSpec
@@ -189,8 +196,10 @@ class ReactEngine:
         self._clock = services.clock
         self._hooks = services.hooks
 
-    async def solve(self, context: RunContext, turn: Turn, *, paused: bool = False) -> Pause | Done:
-        """Drive the Turn until it pauses or is done; every iteration is a node.
+    async def solve(
+        self, context: RunContext, turn: Turn, *, paused: bool = False
+    ) -> Pause | AwaitTasks | Done:
+        """Drive the Turn until it pauses, waits for tasks or is done; every iteration is a node.
 
         With `paused` the run continues after a pause, in the iteration that asked.
 
@@ -227,7 +236,7 @@ class ReactEngine:
                     await self._preview_calls(context, turn)
                     if turn.question is not None:
                         return Pause(turn.question)
-                case Done() as end:
+                case (AwaitTasks() | Done()) as end:
                     return end
                 case _ as never:
                     assert_never(never)

@@ -84,9 +84,13 @@ class RunResumer:
             also = None if answer.edit is None else partial(self._save_plan, context, turn)
             await context.stream.emit(*events, turn=turn, also=also)
             return turn, True
+        turn.end_waits()
+        if turn.waits and not turn.started:  # nothing ran when the run began to wait
+            return turn, True
         # a call that was running at two crashes in a row may be what kills the process
         repeated = turn.settle_interrupted(repeat=context.run.crashes <= 1)
-        unfinished = frozenset(call.call_id for call in repeated) | turn.inputs.keys()
+        asking = turn.inputs.keys() | turn.waits.keys()
+        unfinished = frozenset(call.call_id for call in repeated) | asking
         await self._close_unfinished_work(context, turn, unfinished)
         return turn, False
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from internal.agent.domain import ids
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.events.types import EVENTS, Event, NodeKind
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.secrets import mask_secrets_in_json
@@ -25,15 +26,25 @@ class RunIds(msgspec.Struct, frozen=True):
     parent_run_id: RunId | None = None
     correlation_id: RunId | None = None
     causation_id: str | None = None
+    subtask: Subtask | None = None
 
     @classmethod
     def of(cls, run: Run) -> Self:
         """Return the ids of a run."""
-        return cls(run.session_id, run.task_id, run.id, run.parent_run_id)
+        place = run.subtask
+        ids = cls(run.session_id, run.task_id, run.id, run.parent_run_id)
+        if place is None:
+            return ids
+        return msgspec.structs.replace(
+            ids, correlation_id=place.root_run_id, causation_id=place.call_id, subtask=place
+        )
 
 
 class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with its ids. An ephemeral event has neither `event_id` nor `seq`."""
+    """An event with its ids. An ephemeral event has neither `event_id` nor `seq`.
+
+    The members about subtasks are those of a run that another one created.
+    """
 
     version: int
     event_id: str | UnsetType = UNSET
@@ -51,6 +62,10 @@ class WorkflowEventEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     node_id: str | UnsetType = UNSET
     node_kind: NodeKind | UnsetType = UNSET
     is_subtask: bool
+    subtask_index: int | UnsetType = UNSET
+    total_subtasks: int | UnsetType = UNSET
+    subtask_preview: str | UnsetType = UNSET
+    max_parallel: int | UnsetType = UNSET
     payload: Event
 
 
@@ -62,6 +77,7 @@ def rfc3339(moment: datetime) -> str:
 def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
     """Return the envelope of an event. `seq` is None for an ephemeral event."""
     node_id, node_kind = event.node() or (UNSET, UNSET)
+    place = run.subtask
     return WorkflowEventEnvelope(
         version=VERSION,
         event_id=UNSET if seq is None else ids.event_id(run.run_id, seq),
@@ -79,6 +95,10 @@ def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> Wo
         node_id=node_id,
         node_kind=node_kind,
         is_subtask=run.parent_run_id is not None,
+        subtask_index=UNSET if place is None else place.number,
+        total_subtasks=UNSET if place is None else place.total,
+        subtask_preview=UNSET if place is None else place.preview,
+        max_parallel=UNSET if place is None else place.max_parallel,
         payload=event,
     )
 

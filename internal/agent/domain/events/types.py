@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from internal.agent.domain.artifacts import ManifestEntry
+from internal.agent.domain.ids import TaskId
 from internal.agent.domain.plans import Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
@@ -47,6 +48,7 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     """The run pauses until a person answers. `who`: operators only, or also the asker.
 
     `reason_code` says why a run cannot continue by itself: an `error_code`, or `crashed`.
+    `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`.
     """
 
     name: ClassVar[str] = "workflow.question.asked"
@@ -61,6 +63,7 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     plan: Plan | UnsetType = UNSET
     who: Audience = "operators"
     reason_code: str = ""
+    asked_by: str = ""
 
     def node(self) -> tuple[str, NodeKind]:
         """The question."""
@@ -373,6 +376,79 @@ class ArtifactManifest(Event, frozen=True, kw_only=True):
         return f"artifacts:{self.call_id}", "artifact"
 
 
+class TaskDispatched(Event, frozen=True, kw_only=True):
+    """A subtask was created. `number` counts the subtasks of the outermost task.
+
+    `profile` is the name of its profile and `role` what people read. `instruction` may be
+    truncated.
+    """
+
+    name: ClassVar[str] = "background.task.dispatched"
+    task_id: TaskId
+    call_id: str
+    number: int
+    total: int
+    instruction: str
+    profile: str
+    role: str
+    depends_on: tuple[TaskId, ...] = ()
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The subtask."""
+        return self.task_id, "subflow"
+
+
+class TaskCompleted(Event, frozen=True, kw_only=True):
+    """The run that created a subtask learned of its end, or the run that reports it.
+
+    `preview` is the beginning of its answer or error.
+    """
+
+    name: ClassVar[str] = "background.task.completed"
+    task_id: TaskId
+    number: int
+    status: Status
+    stop_reason: StopReason | None
+    preview: str
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The subtask."""
+        return self.task_id, "subflow"
+
+
+class SubflowProgress(Event, frozen=True, kw_only=True):
+    """What a subtask does; an event of its own run, at most one in two seconds.
+
+    `completed` counts the subtasks of the outermost task that have ended, `tokens` and `tool_calls`
+    those of this one so far. `preview` is what it does now.
+    """
+
+    name: ClassVar[str] = "workflow.subflow.progress"
+    subtask_index: int
+    total_subtasks: int
+    completed: int
+    tokens: int
+    tool_calls: int
+    preview: str
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The subtask among its siblings."""
+        return f"subtask:{self.subtask_index}", "subflow"
+
+
+class SubflowCompleted(Event, frozen=True, kw_only=True):
+    """All subtasks of a call have ended, `success` of them completed."""
+
+    name: ClassVar[str] = "workflow.subflow.completed"
+    call_id: str
+    success: int
+    failed: int
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The call."""
+        return self.call_id, "subflow"
+
+
 class PlanUpdated(Event, frozen=True, kw_only=True):
     """A new version of the plan, or a new status of a step."""
 
@@ -450,6 +526,10 @@ EVENTS: tuple[type[Event], ...] = (
     ToolProgress,
     ToolCompleted,
     ArtifactManifest,
+    TaskDispatched,
+    TaskCompleted,
+    SubflowProgress,
+    SubflowCompleted,
     PlanUpdated,
     QuestionAsked,
     QuestionAnswered,

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.messages import Message, ToolCall
 from internal.agent.domain.questions import Question
 from internal.agent.domain.tasks import StopReason
@@ -65,6 +66,17 @@ class Pause(msgspec.Struct, frozen=True):
     """Ask a person."""
 
     question: Question
+
+
+class AwaitTasks(msgspec.Struct, frozen=True):
+    """Wait until tasks have ended. `waits` is what the calls wait for, by call_id."""
+
+    waits: dict[str, TaskWait]
+
+    @property
+    def until(self) -> str:
+        """When the run goes on regardless, RFC 3339."""
+        return min(wait.until for wait in self.waits.values())
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -6,17 +6,18 @@ calls, stored as it is and resumed in any process. At every `Ask` the messages s
 provider: roles alternate, every call has exactly one result, no message is empty.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.events.types import (
     ContextCompression,
     DiagnosticError,
     Event,
     ToolCompleted,
 )
-from internal.agent.domain.ids import QuestionId, RunId, call_id_prefix, question_id
+from internal.agent.domain.ids import QuestionId, RunId, TaskId, call_id_prefix, question_id
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -62,6 +63,7 @@ from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
     Act,
     Ask,
+    AwaitTasks,
     Done,
     ModelSpending,
     Pause,
@@ -88,7 +90,8 @@ class Turn(msgspec.Struct, kw_only=True):
     """The state of the loop.
 
     `messages` starts with the earlier conversation, which `history` refers to; the task is at
-    `task_index`. `inputs` are what calls without a result ask people for, by call_id.
+    `task_index`. `inputs` are what calls without a result ask people for, by call_id, and `waits`
+    are the tasks that they wait for. `told_tasks` are subtasks whose end the model knows.
     `earlier_cost` is the known cost in US dollars of the failed runs that this one continues.
     """
 
@@ -103,6 +106,8 @@ class Turn(msgspec.Struct, kw_only=True):
     pending_approvals: dict[str, ApprovalItem] = {}
     results: dict[str, ToolResult] = {}
     inputs: dict[str, CallInput] = {}
+    waits: dict[str, TaskWait] = {}
+    told_tasks: frozenset[TaskId] = frozenset()
     started: frozenset[str] = frozenset()
     pending_user_messages: tuple[str, ...] = ()
     corrections: dict[str, int] = {}
@@ -120,15 +125,18 @@ class Turn(msgspec.Struct, kw_only=True):
     closing_reason: StopReason | None = None
     outcome: TurnOutcome | None = None
 
-    def next(self) -> Ask | Act | Pause | Done:
+    def next(self) -> Ask | Act | Pause | AwaitTasks | Done:
         """Return the next step. Calling it again returns the same."""
         if self.outcome is not None:
             return Done(self.outcome)
         if self.question is not None:
             return Pause(self.question)
         calls = tuple(call for call in self.calls if call.call_id not in self.results)
+        ready = tuple(call for call in calls if not self._is_waiting(call.call_id))
+        if ready:
+            return Act(ready)
         if calls:
-            return Act(tuple(call for call in calls if not self._is_waiting(call.call_id)))
+            return AwaitTasks(self.waits)
         return Ask(self._request_messages(), bool(self.closing_reason))
 
     @property
@@ -212,6 +220,7 @@ class Turn(msgspec.Struct, kw_only=True):
         cleaned = ToolResult(result.call_id, text, result.failed, result.images)
         self.results.setdefault(result.call_id, cleaned)
         self.inputs = {key: each for key, each in self.inputs.items() if key != result.call_id}
+        self.waits = {key: each for key, each in self.waits.items() if key != result.call_id}
         return self._settle()
 
     def require_input(self, call_id: str, request: InputRequest) -> bool:
@@ -231,6 +240,23 @@ class Turn(msgspec.Struct, kw_only=True):
         self.started -= {call_id}
         self._settle()
         return True
+
+    def await_tasks(self, call_id: str, wait: TaskWait) -> None:
+        """Let a running call wait for tasks; it runs again when the run was woken."""
+        self.waits = {**self.waits, call_id: wait}
+        self.started -= {call_id}
+        self._settle()
+
+    def end_waits(self) -> None:
+        """Run the calls again that wait for tasks: some have ended, or a person wrote."""
+        self.waits = {
+            call_id: msgspec.structs.replace(wait, is_over=True)
+            for call_id, wait in self.waits.items()
+        }
+
+    def tell_tasks(self, task_ids: Iterable[TaskId]) -> None:
+        """Record that the model knows the ends of these subtasks."""
+        self.told_tasks |= frozenset(task_ids)
 
     def input_reply(self, call_id: str) -> InputReply | None:
         """Return with what a call continues, None if it has not been run before."""
@@ -422,7 +448,7 @@ class Turn(msgspec.Struct, kw_only=True):
         return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, iteration))
 
     def _missing_result(self, call_id: str) -> ToolResult:
-        has_started = call_id in self.started or call_id in self.inputs
+        has_started = call_id in self.started or call_id in self.inputs or call_id in self.waits
         text = OUTCOME_UNKNOWN if has_started else NOT_RUN
         return ToolResult(call_id, text, failed=True)
 
@@ -496,7 +522,7 @@ class Turn(msgspec.Struct, kw_only=True):
             return []
         if missing:
             if all(map(self._is_waiting, missing)):
-                self._open_question(missing)
+                self._open_question([each for each in missing if each not in self.waits])
             return []
         results = tuple(self.results[call.call_id] for call in self.calls)
         self.messages.append(Message("user", results))
@@ -507,20 +533,23 @@ class Turn(msgspec.Struct, kw_only=True):
         return []
 
     def _is_waiting(self, call_id: str) -> bool:
-        """Return True if a call waits for people."""
+        """Return True if a call waits for people or for tasks."""
+        wait = self.waits.get(call_id)
+        if wait is not None:
+            return not wait.is_over
         needed = self.inputs.get(call_id)
         return call_id in self.pending_approvals or (needed is not None and not needed.is_complete)
 
     def _forget_calls(self) -> None:
         self.calls, self.results, self.started = (), {}, frozenset()
-        self.pending_approvals, self.inputs = {}, {}
+        self.pending_approvals, self.inputs, self.waits = {}, {}, {}
 
     def _open_question(self, waiting: Sequence[str]) -> None:
-        """Ask about the next call that needs values, or for all approvals."""
+        """Ask about the next call that needs values, or for all approvals, if there are any."""
         call_id = next((each for each in waiting if each in self.inputs), None)
-        if call_id is None:
+        if call_id is None and waiting:
             self._open_approval()
-        else:
+        elif call_id is not None:
             self.question = self.inputs[call_id].question(self._fresh_id(), call_id)
 
     def _open_approval(self) -> None:

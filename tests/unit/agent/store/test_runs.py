@@ -78,7 +78,7 @@ async def test_a_claim_raises_fence_and_attempt(database: Database, stores: Stor
 
     taken = await take(database, stores, run)
 
-    assert taken == a_run(fence=5, attempt=2, status="running", owner="worker")
+    assert taken == a_run(fence=5, attempt=2, status="running", owner="worker", started=T0)
     assert await get(database, stores, run) == taken
     assert await take(database, stores, run) is None
     assert await take(database, stores, a_run("run-unknown")) is None

@@ -9,7 +9,7 @@ from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolRe
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanEdit, PlanReview
 from internal.agent.domain.questions import Decision, Question
-from internal.agent.domain.react.steps import Act, Ask, Done, Pause
+from internal.agent.domain.react.steps import Act, Ask, AwaitTasks, Done, Pause
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import (
     ModelRequest,
@@ -317,7 +317,7 @@ class TurnDriver:
                 case Act(calls):
                     self.ran += [call.name for call in calls]
                     turn_driver.run_calls(self.turn)
-                case Done():
+                case Done() | AwaitTasks():
                     raise AssertionError("the run ended without a question")
 
     async def answer(self, ask: str = "") -> str:

@@ -16,6 +16,30 @@ from tests.support.database_files import execute, query
 CONTENT = b"\x89PNG heron"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
+_SUBTASK_INDEXES = (
+    "tasks_of_parent",
+    "runs_of_root",
+    "runs_of_call",
+    "runs_of_parent",
+    "runs_awaiting_tasks",
+)
+"""Of migration 17."""
+_SUBTASK_COLUMNS = (
+    *(f"tasks drop column {name}" for name in ("depends_on", "reports", "reported")),
+    *(
+        f"runs drop column {name}"
+        for name in (
+            "subtask",
+            "root_task_id",
+            "call_group",
+            "max_parallel",
+            "blocked_by",
+            "wait_until",
+        )
+    ),
+)
+"""Of migration 17."""
+
 
 def with_picture(data: str) -> str:
     picture = {"type": "image", "media_type": "image/png", "data": data}
@@ -68,6 +92,9 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "alter table chat_settings drop column network",  # of migration 13
         "alter table chat_settings drop column profile",  # of migration 14
         "alter table chat_settings drop column instructions",  # of migration 15
+        *(f"drop index {name}" for name in _SUBTASK_INDEXES),
+        *(f"drop table {name}" for name in ("task_waits", "task_dependencies")),
+        *(f"alter table {column}" for column in _SUBTASK_COLUMNS),
         "drop table event_readers",  # of migration 16
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON

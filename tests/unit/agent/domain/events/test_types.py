@@ -35,6 +35,10 @@ from internal.agent.domain.events.types import (
     ResultCancelled,
     ResultFinal,
     SessionTitled,
+    SubflowCompleted,
+    SubflowProgress,
+    TaskCompleted,
+    TaskDispatched,
     ToolCompleted,
     ToolFiltering,
     ToolProgress,
@@ -142,6 +146,41 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         ),
         ("artifacts:c1", "artifact"),
     ),
+    (
+        TaskDispatched(
+            task_id=TaskId("task-2"),
+            call_id="c1",
+            number=2,
+            total=3,
+            instruction=ODD,
+            profile="default",
+            role=ODD,
+            depends_on=(TaskId("task-3"),),
+        ),
+        ("task-2", "subflow"),
+    ),
+    (
+        TaskCompleted(
+            task_id=TaskId("task-2"),
+            number=2,
+            status="failed",
+            stop_reason="blocked",
+            preview=ODD,
+        ),
+        ("task-2", "subflow"),
+    ),
+    (
+        SubflowProgress(
+            subtask_index=2,
+            total_subtasks=3,
+            completed=1,
+            tokens=10,
+            tool_calls=4,
+            preview=ODD,
+        ),
+        ("subtask:2", "subflow"),
+    ),
+    (SubflowCompleted(call_id="c1", success=2, failed=1), ("c1", "subflow")),
     (
         PlanUpdated(
             version=2,

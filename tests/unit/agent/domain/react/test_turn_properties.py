@@ -25,7 +25,7 @@ from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
 from internal.agent.domain.react.input_forms import InputField, InputForm, InputRequest
-from internal.agent.domain.react.steps import Act, Ask, Done, Pause
+from internal.agent.domain.react.steps import Act, Ask, AwaitTasks, Done, Pause
 from internal.agent.domain.tasks import GateMode, StopReason
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import RunLimits, Usage
@@ -212,6 +212,8 @@ class TurnSimulation:
                 self.add_random_reply(self.draw(replies))
             case Act():
                 self.run_tools(finish_all=self.draw(st.booleans()))
+            case AwaitTasks():
+                self.turn.end_waits()
             case Pause(question):
                 self.answer_question(question)
             case Done():
@@ -343,6 +345,9 @@ class TurnSimulation:
                 assert question.kind == "clarify" or question.calls
                 open_ids = {call.call_id for call in self.turn.calls} - self.turn.results.keys()
                 assert {each.call_id for each in question.calls} <= open_ids
+            case AwaitTasks(waits):
+                assert waits
+                assert waits.keys().isdisjoint(self.turn.results)
             case Done(outcome):
                 assert outcome == self.turn.outcome
         said = [] if isinstance(move, Done) else self.said
@@ -364,6 +369,8 @@ class TurnSimulation:
                     self.run_tools(finish_all=True)
                 case Pause(question):
                     self.answer_question(question)
+                case AwaitTasks():
+                    self.turn.end_waits()
                 case Done():
                     return
             self.check_invariants()

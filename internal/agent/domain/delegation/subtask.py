@@ -1,0 +1,63 @@
+"""Subtasks: tasks that a run created, and what a run waits for."""
+
+from typing import Literal
+
+import msgspec
+
+from internal.agent.domain.ids import RunId, TaskId
+
+MAX_SUBTASKS = 64
+"""Subtasks below one outermost task."""
+MAX_RUNNING = 8
+"""Subtasks below one outermost task that run at the same time."""
+MAX_DEPTH = 2
+"""How deep tasks create tasks: those of a subtask create none."""
+PREVIEW_CHARACTERS = 120
+
+WorkspaceChoice = Literal["shared", "own", "worktree"]
+"""The folder of a subtask: that of its creator, a new one, or a copy of the creator's repository
+with a branch of its own."""
+
+ReportMode = Literal["group", "each", "silent"]
+"""How subtasks that end after their creator are reported: all of a run together, each one, or not
+at all."""
+
+
+class Subtask(msgspec.Struct, frozen=True):
+    """The place of a task that a run created.
+
+    `number` counts the subtasks of the outermost task `root_task_id` from 1; `total` is how many
+    there were when the call that created it was over. At most `max_parallel` subtasks of one call
+    run at once. `call_id` is the call. `max_cost` is the limit in US dollars of the outermost task
+    with all its subtasks, None for none.
+    """
+
+    root_task_id: TaskId
+    root_run_id: RunId
+    call_id: str
+    number: int
+    total: int
+    role: str
+    preview: str
+    depth: int = 1
+    max_parallel: int = MAX_RUNNING
+    workspace: WorkspaceChoice = "shared"
+    max_cost: float | None = None
+
+    @property
+    def path(self) -> str:
+        """What people read in place of an id, such as `task 2 · analyst`."""
+        return f"task {self.number} · {self.role}" if self.role else f"task {self.number}"
+
+
+class TaskWait(msgspec.Struct, frozen=True):
+    """A call that waits until tasks have ended: all of them, or with `any_of` the first.
+
+    `until` (RFC 3339) is when it goes on regardless. `is_over` once its run was woken: the call
+    runs again, and may wait again for what is missing.
+    """
+
+    tasks: tuple[TaskId, ...]
+    until: str
+    any_of: bool = False
+    is_over: bool = False
