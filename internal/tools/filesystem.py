@@ -171,7 +171,7 @@ async def write_file(
         raise ToolError(
             f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
         )
-    async with context.write_lock:
+    async with context.locks.hold(context.workspace, path):
         created = await run_to_completion(context.workspace.write, path, encoded)
     verb = "created" if created else "overwritten"
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
@@ -299,7 +299,7 @@ async def edit_file(
 
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
     """
-    async with context.write_lock:
+    async with context.locks.hold(context.workspace, path):
         edit = await run_to_completion(
             _edit, context.workspace, path, (old_string, new_string), replace_all
         )

@@ -8,10 +8,11 @@ import asyncio
 import difflib
 import logging
 import shutil
+from collections.abc import Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.documents import DocumentReader
@@ -25,8 +26,8 @@ from internal.tools.diffs import truncate_diff
 from internal.tools.filesystem import edit_file, list_dir, read_file, write_file
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.search import search_files
-from internal.tools.share_file import share_file
-from internal.tools.tool import Tool, ToolContext, WebClients
+from internal.tools.share_file import MAX_SHARED_FILES, share_file, store_file
+from internal.tools.tool import FileLocks, Tool, ToolContext, WebClients
 from internal.tools.web_fetch import web_fetch
 from internal.tools.web_search.web_search import web_search
 from internal.tools.workspace import Workspace
@@ -90,7 +91,7 @@ class ToolBox:
         """The time limit of a preview."""
         offered = (each for each in tools if web.search is not None or each is not web_search)
         self._tools = {each.spec.name: each for each in offered}
-        self._write_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks = FileLocks()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the specifications in the order of the list."""
@@ -103,7 +104,7 @@ class ToolBox:
     async def run(
         self, context: CallContext, name: str, arguments: dict[str, Any], /
     ) -> ToolOutcome:
-        """Run one call. Changes to files of one workspace are serialized.
+        """Run one call. Changes to one file are serialized.
 
         Raises:
             ToolError: the call failed; the message is for the model.
@@ -132,6 +133,18 @@ class ToolBox:
             change = "[no preview]"
         return await asyncio.to_thread(truncate_diff, change)
 
+    async def store_files(
+        self, context: CallContext, paths: Sequence[str], /
+    ) -> tuple[Attachment, ...]:
+        """Store files of the workspace; see `WorkspaceFiles`."""
+        if len(paths) > MAX_SHARED_FILES:
+            raise ToolError(
+                f"{len(paths):,} files are too many: at most {MAX_SHARED_FILES} at once"
+            )
+        opened = self._context(context)
+        parsed = {str(path): path for path in map(opened.workspace.parse, paths)}
+        return tuple([await store_file(opened, path) for path in parsed.values()])
+
     def _context(self, context: CallContext) -> ToolContext:
         """Return the context of a call."""
         folders = self._folders(context.session_id, context.workspace) if self._folders else None
@@ -142,6 +155,6 @@ class ToolBox:
             documents=self._documents,
             web=self._web,
             background=self._background,
-            write_lock=self._write_locks.setdefault(context.workspace, asyncio.Lock()),
+            locks=self._locks,
             ripgrep=self._ripgrep,
         )

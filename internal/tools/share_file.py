@@ -40,11 +40,16 @@ async def share_file(
     archive first.
     """
     distinct = {str(path): path for path in paths}
-    files = [await _store(context, path) for path in distinct.values()]
+    files = [await store_file(context, path) for path in distinct.values()]
     return ToolOutcome("", shared=SharedFiles(tuple(files), caption))
 
 
-async def _store(context: ToolContext, path: WorkspacePath) -> Attachment:
+async def store_file(context: ToolContext, path: WorkspacePath) -> Attachment:
+    """Store a regular file of the workspace.
+
+    Raises:
+        ToolError: it is none, is outside or protected, or cannot be stored.
+    """
     with ExitStack() as opened:
         descriptor = await run_to_completion(opened.enter_context, context.workspace.open(path))
         status = await asyncio.to_thread(os.fstat, descriptor)

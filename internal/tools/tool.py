@@ -9,10 +9,13 @@ import asyncio
 import codecs
 import difflib
 import inspect
+import os
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -72,9 +75,25 @@ class WebClients:
     search: WebSearch | None = None
 
 
+class FileLocks:
+    """A lock for each file that is being changed: the same one for all paths that lead to it."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def hold(self, workspace: Workspace, path: WorkspacePath) -> AsyncGenerator[None]:
+        """Keep other calls of this process from changing a file while a block runs."""
+        named = "/".join((workspace.root_of(path), *path.parts))
+        real = await asyncio.to_thread(os.path.realpath, named)
+        lock = self._locks.setdefault(real, asyncio.Lock())
+        async with lock:
+            yield
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The context of a call. Hold `write_lock` while a file of the workspace is changed."""
+    """The context of a call. Hold the lock of a file of the workspace while it is changed."""
 
     call: CallContext
     workspace: Workspace
@@ -82,7 +101,7 @@ class ToolContext:
     documents: DocumentReader
     web: WebClients
     background: BackgroundCommandPool
-    write_lock: asyncio.Lock
+    locks: FileLocks
     ripgrep: str | None
 
 

@@ -1,6 +1,6 @@
 """Tool sources and the context of a call."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -108,6 +108,21 @@ class WithheldTool(NamedTuple):
 
     name: str
     reason: str
+
+
+class WorkspaceFiles(Protocol):
+    """Files of the workspace of a call."""
+
+    async def store_files(
+        self, context: CallContext, paths: Sequence[str], /
+    ) -> tuple[Attachment, ...]:
+        """Store regular files as attachments, by paths as the model writes them.
+
+        Raises:
+            ToolError: a path leads outside, or is no file that a tool may read, or cannot be
+                stored. Files before it may be stored; they are removed with the session.
+        """
+        ...
 
 
 class ToolSource(Protocol):

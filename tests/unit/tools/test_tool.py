@@ -1,6 +1,5 @@
 """The tool decorator: schemas from signatures, checked arguments, guards by type."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -20,7 +19,7 @@ from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.registry import TOOLS, ToolBox
-from internal.tools.tool import OutputBuffer, ToolContext, WebClients, tool
+from internal.tools.tool import FileLocks, OutputBuffer, ToolContext, WebClients, tool
 from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.workspace import Workspace, WorkspacePath
 from tests.support.tools import native_sandbox, tool_box, unprotected
@@ -239,7 +238,7 @@ def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
         ChildDocumentReader(native_sandbox(folder)),
         WebClients(Fetcher()),
         BackgroundCommandPool(SystemClock(), UntrustedFiles(folder)),
-        asyncio.Lock(),
+        FileLocks(),
         None,
     )
     assert str(context.workspace.parse("/files")) == "."
