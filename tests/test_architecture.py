@@ -63,6 +63,7 @@ PROCESS_STARTS = {
     "internal/channels/cli/repl/keybindings.py": "$EDITOR of the person at the keyboard",
     "internal/channels/cli/clipboard.py": "the clipboard program, on a paste or a copy",
     "internal/channels/cli/commands/browser.py": "the browser of the person who opens the page",
+    "internal/worktrees/git_process.py": "git, which runs nothing that a repository configures",
     "internal/hooks/command.py": "the operator's own programs, from the settings",
     "internal/config/process_start.py": "ps, with a process id, where there is no /proc",
 }

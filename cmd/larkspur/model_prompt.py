@@ -12,6 +12,7 @@ from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.workspaces import Workspaces
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.untrusted_files import UntrustedFiles
+from internal.worktrees.worktrees import GitWorktrees
 from larkspur.services import (
     make_prompt_builder,
     make_tools,
@@ -24,7 +25,7 @@ from larkspur.services import (
 
 def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
     """Return the instructions that apply to tasks in a folder, the most general first."""
-    protected = protected_paths(loaded, Workspaces(loaded.home))
+    protected = protected_paths(loaded, Workspaces(loaded.home, GitWorktrees()))
     untrusted = UntrustedFiles(loaded.home)
     found = WorkspaceInstructionFiles(loaded.home, protected, untrusted).read(str(folder))
     return [

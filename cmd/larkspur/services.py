@@ -108,6 +108,7 @@ from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import WebClients
 from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
+from internal.worktrees.worktrees import GitWorktrees
 from larkspur.file_storage import make_session_files, open_attachments
 from larkspur.version import VERSION
 
@@ -229,7 +230,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         book, skills = make_model_book(settings.llm), open_skills(loaded)
         mcp_servers = open_mcp_servers(loaded)
         attachments = stack.enter_context(open_attachments(settings.attachments, loaded.home))
-        workspaces = Workspaces(loaded.home)
+        workspaces = Workspaces(loaded.home, GitWorktrees())
         files = make_session_files(
             settings.attachments,
             attachments,
@@ -547,6 +548,7 @@ def _coordinator(
         services.files,
         clock=clock,
         folders=folders,
+        worktrees=services.workspaces.worktrees,
     )
     executor = ToolExecutor(
         tools,
@@ -641,12 +643,7 @@ def make_web_search(settings: WebSearchSettings, clock: SystemClock) -> WebSearc
 
 def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
     """Return the paths that no tool opens: all that Larkspur itself reads and writes."""
-    session_folders = (
-        workspaces.folders.root,
-        workspaces.homes.root,
-        workspaces.files.root,
-    )
-    return ProtectedPaths(loaded.home, files=own_files(loaded), session_folders=session_folders)
+    return ProtectedPaths(loaded.home, files=own_files(loaded), session_folders=workspaces.roots)
 
 
 def own_files(loaded: Loaded) -> list[Path]:

@@ -1,15 +1,18 @@
-"""The folders of sessions: the one that tools work in, and the private home of commands."""
+"""The folders of sessions and subtasks that tools work in, and the private homes of commands."""
 
 import asyncio
 import os
+import re
 import shutil
 from pathlib import Path
 
+from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import FileFolders
+from internal.agent.ports.worktrees import Worktrees
 
 
 class SessionFolders:
@@ -28,13 +31,7 @@ class SessionFolders:
         Raises:
             StoreUnavailable: it cannot be created.
         """
-        folder = self.root / session_id
-        try:
-            self.root.mkdir(mode=0o700, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise StoreUnavailable(f"{folder} cannot be created: {error.strerror}.") from error
-        return str(folder)
+        return _create(self.root, session_id)
 
     async def remove(self, session_id: SessionId) -> None:
         """Remove the folder of a session and everything in it, if there is one.
@@ -47,36 +44,91 @@ class SessionFolders:
         folder = self.root / session_id
         if session_id in {"", ".", ".."} or folder.parent != self.root:
             return  # no id of a session
+        await asyncio.to_thread(_remove, folder)
+
+
+class TaskFolders:
+    """One folder per task in `root`, named `<session_id>.<task_id>`, with mode 700."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, task: Task) -> str:
+        """Return the folder of a task, which need not exist."""
+        return str(self.root / _folder_name(task))
+
+    def create(self, task: Task) -> str:
+        """Return the folder of a task.
+
+        Raises:
+            StoreUnavailable: it cannot be created.
+        """
+        return _create(self.root, _folder_name(task))
+
+    def contains(self, folder: str, session_id: SessionId) -> bool:
+        """Return True for the folder of a task of a session."""
+        parent, _, name = folder.rpartition("/")
+        return parent == str(self.root) and name.rpartition(".")[0] == session_id
+
+    def list_of_session(self, session_id: SessionId) -> list[str]:
+        """Return the folders of the tasks of a session, also of interrupted worktrees."""
         try:
-            await asyncio.to_thread(_remove_tree, folder)
+            names = {re.sub(r"(\.json)?(\.new)?$", "", entry.name) for entry in self.root.iterdir()}
         except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreUnavailable(f"{folder} cannot be removed: {error.strerror}.") from error
+            return []
+        found = (str(self.root / name) for name in sorted(names))
+        return [folder for folder in found if self.contains(folder, session_id)]
+
+    async def remove(self, session_id: SessionId) -> None:
+        """Remove the folders of the tasks of a session. Symbolic links are not followed.
+
+        Raises:
+            StoreUnavailable: a part of them cannot be removed.
+        """
+        for folder in await asyncio.to_thread(self.list_of_session, session_id):
+            await asyncio.to_thread(_remove, Path(folder))
 
 
 class Workspaces:
-    """Chooses the workspace of a task: the one that it names, or the session's own folder.
+    """Chooses the workspace of a task.
+
+    It is the folder that the task names, or the session's own folder, or one of the task alone.
 
     Args:
         home: the home folder of Larkspur, in which the folders of sessions are.
+        worktrees: makes copies of git repositories.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, worktrees: Worktrees) -> None:
         self._home = home
+        self.worktrees = worktrees
         self.folders = SessionFolders(home / "workspaces")
+        self.task_folders = TaskFolders(home / "task-folders")
+        self.worktree_folders = TaskFolders(home / "worktrees")
         self.homes = SessionFolders(home / "session-homes")
         self.files = SessionFolders(home / "session-files")
 
-    def __call__(self, task: Task) -> str:
-        """Return the workspace of a task.
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders whose entries belong to one session each."""
+        task_roots = (self.task_folders.root, self.worktree_folders.root)
+        return (self.folders.root, self.homes.root, self.files.root, *task_roots)
+
+    def __call__(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
+        """Return the workspace of a task. Blocks; making a worktree takes seconds.
 
         Raises:
-            InvalidRequest: the named workspace is not a folder, or belongs to Larkspur itself.
-            StoreUnavailable: the session's folder cannot be created.
+            InvalidRequest: the named workspace is not a folder, belongs to Larkspur itself, or is
+                not a repository of which there can be a worktree.
+            StoreUnavailable: a folder cannot be created.
         """
         named = task.spec.workspace
-        if not named:
+        if task.spec.own_folder:
+            workspace = self.task_folders.create(task)
+        elif choice == "worktree":
+            workspace = self.worktree_folders.path(task)
+            self.worktrees.create(named or self.folders.create(task.session_id), workspace)
+        elif not named:
             workspace = self.folders.create(task.session_id)
         else:
             if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
@@ -90,17 +142,22 @@ class Workspaces:
     def file_folders(self, session_id: SessionId, workspace: str) -> FileFolders:
         """Return the folders of a session for files.
 
-        They are in the workspace if that belongs to the session, else in the home folder.
+        They are in the workspace if that belongs to the session or one of its subtasks, else in the
+        home folder: also for a worktree, whose files are those of a repository.
         """
-        own = self.folders.root / session_id
-        folder = own if workspace == str(own) else self.files.root / session_id
-        return FileFolders(str(folder / "input"), str(folder / "output"))
+        own = self.folders.path(session_id)
+        is_own = workspace == own or self.task_folders.contains(workspace, session_id)
+        folder = Path(workspace) if is_own else self.files.root / session_id
+        read_only: tuple[str, ...] = ()
+        if self.worktree_folders.contains(workspace, session_id):
+            read_only = tuple(filter(None, [self.worktrees.objects(workspace)]))
+        return FileFolders(str(folder / "input"), str(folder / "output"), read_only)
 
     def _create_file_folders(self, session_id: SessionId, workspace: str) -> None:
         folders = self.file_folders(session_id, workspace)
         if Path(folders.input).parent.parent == self.files.root:
             self.files.create(session_id)
-        for folder in map(Path, folders):
+        for folder in (Path(folders.input), Path(folders.output)):
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)
             except FileExistsError:
@@ -114,18 +171,60 @@ class Workspaces:
         Raises:
             StoreUnavailable: a part of them cannot be removed.
         """
-        await self.folders.remove(session_id)
-        await self.homes.remove(session_id)
-        await self.files.remove(session_id)
+        for folder in await asyncio.to_thread(self.worktree_folders.list_of_session, session_id):
+            await self._remove_worktree(folder)
+        for folders in (self.folders, self.task_folders, self.homes, self.files):
+            await folders.remove(session_id)
+
+    async def remove_worktree(self, task: Task, /) -> None:
+        """Remove the worktree of a task and its branch, which stays if somebody has changed it.
+
+        Raises:
+            StoreUnavailable: a part of it cannot be removed.
+        """
+        await self._remove_worktree(self.worktree_folders.path(task))
+
+    async def _remove_worktree(self, folder: str) -> None:
+        await asyncio.to_thread(self.worktrees.release, folder)
+        await asyncio.to_thread(_remove, Path(folder))
 
     def _is_private(self, folder: Path) -> bool:
         """Return True for the home folder and what is in it, except the folders of sessions."""
         try:
-            if self.folders.root.exists() and folder.parent.samefile(self.folders.root):
-                return False
+            for root in (self.folders.root, self.task_folders.root, self.worktree_folders.root):
+                if root.exists() and folder.parent.samefile(root):
+                    return False
             return any(above.samefile(self._home) for above in (folder, *folder.parents))
         except FileNotFoundError:
             return False  # there is no home folder, or the workspace is gone
+
+
+def _folder_name(task: Task) -> str:
+    return f"{task.session_id}.{task.id}"
+
+
+def _create(root: Path, name: str) -> str:
+    folder = root / name
+    try:
+        root.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"{folder} cannot be created: {error.strerror}.") from error
+    return str(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and everything in it, if there is one.
+
+    Raises:
+        StoreUnavailable: a part of it cannot be removed.
+    """
+    try:
+        _remove_tree(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(f"{folder} cannot be removed: {error.strerror}.") from error
 
 
 def _remove_tree(folder: Path) -> None:

@@ -240,7 +240,7 @@ class Workspace:
         self.outside: dict[str, str] = {}
         """The folders of the session that are not in the workspace, by name."""
         if folders is not None and os.path.dirname(folders.input) != root:  # noqa: PTH120 - text
-            self.outside = folders._asdict()
+            self.outside = {"input": folders.input, "output": folders.output}
         self._protected = protected
         self._protections: dict[str, Protection] = {}
 

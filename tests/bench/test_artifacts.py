@@ -24,6 +24,7 @@ from internal.agent.ports.attachments import FileFolders
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
+from internal.worktrees.worktrees import GitWorktrees
 from tests.bench.table import Row, Table, most
 from tests.support.session_files import session_files
 from tests.support.store_records import T1, a_run, a_session, a_task, an_artifact
@@ -61,6 +62,7 @@ async def _scans(folder: Path) -> dict[str, list[float]]:
             session_files(folder, database, stores),
             clock=clock,
             folders=lambda _session, folder: FileFolders(f"{folder}/input", f"{folder}/output"),
+            worktrees=GitWorktrees(),
         )
 
         def context() -> RunContext:

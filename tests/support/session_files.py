@@ -10,6 +10,7 @@ from internal.attachments.local import LocalAttachments
 from internal.attachments.upload_folder import UploadFolder
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
+from internal.worktrees.worktrees import GitWorktrees
 
 
 def session_files(folder: Path, database: Database, stores: Stores) -> SessionFiles:
@@ -18,7 +19,7 @@ def session_files(folder: Path, database: Database, stores: Stores) -> SessionFi
         database,
         stores,
         LocalAttachments(folder / "attachments"),
-        Workspaces(folder),
+        Workspaces(folder, GitWorktrees()),
         uploads=UploadFolder(folder / "uploads", quota=MAX_SESSION_BYTES),
         clock=SystemClock(),
     )

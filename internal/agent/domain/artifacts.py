@@ -15,6 +15,8 @@ ArtifactType = Literal[
     "image", "document", "table", "text", "code", "archive", "audio", "video", "other"
 ]
 
+WORKTREE = "worktree"
+"""The maker of the diffs of worktrees, which no tool has."""
 UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 MAX_NAME_BYTES = 255
 MAX_CAPTION_CHARACTERS = 300

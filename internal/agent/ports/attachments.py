@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import Attachment, Task
 
 RegisterUse = Callable[[str, int], Awaitable[None]]
 """Stores who uses a file, given its hash and size. An exception means that it is not stored.
@@ -159,10 +159,14 @@ INPUT_VARIABLE, OUTPUT_VARIABLE = "LARKSPUR_INPUT_DIR", "LARKSPUR_OUTPUT_DIR"
 
 
 class FileFolders(NamedTuple):
-    """The folders of a session for files that people sent, and for files that are made for them."""
+    """The folders of a session for files that people sent, and for files that are made for them.
+
+    `read_only` are other folders that commands read, such as the objects of a repository.
+    """
 
     input: str
     output: str
+    read_only: tuple[str, ...] = ()
 
 
 FileFolderResolver = Callable[[SessionId, str], FileFolders]
@@ -214,10 +218,18 @@ class PartialUploads(Protocol):
 
 
 class SessionWorkspaces(Protocol):
-    """The folders that Larkspur created for sessions: workspaces, and home folders of commands."""
+    """The folders that Larkspur created for sessions, their subtasks and their commands."""
 
     async def remove(self, session_id: SessionId, /) -> None:
         """Remove the folders of a session and everything in them, if there are any.
+
+        Raises:
+            StoreUnavailable: a part of it cannot be removed.
+        """
+        ...
+
+    async def remove_worktree(self, task: Task, /) -> None:
+        """Remove the worktree of a task and its branch, which stays if somebody has changed it.
 
         Raises:
             StoreUnavailable: a part of it cannot be removed.

@@ -172,7 +172,7 @@ def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
     writable, read_only = (workspace.root, *outside.writable), outside.read_only
     if workspace.folders is not None:
         writable = (*writable, workspace.folders.output)
-        read_only = (*read_only, workspace.folders.input)
+        read_only = (*read_only, workspace.folders.input, *workspace.folders.read_only)
     folders = (workspace.root, *outside.writable)
     protected = (f"{folder}/{name}" for folder in folders for name in CONFIGURATION_NAMES)
     exact = (*outside.read_only, *outside.writable)

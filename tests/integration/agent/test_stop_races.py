@@ -44,6 +44,7 @@ def artifact_recorder(here: Core, services: RunServices) -> ArtifactRecorder:
         here.services.files,
         clock=services.clock,
         folders=here.services.workspaces.file_folders,
+        worktrees=here.services.workspaces.worktrees,
     )
 
 

@@ -8,6 +8,7 @@ from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import RunSpec
 from internal.sandbox.workspaces import Workspaces
+from internal.worktrees.worktrees import GitWorktrees
 from tests.support.store_records import a_task
 
 
@@ -32,7 +33,7 @@ async def test_a_workspace_is_removed_without_following_links(root: Path, tmp_pa
     (folder / "link").symlink_to(outside)
     (folder / "a").chmod(0)
     (root / "session-2").symlink_to(outside)
-    workspaces = Workspaces(root.parent)
+    workspaces = Workspaces(root.parent, GitWorktrees())
     for name in ("session-1", "session-2", "session-3"):
         await workspaces.remove(SessionId(name))
     assert names_in(root) == []
@@ -44,7 +45,7 @@ async def test_a_workspace_is_removed_without_following_links(root: Path, tmp_pa
 async def test_only_folders_of_sessions_are_removed(root: Path, tmp_path: Path, name: str) -> None:
     for folder in (root / "session-1" / "inner", tmp_path / "outside"):
         folder.mkdir(parents=True)
-    await Workspaces(root.parent).remove(SessionId(name))
+    await Workspaces(root.parent, GitWorktrees()).remove(SessionId(name))
     assert (root / "session-1" / "inner").is_dir()
     assert (tmp_path / "outside").is_dir()
 
@@ -52,7 +53,7 @@ async def test_only_folders_of_sessions_are_removed(root: Path, tmp_path: Path, 
 async def test_a_folder_that_cannot_be_removed_is_reported(root: Path) -> None:
     (root / "session-1").write_text("not a folder")
     with pytest.raises(StoreUnavailable, match="session-1 cannot be removed"):
-        await Workspaces(root.parent).remove(SessionId("session-1"))
+        await Workspaces(root.parent, GitWorktrees()).remove(SessionId("session-1"))
 
 
 @pytest.mark.parametrize("name", [".", "attachments", "workspaces", "workspaces/s/inner", "link"])
@@ -61,11 +62,11 @@ def test_a_folder_of_larkspur_is_no_workspace(root: Path, tmp_path: Path, name: 
     (tmp_path / "attachments").mkdir()
     (tmp_path / "link").symlink_to(root)
     with pytest.raises(InvalidRequest, match="belongs to Larkspur itself"):
-        Workspaces(tmp_path)(a_task(spec=RunSpec(workspace=str(tmp_path / name))))
+        Workspaces(tmp_path, GitWorktrees())(a_task(spec=RunSpec(workspace=str(tmp_path / name))))
 
 
 def test_other_folders_and_those_of_sessions_are_workspaces(root: Path, tmp_path: Path) -> None:
-    workspaces = Workspaces(tmp_path)
+    workspaces = Workspaces(tmp_path, GitWorktrees())
     own = workspaces(a_task(session_id="session-1"))
     assert own == str(root / "session-1")
     assert Path(own).stat().st_mode & 0o777 == 0o700
@@ -76,7 +77,7 @@ def test_other_folders_and_those_of_sessions_are_workspaces(root: Path, tmp_path
 
 
 async def test_the_home_of_commands_is_removed_with_the_workspace(tmp_path: Path) -> None:
-    workspaces, session_id = Workspaces(tmp_path), SessionId("session-1")
+    workspaces, session_id = Workspaces(tmp_path, GitWorktrees()), SessionId("session-1")
     for folder in (workspaces.folders.create(session_id), workspaces.homes.create(session_id)):
         (Path(folder) / "file").touch()
     await workspaces.remove(session_id)
@@ -85,5 +86,5 @@ async def test_the_home_of_commands_is_removed_with_the_workspace(tmp_path: Path
 
 def test_a_workspace_with_too_long_a_name_is_refused_in_one_short_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="is not a folder") as refused:
-        Workspaces(tmp_path)(a_task(spec=RunSpec(workspace="/" + "a" * 5_000)))
+        Workspaces(tmp_path, GitWorktrees())(a_task(spec=RunSpec(workspace="/" + "a" * 5_000)))
     assert len(str(refused.value)) < 300

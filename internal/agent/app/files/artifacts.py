@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.files.output_folder import (
     MAX_ENTRIES,
@@ -20,6 +21,7 @@ from internal.agent.app.files.output_folder import (
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.artifacts import (
+    WORKTREE,
     Artifact,
     artifact_type,
     display_caption,
@@ -27,16 +29,23 @@ from internal.agent.domain.artifacts import (
     manifest_entry,
     media_type_of,
 )
-from internal.agent.domain.errors import FilesUnavailable, LarkspurError, StoreError, ToolError
+from internal.agent.domain.errors import (
+    Conflict,
+    FilesUnavailable,
+    LarkspurError,
+    StoreError,
+    ToolError,
+)
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import ArtifactManifest
-from internal.agent.domain.ids import SessionId, new_artifact_id
+from internal.agent.domain.ids import SessionId, TaskId, new_artifact_id
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import format_size
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import SharedFiles
+from internal.agent.ports.worktrees import WorktreeChanges, Worktrees
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
@@ -51,6 +60,7 @@ MAX_MANIFEST_ENTRIES = 25
 MAX_NAMED_FILES = 10
 """Files that a result names; further ones are counted."""
 _HEAD_BYTES = 4_096
+_SHORT_ID = 8
 
 
 class RecordedArtifacts(NamedTuple):
@@ -110,12 +120,14 @@ class ArtifactRecorder:
         *,
         clock: Clock,
         folders: FileFolderResolver,
+        worktrees: Worktrees,
     ) -> None:
         self._database = database
         self._stores = stores
         self._files = files
         self._clock = clock
         self._folders = folders
+        self._worktrees = worktrees
 
     async def store_file(self, session_id: SessionId, name: str, descriptor: int) -> Attachment:
         """Store an open file of a session; see `StoreFile`."""
@@ -165,6 +177,37 @@ class ArtifactRecorder:
             _omitted_note(context, scan, omitted),
         ]
         return self._recorded(context, call, changes, notes=notes, omitted=omitted)
+
+    async def record_changes(self, context: RunContext, workspace: str) -> RecordedArtifacts:
+        """Commit what a subtask changed in its worktree to a branch, and make an artifact of it.
+
+        The artifact is a diff, or the sentence why there is none.
+        """
+        subtask = context.run.subtask
+        if subtask is None or subtask.workspace != "worktree":
+            return RecordedArtifacts()
+        try:
+            changes = await run_to_completion(self._worktrees.collect, workspace)
+        except Conflict as error:
+            content, caption = str(error).encode(), str(error)
+        else:
+            if changes is None:
+                return RecordedArtifacts()
+            caption = _changes_caption(changes, context.ids.task_id)
+            content = changes.patch or f"{caption}\nThe diff is too large to show.\n".encode()
+        name, session_id = f"task-{subtask.number}.diff", context.ids.session_id
+        media_type = media_type_of(name, content[:_HEAD_BYTES])
+        try:
+            stored = await self._files.put(session_id, name, media_type, content)
+        except (StoreError, FilesUnavailable):  # the branch is there
+            logger.exception("diff cannot be stored", extra={"run_id": context.ids.run_id})
+            return RecordedArtifacts()
+        async with context.files.lock:
+            await self._load(context)
+            change = self._change(
+                context, None, name, stored, caption=display_caption(caption), maker=WORKTREE
+            )
+        return self._recorded(context, None, [change], notes=())
 
     async def _take(
         self,
@@ -239,6 +282,7 @@ class ArtifactRecorder:
         *,
         caption: str = "",
         source: str = "",
+        maker: str = "",
     ) -> _Change:
         """Return what a stored file changes, and remember it as the newest of its name."""
         known = context.files.newest.get(name)
@@ -251,7 +295,7 @@ class ArtifactRecorder:
             task_id=ids.task_id,
             run_id=ids.run_id,
             call_id="" if call is None else call.call_id,
-            maker="" if call is None else call.name,
+            maker=maker if call is None else call.name,
             name=name,
             version=1 if known is None else known.version + 1,
             type=artifact_type(name, stored.media_type),
@@ -297,6 +341,16 @@ class ArtifactRecorder:
             else:
                 yield from artifacts.set_source(artifact.id, source)
         return []
+
+
+def _changes_caption(changes: WorktreeChanges, task_id: TaskId) -> str:
+    """Return a line about what a subtask changed, with how to take it over."""
+    files = "1 file" if len(changes.paths) == 1 else f"{len(changes.paths):,} files"
+    left_out = "".join(f" Left out: {each}." for each in changes.left_out)
+    return (
+        f"{files} changed since commit {changes.base}, on the branch {changes.branch}."
+        f" To apply: larkspur tasks apply {task_id[-_SHORT_ID:]}.{left_out}"
+    )
 
 
 def _shared_name(path: str) -> str:

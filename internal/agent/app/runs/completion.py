@@ -82,8 +82,10 @@ class RunCompleter:
         turn = turn or await self._load_turn(context)
         outcome = with_last_text(stop_outcome(stopped), turn)
         await self._close_unfinished_work(context, outcome.error)
+        made = await self._record_changes(context, turn)
         result = self._summarize(context, turn, outcome)
-        await self._commit_end(context, result, end_events(result, turn, outcome))
+        events = (*made.events, *end_events(result, turn, outcome))
+        await self._commit_end(context, result, events, made.also)
 
     async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
@@ -143,11 +145,17 @@ class RunCompleter:
             await self.cancel(context, turn, stopped)
 
     async def _record_output(self, context: RunContext, turn: Turn | None) -> RecordedArtifacts:
-        """Record the files for people that no result mentioned, such as after a crash."""
-        workspace = "" if turn is None else turn.config.workspace
-        if not workspace:
+        """Record the files for people that no result mentioned, and the changes in a worktree."""
+        if turn is None or not turn.config.workspace:
             return RecordedArtifacts()
-        return await self._artifacts.record_output(context, workspace, None)
+        output = await self._artifacts.record_output(context, turn.config.workspace, None)
+        return output.joined(await self._record_changes(context, turn))
+
+    async def _record_changes(self, context: RunContext, turn: Turn | None) -> RecordedArtifacts:
+        """Record what a subtask changed in its worktree, also if it failed or was stopped."""
+        if turn is None or not turn.config.workspace:
+            return RecordedArtifacts()
+        return await self._artifacts.record_changes(context, turn.config.workspace)
 
     async def _load_turn(self, context: RunContext) -> Turn | None:
         return await self._database.read(partial(load_turn_to_end, self._stores, context.run))

@@ -6,9 +6,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
 from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import LarkspurError, LeaseLost, StoreError
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
@@ -24,8 +26,11 @@ STAGES = ("prepare", "execute", "summarize", "persist")
 INTERNAL_ERROR_CODE = "internal_error"
 INTERNAL_ERROR = "Something went wrong inside Larkspur; the log has the cause."
 
-WorkspaceResolver = Callable[[Task], str]
-"""Returns the workspace folder of a task and creates a managed one. Raises: RequestError."""
+WorkspaceResolver = Callable[[Task, WorkspaceChoice], str]
+"""Returns the workspace folder of a task and creates a managed one. Blocks. Raises: RequestError.
+
+A task that no run created has the choice `shared`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,17 @@ class RunContext:
     started_at: float
     deadline: float = math.inf
     files: KnownFiles = field(default_factory=KnownFiles)
+
+
+async def find_workspace(services: RunServices, context: RunContext) -> str:
+    """Return the workspace of a run; a managed one is created.
+
+    Raises:
+        RequestError: it cannot be used.
+    """
+    subtask = context.run.subtask
+    choice: WorkspaceChoice = "shared" if subtask is None else subtask.workspace
+    return await run_to_completion(services.workspaces, context.task, choice)
 
 
 def hook_input(context: RunContext, event: HookEvent, workspace: str = "") -> HookInput:

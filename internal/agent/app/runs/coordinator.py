@@ -19,6 +19,7 @@ from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
     describe_error,
+    find_workspace,
     hook_input,
     stage,
     stage_completed,
@@ -174,7 +175,7 @@ class AgentCoordinator:
         """Tell hooks of an event that is stored; each takes at most its timeout."""
         hooks = self.services.hooks
         if hooks.watches(event):
-            workspace = self.services.workspaces(context.task)
+            workspace = await find_workspace(self.services, context)
             given = hook_input(context, event, workspace)
             await hooks.observe(msgspec.structs.replace(given, **more))
 
@@ -199,7 +200,7 @@ class AgentCoordinator:
         emit, clock = context.stream.emit, self.services.clock
         await emit(LifecycleUpdated(status="running", phase="prepare"))
         async with stage("prepare", emit, clock):
-            workspace = self.services.workspaces(context.task)
+            workspace = await find_workspace(self.services, context)
             # what an earlier run has left running may have written instructions since
             await asyncio.to_thread(self._commands.note_changes)
             attempt.turn, events = await self._preparer.prepare(context, workspace)

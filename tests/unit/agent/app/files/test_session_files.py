@@ -21,6 +21,7 @@ from internal.attachments.local import LocalAttachments
 from internal.attachments.upload_folder import UploadFolder
 from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
+from internal.worktrees.worktrees import GitWorktrees
 from tests import ROOT
 from tests.support.movable_clock import MovableClock
 
@@ -39,7 +40,7 @@ def files(database: Database, stores: Stores, clock: MovableClock, tmp_path: Pat
         database,
         stores,
         LocalAttachments(tmp_path / "attachments"),
-        Workspaces(tmp_path),
+        Workspaces(tmp_path, GitWorktrees()),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
     )
@@ -129,7 +130,7 @@ async def test_the_files_of_a_session_have_a_quota(
         database,
         Stores(max_session_bytes=10),
         folder,
-        Workspaces(tmp_path),
+        Workspaces(tmp_path, GitWorktrees()),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
     )
@@ -152,7 +153,7 @@ async def test_a_file_has_a_size_limit(
         database,
         stores,
         LocalAttachments(tmp_path / "attachments"),
-        Workspaces(tmp_path),
+        Workspaces(tmp_path, GitWorktrees()),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
         max_file_bytes=3,
@@ -218,6 +219,7 @@ from internal.attachments.local import LocalAttachments
 from internal.attachments.upload_folder import UploadFolder
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import Workspaces
+from internal.worktrees.worktrees import GitWorktrees
 from internal.storage.database_url import open_database
 
 async def main(folder, call):
@@ -231,7 +233,7 @@ async def main(folder, call):
     async with open_database(folder / "larkspur.db") as database:
         attachments = LocalAttachments(folder / "attachments")
         uploads = UploadFolder(folder / "uploads", quota=0)
-        files = SessionFiles(database, Stores(), attachments, Workspaces(folder),
+        files = SessionFiles(database, Stores(), attachments, Workspaces(folder, GitWorktrees()),
                              uploads=uploads, clock=SystemClock())
         async def chunks():
             yield b"content"
@@ -261,7 +263,7 @@ async def test_every_file_is_known_when_the_process_is_killed_while_it_stores(
             database,
             stores,
             attachments,
-            Workspaces(tmp_path),
+            Workspaces(tmp_path, GitWorktrees()),
             uploads=UploadFolder(tmp_path / "uploads", quota=10),
             clock=clock,
         )

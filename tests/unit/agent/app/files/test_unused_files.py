@@ -19,6 +19,7 @@ from internal.attachments.s3 import S3Attachments
 from internal.attachments.s3_client import S3Client
 from internal.attachments.upload_folder import UploadFolder
 from internal.sandbox.workspaces import Workspaces
+from internal.worktrees.worktrees import GitWorktrees
 from tests.support.movable_clock import MovableClock
 from tests.support.s3_server import S3Server, s3_server
 
@@ -57,7 +58,7 @@ def files(
         database,
         stores,
         store,
-        Workspaces(tmp_path),
+        Workspaces(tmp_path, GitWorktrees()),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
     )
@@ -100,7 +101,7 @@ async def test_a_large_store_is_searched_in_parts(
         database,
         stores,
         store,
-        Workspaces(tmp_path),
+        Workspaces(tmp_path, GitWorktrees()),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=JumpingClock(),
     )
@@ -134,7 +135,7 @@ async def test_files_are_removed_when_the_bucket_answers_again(
         database,
         stores,
         S3Attachments(client, "", tmp_path / "attachments"),
-        Workspaces(tmp_path),
+        Workspaces(tmp_path, GitWorktrees()),
         uploads=UploadFolder(tmp_path / "uploads", quota=10),
         clock=clock,
     )
