@@ -23,6 +23,7 @@ from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
@@ -212,6 +213,7 @@ class TerminalServices(Services):
             reviews=self.reviews,
         )
         gateway.hooks = self.hooks
+        gateway.worktrees = make_worktree_applier(self)
         return gateway
 
 
@@ -441,7 +443,21 @@ def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispa
         reviews=services.reviews,
     )
     gateway.hooks = services.hooks
+    gateway.worktrees = make_worktree_applier(services)
     return gateway
+
+
+def make_worktree_applier(services: Services) -> WorktreeApplier:
+    """Return what applies the changes of subtasks to the folders of their creators."""
+    return WorktreeApplier(
+        services.database,
+        services.stores,
+        services.clock,
+        files=services.files,
+        worktrees=services.workspaces.worktrees,
+        workspaces=services.workspaces,
+        remove_worktree=services.workspaces.remove_worktree,
+    )
 
 
 def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:

@@ -12,6 +12,7 @@ from internal.agent.app.chats import ChatDelivery, Chats, resend_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.mcp_administration import McpAdministration
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
@@ -92,10 +93,11 @@ class Gateway:
     """Facade used by all channels. When a method returns, its changes are on disk.
 
     Methods that take a principal check its rights. `hooks` are asked about each task and each
-    message to a run before it is stored.
+    message to a run before it is stored. `worktrees` applies the changes of subtasks.
     """
 
     hooks: Hooks = NO_HOOKS
+    worktrees: WorktreeApplier
 
     def __init__(
         self,

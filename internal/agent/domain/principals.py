@@ -39,6 +39,7 @@ AuditAction = Literal[
     "question.answered",
     "question.refused",
     "task.stopped",
+    "task.applied",
     "rule.written",
     "message.resent",
     "rule.removed",

@@ -16,6 +16,7 @@ from internal.channels.cli.exit_codes import CONFIG, FAILED, USAGE, CliExit
 from internal.channels.cli.input_files import InputFile
 from internal.channels.cli.records import (
     AgentDefaults,
+    AppliedFiles,
     ArtifactItem,
     AuditItem,
     BackgroundCommandItem,
@@ -173,6 +174,13 @@ class GatewayClient:
     async def resume(self, task_id: str) -> Ids:
         """Continue a failed or stopped task as a new task of its session."""
         return await self._send("POST", f"/api/tasks/{_quoted(task_id)}/resume", {}, _ids)
+
+    async def apply_changes(self, task_id: str) -> AppliedFiles:
+        """Apply what an ended subtask changed in its worktree to the folder of its creator."""
+        path = f"/api/tasks/{_quoted(task_id)}/apply"
+        return await self._send(
+            "POST", path, {}, lambda made: AppliedFiles(made["folder"], tuple(made["paths"]))
+        )
 
     async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
         """Return tasks, newest first."""
@@ -336,6 +344,12 @@ class GatewayClient:
             if cursor is None:
                 break
         return found
+
+    async def worktree_diff(self, task_id: str) -> ArtifactItem | None:
+        """Return the newest diff of what a task changed in its worktree, None without one."""
+        query = {"task_id": task_id, "versions": "all", "limit": _PAGE}
+        found = await self._get("/api/artifacts", query, _worktree_diffs)
+        return found[0] if found else None
 
     async def unused_files(self, *, removes: bool) -> UnusedFilesCount:
         """Count the stored files that nothing uses, or remove and count them."""
@@ -537,6 +551,10 @@ def _unused_files(found: Any) -> tuple[int, int, str | None]:
 
 def _artifact(found: Any) -> ArtifactItem:
     return ArtifactItem._make(_picked(found, ArtifactItem._fields))
+
+
+def _worktree_diffs(page: Any) -> list[ArtifactItem]:
+    return [_artifact(one) for one in page["artifacts"] if one["source_tool"] == "worktree"]
 
 
 def _artifacts_page(page: Any) -> tuple[list[ArtifactItem], str | None]:

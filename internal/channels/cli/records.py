@@ -102,6 +102,13 @@ class TaskItem(NamedTuple):
         return self.task_id, format_minute(self.created), self.channel, self.status, self.task
 
 
+class AppliedFiles(NamedTuple):
+    """The folder in which files were changed, and their paths in it."""
+
+    folder: str
+    paths: tuple[str, ...]
+
+
 class TaskState(NamedTuple):
     """A task with its newest run."""
 

@@ -1,7 +1,6 @@
 """Worktrees with real git, of repositories and with agents that are hostile."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,31 +9,16 @@ from internal.agent.domain.errors import Conflict, InvalidRequest
 from internal.agent.ports.worktrees import WorktreeChanges
 from internal.worktrees import worktrees as module
 from internal.worktrees.worktrees import GitWorktrees
+from tests.support.git_repository import git, make_repository
 
 BRANCH = "larkspur/12345678"
 MARK = "#!/bin/sh\ntouch {}\ncat\n"
 
 
-def git(folder: Path, *arguments: str) -> str:
-    """Run git as a person does."""
-    identity = {"GIT_CONFIG_GLOBAL": "/dev/null", "PATH": os.defpath, "HOME": str(folder)}
-    named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-    command = ["git", "-c", "init.defaultBranch=main", *named, *arguments]
-    done = subprocess.run(command, cwd=folder, env=identity, check=True, capture_output=True)
-    return done.stdout.decode().strip()
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    git(folder, "init", "--quiet")
-    (folder / "a.txt").write_text("one\ntwo\nthree\n")
-    (folder / "gone.txt").write_text("x\n")
-    (folder / ".gitignore").write_text("build/\n")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "First")
-    return folder
+    texts = {"a_txt": "one\ntwo\nthree\n", "gone_txt": "x\n", "_gitignore": "build/\n"}
+    return make_repository(tmp_path / "project", **texts)
 
 
 @pytest.fixture
@@ -319,13 +303,7 @@ def test_large_files_and_patches_are_left_out(repository: Path, folder: Path) ->
 
 
 def other_repository(tmp_path: Path) -> Path:
-    secret = tmp_path / "secret"
-    secret.mkdir()
-    git(secret, "init", "--quiet")
-    (secret / "key").write_text("SECRET")
-    git(secret, "add", "--all")
-    git(secret, "commit", "--quiet", "--message", "Secret")
-    return secret
+    return make_repository(tmp_path / "secret", key="SECRET")
 
 
 @pytest.mark.parametrize("trick", ["file", "link", "commondir", "alternates", "objects", "ref"])

@@ -15,6 +15,12 @@ export interface AnswerView {
   rules: Array<string>;
 }
 
+/** The folder whose files were changed, and their paths in it. */
+export interface AppliedChanges {
+  folder: string;
+  paths: Array<string>;
+}
+
 /** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
 export interface ApprovalItem {
   call_id: string;
@@ -72,7 +78,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "mcp.accepted" | "mcp.rejected" | "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.stopped" | "webhook.given_up";
+  action: "mcp.accepted" | "mcp.rejected" | "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
   target: string;
   detail: string;
 }

@@ -39,7 +39,7 @@ class Command(NamedTuple):
 COMMANDS: tuple[Command, ...] = (
     Command("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
     Command("open", "system.open", "open the page in a browser, or print a link to it"),
-    Command("tasks", "tasks.tasks", "list tasks"),
+    Command("tasks", "tasks.tasks", "list tasks, show and apply what one changed"),
     Command("watch", "tasks.watch", "show a task until it ends"),
     Command("say", "tasks.say", "steer a running task"),
     Command("stop", "tasks.stop", "stop a task"),

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from internal.agent.app.access import PairingCode
 from internal.agent.app.files.session_files import MAX_FILE_BYTES
+from internal.agent.app.files.worktree_changes import AppliedChanges
 from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
@@ -195,6 +196,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/api/tasks/{task_id}/resume", tasks.resume_task, Submitted, 201, errors=(409,)
+    ),
+    Endpoint(
+        "POST", "/api/tasks/{task_id}/apply", tasks.apply_changes, AppliedChanges, errors=(409,)
     ),
     Endpoint(
         "PUT",

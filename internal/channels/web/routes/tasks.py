@@ -2,6 +2,7 @@
 
 import msgspec
 
+from internal.agent.app.files.worktree_changes import AppliedChanges
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskOptions, build_run_spec
@@ -107,6 +108,14 @@ async def resume_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Submit
     """Resume a failed or stopped task as a new task of its session."""
     return await request.services.gateway.resume(
         TaskId(request.path["task_id"]), request.principal, request.channel
+    )
+
+
+async def apply_changes(request: ApiRequest[EmptyRequest, EmptyRequest]) -> AppliedChanges:
+    """Apply what an ended subtask changed in its worktree to the folder of its creator."""
+    task_id = TaskId(request.path["task_id"])
+    return await request.services.gateway.worktrees.apply(
+        task_id, request.principal, request.channel
     )
 
 
