@@ -2,7 +2,7 @@
 
 In reading order:
 
-- `workspaces`: the workspaces of sessions, and the private home folders of their commands
+- `workspaces`: the folders of sessions and subtasks, and the private homes of their commands
 - `selection`: opens the sandbox that the settings name
 - `native`: `NativeSandbox`, commands on this machine without isolation
 - `launcher`: the program between Larkspur and a native command, which ends all processes it started

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from glob import escape
 
 from internal.config import home as home_folder
 
@@ -10,7 +11,10 @@ FileFinder = Callable[[str, str, int], str | None]
 
 
 _FOLDERS = ("session-files", "workspaces")
-"""Folders of sessions that work in a folder of a person, and of those with one of their own."""
+"""Folders of sessions that work in a folder of a person, and of those with one of their own.
+
+Subtasks with a folder of their own have one in `task-folders`.
+"""
 
 
 def find_local_file(session_id: str, name: str, size: int) -> str | None:
@@ -19,8 +23,9 @@ def find_local_file(session_id: str, name: str, size: int) -> str | None:
     A file of another size is another version.
     """
     home = home_folder.locate()
-    for folder in _FOLDERS:
-        path = home / folder / session_id / "output" / name
+    own = (home / "task-folders").glob(f"{escape(session_id)}.task-*")
+    for folder in (*(home / folder / session_id for folder in _FOLDERS), *own):
+        path = folder / "output" / name
         with suppress(OSError, ValueError):
             if path.is_file() and not path.is_symlink() and path.stat().st_size == size:
                 return str(path)

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
+from internal.agent.domain.errors import InvalidRequest, StoreUnavailable, ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import RunSpec
 from internal.sandbox.workspaces import Workspaces
+from internal.tools.protected_paths import ProtectedPaths
+from internal.tools.workspace import Workspace
 from internal.worktrees.worktrees import GitWorktrees
 from tests.support.store_records import a_task
 
@@ -88,3 +90,51 @@ def test_a_workspace_with_too_long_a_name_is_refused_in_one_short_sentence(tmp_p
     with pytest.raises(InvalidRequest, match="is not a folder") as refused:
         Workspaces(tmp_path, GitWorktrees())(a_task(spec=RunSpec(workspace="/" + "a" * 5_000)))
     assert len(str(refused.value)) < 300
+
+
+async def test_a_subtask_has_a_folder_of_its_own_until_its_session_ends(tmp_path: Path) -> None:
+    workspaces, spec = Workspaces(tmp_path, GitWorktrees()), RunSpec(own_folder=True)
+    folders = [
+        Path(workspaces(a_task(task_id, session_id=session, spec=spec)))
+        for task_id, session in (("task-1", "s"), ("task-2", "s"), ("task-3", "s.x"))
+    ]
+    assert len({*folders, Path(workspaces(a_task(session_id="s")))}) == 4
+    first = folders[0]
+    assert first.stat().st_mode & 0o777 == 0o700
+    assert sorted(names_in(first)) == ["input", "output"]
+    inside = workspaces.file_folders(SessionId("s"), str(first))
+    assert inside == (str(first / "input"), str(first / "output"), ())
+    foreign = workspaces.file_folders(SessionId("other"), str(first))
+    assert foreign.input == str(tmp_path / "session-files" / "other" / "input")
+    shared = a_task("task-4", session_id="s", spec=RunSpec(workspace=str(first)))
+    assert workspaces(shared) == str(first)
+    await workspaces.remove(SessionId("s"))
+    assert [folder.exists() for folder in folders] == [False, False, True]
+
+
+@pytest.mark.parametrize("root", ["task-folders", "worktrees"])
+def test_tools_work_in_the_folder_of_a_subtask_and_see_no_other(tmp_path: Path, root: str) -> None:
+    folders = [tmp_path / root / f"s.task-{number}" for number in (1, 2)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("mine")
+    (tmp_path / root / "s.task-1.json").write_text("a record")
+    roots = Workspaces(tmp_path, GitWorktrees()).roots
+    protected = ProtectedPaths(tmp_path, session_folders=roots)
+    own = Workspace(str(folders[0]), protected)
+    assert own.read(own.parse("a.txt")).content == b"mine"
+    above = Workspace(str(tmp_path / root), protected)
+    for name in ("s.task-2/a.txt", "s.task-1.json"):
+        with pytest.raises(ToolError, match="belongs to Larkspur itself"):
+            above.read(above.parse(name))
+
+
+async def test_what_an_interrupted_worktree_left_is_removed_with_its_session(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "worktrees"
+    (root / "s.task-1.new" / "half").mkdir(parents=True)
+    (root / "s.task-2.json").write_text("{}")
+    (root / "other.task-3").mkdir()
+    await Workspaces(tmp_path, GitWorktrees()).remove(SessionId("s"))
+    assert names_in(root) == ["other.task-3"]

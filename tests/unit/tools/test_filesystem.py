@@ -256,3 +256,25 @@ async def test_an_empty_folder_is_reported_and_a_file_is_rejected(call: Call, ro
 def test_names_are_escaped() -> None:
     assert escape_name("报告.md") == "报告.md"
     assert escape_name("a\u202eb") == r"a\u202eb"
+
+
+async def test_edits_of_one_file_through_several_workspaces_lose_nothing(tmp_path: Path) -> None:
+    inner, count = tmp_path / "inner", 12
+    inner.mkdir()
+    (tmp_path / "link").symlink_to(inner)
+    (inner / "a.txt").write_text("".join(f"line {number};\n" for number in range(3 * count)))
+    box = tool_box(tmp_path)
+
+    async def edit(root: Path, path: str, number: int) -> None:
+        context = CallContext(SessionId("s"), RunId("r"), "c", str(root), lambda _: None)
+        change = {"old_string": f"line {number};", "new_string": f"new {number};"}
+        await box.run(context, "edit_file", {"path": path, **change})
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(count):
+            for place, (root, path) in enumerate(
+                ((tmp_path, "inner/a.txt"), (inner, "a.txt"), (tmp_path / "link", "a.txt"))
+            ):
+                tasks.create_task(edit(root, path, number * 3 + place))
+    lines = (inner / "a.txt").read_text().splitlines()
+    assert lines == [f"new {number};" for number in range(3 * count)]

@@ -62,3 +62,32 @@ async def test_files_are_not_stored_without_a_place_for_them(tmp_path: Path) -> 
     context = CallContext(SessionId("s"), RunId("r"), "c", str(tmp_path), lambda _: None)
     with pytest.raises(ToolError, match="cannot be stored now"):
         await tool_box(tmp_path).run(context, "share_file", {"paths": ["a.txt"]})
+
+
+async def test_files_are_stored_for_other_tools_as_attachments(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "fifo")
+    stored: list[str] = []
+
+    async def store(name: str, descriptor: int) -> Attachment:
+        stored.append(name)
+        size = os.fstat(descriptor).st_size
+        return Attachment(name, "text/plain", "attachment:abc", "abc", size)
+
+    context = CallContext(SessionId("s"), RunId("r"), "c", str(tmp_path), lambda _: None, store)
+    box = tool_box(tmp_path)
+    [file] = await box.store_files(context, ["a.txt", "./a.txt"])
+    assert (file.name, file.size, stored) == ("a.txt", 3, ["a.txt"])
+    for path, sentence in (
+        ("link", "outside the workspace"),
+        ("/etc/passwd", "outside the workspace"),
+        ("../a.txt", "contains '..'"),
+        ("fifo", "is not a regular file"),
+        (".", "is a folder"),
+        ("gone", "does not exist"),
+    ):
+        with pytest.raises(ToolError, match=sentence):
+            await box.store_files(context, ["a.txt", path])
+    with pytest.raises(ToolError, match="51 files are too many"):
+        await box.store_files(context, ["a.txt"] * 51)

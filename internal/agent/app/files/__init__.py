@@ -7,5 +7,6 @@
 - `request_images`: the bytes of pictures that a request to a model contains.
 - `output_folder`: the folder where files for people are found.
 - `artifacts`: the files that runs make for people.
+- `worktree_changes`: the changes of subtasks in worktrees, applied by a person.
 - `archive`: several files as one ZIP.
 """
