@@ -37,7 +37,7 @@ from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.session_titles import SessionTitler
-from internal.agent.app.subtasks.tool_source import DelegationTools
+from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTools
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
@@ -632,6 +632,7 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
         clock=services.clock,
         profile=partial(find_profile, services.defaults),
         skills=ReviewedSkills(services.skills),
+        folders=CreatorFolders(box, services.workspaces.worktrees),
         tools=lambda: [spec.name for spec in tools.specs()],
     )
     tools = CombinedTools((box, skills, delegation, mcp, reviews))

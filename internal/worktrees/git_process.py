@@ -81,6 +81,7 @@ def run_git(
     variables: Mapping[str, str] | None = None,
     content: bytes = b"",
     max_bytes: int = MAX_OUTPUT_BYTES,
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> bytes:
     """Run git in a folder with standard input `content`, and return what it prints. Blocks.
 
@@ -91,9 +92,10 @@ def run_git(
             repository in `folder` and above.
         content: the standard input.
         max_bytes: the most that it may print.
+        timeout_seconds: how long it may take.
 
     Raises:
-        GitFailed: it did not succeed within `TIMEOUT_SECONDS`.
+        GitFailed: it did not succeed in this time.
         OutputTooLarge: it printed more.
     """
     program = shutil.which("git", path=_PATH)
@@ -112,7 +114,8 @@ def run_git(
     )
     with process:
         try:
-            output, errors = _communicate(process, content, max_bytes)
+            ends_at = time.monotonic() + timeout_seconds
+            output, errors = _communicate(process, content, max_bytes, ends_at)
             code = process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise GitFailed(f"git {arguments[0]} takes too long.") from error
@@ -126,11 +129,10 @@ def run_git(
 
 
 def _communicate(
-    process: subprocess.Popen[bytes], content: bytes, max_bytes: int
+    process: subprocess.Popen[bytes], content: bytes, max_bytes: int, ends_at: float
 ) -> tuple[bytes, bytes]:
     """Return the output, and the beginning of the messages."""
     assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - pipes
-    ends_at = time.monotonic() + TIMEOUT_SECONDS
     output, errors, rest = bytearray(), bytearray(), memoryview(content)
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, output)
@@ -140,7 +142,7 @@ def _communicate(
         while selector.get_map():
             remaining = ends_at - time.monotonic()
             if remaining <= 0:
-                raise subprocess.TimeoutExpired("git", TIMEOUT_SECONDS)
+                raise subprocess.TimeoutExpired("git", 0)
             for key, _ in selector.select(remaining):
                 if key.fileobj is process.stdin:
                     rest = _write(process.stdin, rest)

@@ -14,6 +14,8 @@ from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.text import truncate
 from internal.worktrees.git_process import GitFailed, run_git
 
+READ_TIMEOUT_SECONDS = 20.0
+"""For reading a name: a repository can make git wait, such as by including a pipe."""
 _LINK_FREE = ("objects", "refs")
 _BARE = ("HEAD", "objects", "refs")
 
@@ -77,6 +79,7 @@ def read_repository(folder: str) -> Repository:
             *("rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}"),
             folder=folder,
             variables=variables,
+            timeout_seconds=READ_TIMEOUT_SECONDS,
         )
     except GitFailed as error:
         named = truncate(folder, 200)

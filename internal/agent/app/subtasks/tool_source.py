@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.creation import new_task_ids
@@ -56,8 +56,10 @@ from internal.agent.ports.tools import (
     TasksAwaited,
     ToolOutcome,
     WithheldTool,
+    WorkspaceFiles,
     reported_to_model,
 )
+from internal.agent.ports.worktrees import Worktrees
 from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
 
@@ -66,7 +68,15 @@ LEASE = timedelta(seconds=60)
 """The first lease of a subtask that belongs to a terminal; its process renews it."""
 MAX_STATUS_CALLS = 3
 """Status calls of a run without news after which the result says how to wait."""
+WORKTREE_START = "Its worktree starts at HEAD: uncommitted changes are not in it."
 _MAX_POLLING_RUNS = 1_000
+
+
+class CreatorFolders(NamedTuple):
+    """What subtasks get of the folder of their creator: files of it, and worktrees."""
+
+    files: WorkspaceFiles
+    worktrees: Worktrees
 
 
 class DelegationTools:
@@ -79,6 +89,7 @@ class DelegationTools:
         clock: the time.
         profile: returns a profile by name; raises an error that names the nearest.
         skills: the skills that a person has reviewed.
+        folders: the files of the creator's folder, and worktrees of it.
         tools: returns the names of all tools that exist.
     """
 
@@ -91,6 +102,7 @@ class DelegationTools:
         clock: Clock,
         profile: Callable[[str], Profile],
         skills: Skills,
+        folders: CreatorFolders,
         tools: Callable[[], Iterable[str]],
     ) -> None:
         self._database = database
@@ -99,6 +111,7 @@ class DelegationTools:
         self._clock = clock
         self._profile = profile
         self._skills = skills
+        self._folders = folders
         self._tools = tools
         self._polls: OrderedDict[RunId, tuple[int, str]] = OrderedDict()
         """How often a run has seen the same status, and that status."""
@@ -145,9 +158,10 @@ class DelegationTools:
         waits = f" It starts when {', '.join(wanted.depends_on)} are completed." * bool(
             wanted.depends_on
         )
+        start = f" {WORKTREE_START}" * (wanted.workspace == "worktree")
         text = (
-            f"{result.task.id} ({result.path}) was created and runs in the background.{waits} You"
-            " are told when it has ended; `task_result` waits for it."
+            f"{result.task.id} ({result.path}) was created and runs in the background.{waits}"
+            f"{start} You are told when it has ended; `task_result` waits for it."
         )
         return ToolOutcome(text, events=tuple(_dispatched([result])))
 
@@ -231,8 +245,9 @@ class DelegationTools:
             max_cost=max_cost,
         )
         await self._check_skills(context, spec.skills, wanted)
-        if wanted.files:
-            raise ToolError("files cannot be handed over yet")
+        if wanted.workspace == "worktree":
+            await asyncio.to_thread(self._folders.worktrees.describe, context.workspace)
+        attachments = await self._folders.files.store_files(context, wanted.files)
         described = isinstance(wanted.agent_profile, AgentProfile)
         role = profile.role if described else profile.name if wanted.agent_profile else ""
         return SubtaskSubmission(
@@ -242,7 +257,8 @@ class DelegationTools:
             role,
             wanted.workspace,
             wanted.depends_on,
-            place=place,
+            attachments,
+            place,
         )
 
     def _find_profile(self, creator: Task, wanted: NewTask) -> Profile:
