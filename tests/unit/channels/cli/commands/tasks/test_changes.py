@@ -59,7 +59,7 @@ def test_changes_are_applied_only_with_yes(
 ) -> None:
     asked = run.local("tasks", "apply", task_id)
     assert asked.code == 2
-    assert asked.err.endswith("1 files: a.txt.\n")
+    assert asked.err.endswith("Changed files (1): a.txt.\n")
     assert asked.message.startswith("A person has to confirm the changes;")
     assert (repository / "a.txt").read_text() == "first\n"
 
