@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.policy import matches_call
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.attachments import FileFolderResolver
@@ -134,13 +135,18 @@ class ToolBox:
         return await asyncio.to_thread(truncate_diff, change)
 
     async def store_files(
-        self, context: CallContext, paths: Sequence[str], /
+        self, context: CallContext, paths: Sequence[str], /, *, deny: Sequence[str] = ()
     ) -> tuple[Attachment, ...]:
         """Store files of the workspace; see `WorkspaceFiles`."""
         if len(paths) > MAX_SHARED_FILES:
             raise ToolError(
                 f"{len(paths):,} files are too many: at most {MAX_SHARED_FILES} at once"
             )
+        for path in paths:
+            for rule in deny:
+                reads = matches_call(rule, read_file.spec, {"path": path})
+                if reads or matches_call(rule, share_file.spec, {"paths": [path]}):
+                    raise ToolError(f"{path} is denied by the rule {rule}")
         opened = self._context(context)
         parsed = {str(path): path for path in map(opened.workspace.parse, paths)}
         return tuple([await store_file(opened, path) for path in parsed.values()])

@@ -134,13 +134,14 @@ class WorkspaceFiles(Protocol):
     """Files of the workspace of a call."""
 
     async def store_files(
-        self, context: CallContext, paths: Sequence[str], /
+        self, context: CallContext, paths: Sequence[str], /, *, deny: Sequence[str] = ()
     ) -> tuple[Attachment, ...]:
         """Store regular files as attachments, by paths as the model writes them.
 
         Raises:
-            ToolError: a path leads outside, or is no file that a tool may read, or cannot be
-                stored. Files before it may be stored; they are removed with the session.
+            ToolError: a path leads outside, one of the rules `deny` forbids to read or share it, it
+                is no file that a tool may read, or it cannot be stored. Files before it may be
+                stored; they are removed with the session.
         """
         ...
 

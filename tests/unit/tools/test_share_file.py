@@ -91,3 +91,12 @@ async def test_files_are_stored_for_other_tools_as_attachments(tmp_path: Path) -
             await box.store_files(context, ["a.txt", path])
     with pytest.raises(ToolError, match="51 files are too many"):
         await box.store_files(context, ["a.txt"] * 51)
+    for rule, path in (
+        ("read_file(*.txt)", "a.txt"),
+        ("read_file(*.txt)", "./a.txt"),
+        ("share_file", "a.txt"),
+        ("read_file(a.txt)", str(tmp_path / "a.txt")),
+    ):
+        with pytest.raises(ToolError, match="is denied by the rule"):
+            await box.store_files(context, [path], deny=[rule])
+    assert await box.store_files(context, ["a.txt"], deny=["read_file(b.txt)", "shell"])

@@ -247,7 +247,9 @@ class DelegationTools:
         await self._check_skills(context, spec.skills, wanted)
         if wanted.workspace == "worktree":
             await asyncio.to_thread(self._folders.worktrees.describe, context.workspace)
-        attachments = await self._folders.files.store_files(context, wanted.files)
+        attachments = await self._folders.files.store_files(
+            context, wanted.files, deny=creator.spec.policy.deny
+        )
         described = isinstance(wanted.agent_profile, AgentProfile)
         role = profile.role if described else profile.name if wanted.agent_profile else ""
         return SubtaskSubmission(
