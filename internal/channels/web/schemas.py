@@ -333,8 +333,7 @@ class EventsPage(msgspec.Struct, frozen=True):
 class ProfileView(msgspec.Struct, frozen=True):
     """A profile. `tools` is null if all tools are available; other nulls are left to the settings.
 
-    `permission_mode` is the widest mode of its tasks. `delegates`: as a subtask it may create tasks
-    as well.
+    `permission_mode` is the widest mode of its tasks. `delegates`: its subtasks may create tasks.
     """
 
     name: str

@@ -64,7 +64,7 @@ async def test_a_task_shows_its_subtasks_and_each_can_be_steered_and_stopped(hom
 
         told = await app.client.post(f"/api/tasks/{digger['task_id']}/steer", {"text": "deeper"})
         assert told.json()["task_id"] == digger["task_id"]
-        assert told.json()["status"] == "steering"
+        assert told.json()["taken_as"] == "steering"
         stopped = await app.client.post(f"/api/tasks/{asker['task_id']}/stop", {})
         assert stopped.json()["status"] == "cancelled"
         app.core.model.release("dig")

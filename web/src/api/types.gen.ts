@@ -425,7 +425,7 @@ export interface ProfileProblemView {
   problem: string;
 }
 
-/** A profile. `tools` is null if all tools are available; other nulls are left to the settings. `permission_mode` is the widest mode of its tasks. `delegates`: as a subtask it may create tasks as well. */
+/** A profile. `tools` is null if all tools are available; other nulls are left to the settings. `permission_mode` is the widest mode of its tasks. `delegates`: its subtasks may create tasks. */
 export interface ProfileView {
   name: string;
   description: string;
