@@ -207,7 +207,7 @@ describe('streamed output', () => {
   });
 });
 
-const sub = (number: number) => ({ is_subtask: true, correlation_id: 'A', parent_run_id: 'A', subtask_index: number });
+const subtask = (number: number) => ({ is_subtask: true, correlation_id: 'A', parent_run_id: 'A', subtask_index: number });
 
 /** Two subtasks of a run, whose events alternate: one completes, one asks and is blocked. */
 function twoSubtasks(): Row[] {
@@ -224,18 +224,18 @@ function twoSubtasks(): Row[] {
       depends_on: [],
     });
   const update = (number: number, payload: Parameters<typeof log.durable<'workflow.lifecycle.updated'>>[2]) =>
-    log.durable(`S${number}`, 'workflow.lifecycle.updated', payload, sub(number));
+    log.durable(`S${number}`, 'workflow.lifecycle.updated', payload, subtask(number));
   const ended = (number: number, stop_reason: 'final_answer' | 'blocked') => {
     const usage = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
     const payload = { final_answer: 'found', total_iterations: 1, stop_reason, duration_ms: 14_000, usage, artifacts: [], cost: 0.5 };
-    return log.durable(`S${number}`, 'workflow.result.final', payload, sub(number));
+    return log.durable(`S${number}`, 'workflow.result.final', payload, subtask(number));
   };
   return [
     dispatched(1),
     dispatched(2),
     update(1, { status: 'running', phase: 'prepare' }),
     update(2, { status: 'running', phase: 'prepare' }),
-    log.durable('S1', 'workflow.subflow.progress', { subtask_index: 1, total_subtasks: 2, completed: 0, tokens: 1, tool_calls: 1, preview: 'reading the page' }, sub(1)),
+    log.durable('S1', 'workflow.subflow.progress', { subtask_index: 1, total_subtasks: 2, completed: 0, tokens: 1, tool_calls: 1, preview: 'reading the page' }, subtask(1)),
     update(2, { status: 'waiting', phase: 'act', stop_reason: 'await_user_input' }),
     update(1, { status: 'completed', phase: 'end', stop_reason: 'final_answer' }),
     ended(1, 'final_answer'),

@@ -21,7 +21,7 @@ export function Lanes(props: {
 }) {
   const texts = useTaskMessages();
   return (
-    <ul aria-label={texts.lanes} data-testid="lanes" className="my-2 grid grid-cols-[repeat(auto-fit,minmax(min(100%,220px),1fr))] items-start gap-2">
+    <ul aria-label={texts.lanes} data-testid="lanes" className="my-2 grid grid-cols-[repeat(auto-fit,minmax(min(100%,220px),1fr))] gap-2">
       {props.lanes.map((lane, index) => (
         <Lane
           key={lane.key}
@@ -52,7 +52,7 @@ function Lane(props: { lane: SubtaskLine; open: boolean; here: boolean; onToggle
     api.stop(lane.task).catch((error: Error) => setFailure(error.message || t.unreachable));
   };
   return (
-    <li className={`min-w-0 rounded-xl border bg-raised ${open ? 'col-span-full' : ''} ${lane.status === 'waiting' && !awaitsTasks ? 'border-warn-line' : 'border-line'}`}>
+    <li className={`flex min-w-0 flex-col rounded-xl border bg-raised ${open ? 'col-span-full' : ''} ${lane.status === 'waiting' && !awaitsTasks ? 'border-warn-line' : 'border-line'}`}>
       <button
         ref={button}
         type="button"
@@ -67,7 +67,7 @@ function Lane(props: { lane: SubtaskLine; open: boolean; here: boolean; onToggle
         </span>
         <span className={`isolate-text mt-0.5 block text-[13px] break-words text-dim ${open ? '' : 'line-clamp-2'}`}>{lane.preview}</span>
       </button>
-      <div className="flex min-h-8 items-center gap-2 px-3 pb-1.5 text-[13px] text-dim">
+      <div className="mt-auto flex min-h-8 items-center gap-2 px-3 pb-1.5 text-[13px] text-dim">
         <span className={`isolate-text min-w-0 flex-1 truncate ${toneOf(lane, awaitsTasks)}`} title={lane.error}>
           {describe(lane, t, texts, runs)}
         </span>
@@ -100,7 +100,9 @@ function OwnThread({ lane }: { lane: SubtaskLine }) {
     if (!next.delete(key)) next.add(key);
     setOpen(next);
   };
-  return lane.thread.lines.map((line) => (
+  // the lane begins with the instruction
+  const lines = lane.thread.lines.filter((line) => line.kind !== 'input' || line.steer);
+  return lines.map((line) => (
     <LineView key={line.key} line={line} live={undefined} open={open.has(line.key)} here={false} onToggle={toggle} />
   ));
 }

@@ -84,7 +84,7 @@ function Row({ task }: { task: TaskListView }) {
           </span>
           <span className="text-[13px] text-dim tabular-nums">{facts.filter((fact) => fact !== '').join(' · ')}</span>
         </span>
-        <time dateTime={task.created} className="flex-none text-[13px] leading-[21px] text-dim tabular-nums">
+        <time dateTime={task.created} className="ml-1.5 flex-none text-[13px] leading-[21px] text-dim tabular-nums">
           {formatTime(task.created, language)}
         </time>
       </Link>

@@ -186,6 +186,8 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const runs = useRunMessages();
   const sentence = runs?.ended(line.reason, line.code) ?? '';
   const details = runs?.details(line.reason, line.code, line.error) ?? '';
+  // what can be done with a run is not for subtasks, which are no runs of the session
+  const isSubtask = !useSessionStore((store) => store.state.runs.some((run) => run.run === line.run));
   const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
   const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
@@ -214,9 +216,11 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
       </Suspense>
       <NoteRow glyph={glyph} here={row.here}>
         <span className="min-w-0">{facts.filter((fact) => fact !== '').join(' · ') || t.status[line.status]}</span>
-        <Suspense fallback={null}>
-          <RunActions line={line} />
-        </Suspense>
+        {!isSubtask && (
+          <Suspense fallback={null}>
+            <RunActions line={line} />
+          </Suspense>
+        )}
       </NoteRow>
     </>
   );
