@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_runs import follow, send
@@ -13,7 +13,7 @@ from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-PHONE = {"width": 390, "height": 844}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 SITES = {
     "analyst": "Read the pricing page of example-a.com and note each plan",
     "reader": "Read the pricing page of example-b.com and note each plan",

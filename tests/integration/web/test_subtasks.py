@@ -61,6 +61,8 @@ async def test_a_task_shows_its_subtasks_and_each_can_be_steered_and_stopped(hom
         assert await titles(app, "group=done&subtasks=true") == []
         questions = (await app.client.get("/api/questions?status=open")).json()["questions"]
         assert questions[0]["asked_by"] == "task 2"
+        (session,) = (await app.client.get("/api/sessions")).json()["sessions"]
+        assert (session["status"], session["tasks"]) == ("waiting", 1)
 
         told = await app.client.post(f"/api/tasks/{digger['task_id']}/steer", {"text": "deeper"})
         assert told.json()["task_id"] == digger["task_id"]
