@@ -27,9 +27,9 @@ where channel = $1 and scope = $2 order by created desc, id desc limit 1;
 -- name: sessions_page
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
     seen, workspace, forked_from,
-    (select status from tasks where session_id = sessions.id
+    (select status from tasks where session_id = sessions.id and parent_task_id is null
      order by created desc, id desc limit 1),
-    (select count(*) from tasks where session_id = sessions.id)
+    (select count(*) from tasks where session_id = sessions.id and parent_task_id is null)
 from sessions
 where (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)
@@ -41,9 +41,9 @@ order by pinned desc, updated desc, id desc limit $8;
 -- name: sessions_page_of_owner
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
     seen, workspace, forked_from,
-    (select status from tasks where session_id = sessions.id
+    (select status from tasks where session_id = sessions.id and parent_task_id is null
      order by created desc, id desc limit 1),
-    (select count(*) from tasks where session_id = sessions.id)
+    (select count(*) from tasks where session_id = sessions.id and parent_task_id is null)
 from sessions
 where owner = $8 and (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)

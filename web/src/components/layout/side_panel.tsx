@@ -90,7 +90,11 @@ function Overview({ state }: { state: State }) {
         <ul>
           {state.runs.slice(-20).toReversed().map((run) => (
             <li key={run.run} className="flex gap-1 py-0.5">
-              <StatusIcon status={run.status} label={t.status[run.status]} />
+              {run.status === 'waiting' && run.reason === 'await_tasks' ? (
+                <StatusIcon status="running" label={t.awaitsTasks} />
+              ) : (
+                <StatusIcon status={run.status} label={t.status[run.status]} />
+              )}
               <span className="min-w-0 truncate">{run.text || t.untitled}</span>
             </li>
           ))}

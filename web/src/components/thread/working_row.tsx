@@ -65,6 +65,7 @@ function describe(
     const passed = Math.floor((Date.parse(run.started) + elapsed - Date.parse(retry.time)) / 1_000);
     return { title: runs?.retry({ ...retry, seconds: Math.max(0, retry.seconds - passed) }) ?? t.thinking, hint: '', text: '' };
   }
+  if (run.status === 'waiting') return { title: t.awaitsTasks, hint: '', text: '' };
   const [call] = calls;
   if (call !== undefined) {
     if (calls.length > 1) return { title: t.calls(calls.length), hint: calls.map((one) => one.name).join(', '), text: '' };
