@@ -17,6 +17,7 @@ _RESUMABLE |= {"model_no_credit", "model_busy", "model_unreachable", "model_unav
 _RESUMABLE |= {"model_empty", "model_error"}
 """The codes and reasons of ends after which the same run may do better."""
 _SEPARATORS = re.compile(r"[_\-.]+")
+_SUBTASK = re.compile(r"^task (\d+)")
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -98,6 +99,17 @@ class ChatPhrases(MessageCatalog):
         """Return the title of a tool; a general one if it has none in this language."""
         title = self._tool_titles.get(name, {}).get(self.language)
         return title or self("tool_unnamed", tool=_readable(name[:60]))
+
+    def activity(self, preview: str) -> str:
+        """Return what a subtask does, such as `web_fetch example.com`, with the tool's title."""
+        name, _, subject = preview.partition(" ")
+        if name not in self._tool_titles and "_" not in name:
+            return preview
+        return f"{self.tool(name)} · {subject}" if subject else self.tool(name)
+
+    def subtask(self, path: str) -> str:
+        """Return the path of a subtask, such as `task 2 · analyst`, in this language."""
+        return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
 
     def status(self, name: str) -> str:
         """Return the word for a status."""

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Answer, QuestionRecord
-from internal.agent.domain.text import truncate_line
+from internal.agent.domain.questions import Answer, Question, QuestionRecord
+from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.i18n.chat import ChatPhrases
 
 OutcomeColor = Literal["green", "red", "blue", "grey"]
-MAX_ANSWERER_LENGTH, MAX_CHANNEL_LENGTH = 60, 30
+MAX_ANSWERER_LENGTH, MAX_CHANNEL_LENGTH, MAX_ASKER_LENGTH = 60, 30, 60
 
 _APPROVALS: dict[str, tuple[str, OutcomeColor]] = {
     "once": ("asked_allowed_once", "green"),
@@ -58,6 +58,14 @@ def describe_outcome(record: QuestionRecord, phrases: ChatPhrases) -> QuestionOu
     known = _BY_KIND[record.question.kind]
     key, color = known.get(answer.decision, known["reject"])
     return QuestionOutcome(phrases(key), color)
+
+
+def with_asker(title: str, question: Question, phrases: ChatPhrases) -> str:
+    """Return the title of a question, after the subtask that asks it if it is of one."""
+    if not question.asked_by:
+        return title
+    path = truncate_line(escape_invisible(phrases.subtask(question.asked_by)), MAX_ASKER_LENGTH)
+    return phrases("subtask_asks", task=path, title=title)
 
 
 def is_allowed(answer: Answer, call_id: str) -> bool:

@@ -16,7 +16,7 @@ from internal.i18n.chat import ChatPhrases
 Reaction = Literal["working", "received"]
 """A run works on the message; the message was added to a run."""
 
-RunPhase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
+RunPhase = Literal["queued", "working", "awaiting_tasks", "waiting", "done", "failed", "cancelled"]
 
 
 Refusal = Literal["", "content", "permission"]

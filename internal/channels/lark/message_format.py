@@ -235,6 +235,7 @@ MAX_TEXT_EDITS = 18
 _COLORS: dict[RunPhase, str] = {
     "queued": "grey",
     "working": "blue",
+    "awaiting_tasks": "blue",
     "waiting": "orange",
     "done": "green",
     "failed": "red",
