@@ -17,6 +17,8 @@ _RESUMABLE |= {"model_no_credit", "model_busy", "model_unreachable", "model_unav
 _RESUMABLE |= {"model_empty", "model_error"}
 """The codes and reasons of ends after which the same run may do better."""
 _SEPARATORS = re.compile(r"[_\-.]+")
+_MAX_SECONDS, _MAX_MINUTES = 120, 120
+"""From here on a duration is given in minutes, and in hours."""
 _SUBTASK = re.compile(r"^task (\d+)")
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
@@ -111,9 +113,18 @@ class ChatPhrases(MessageCatalog):
         """Return the path of a subtask, such as `task 2 · analyst`, in this language."""
         return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
 
-    def status(self, name: str) -> str:
-        """Return the word for a status."""
-        return self._vocabulary.statuses.get(name, name)
+    def status(self, name: str, stop_reason: str | None = None) -> str:
+        """Return the word for a status, or for the stop reason that it has."""
+        words = self._vocabulary.statuses
+        return words.get(stop_reason or "") or words.get(name, name)
+
+    def duration(self, seconds: int) -> str:
+        """Return a duration in seconds, minutes or hours."""
+        if seconds < _MAX_SECONDS:
+            return self("progress_seconds", seconds=seconds)
+        if seconds < _MAX_MINUTES * 60:
+            return self("duration_minutes", count=seconds // 60)
+        return self("duration_hours", count=seconds // 3600, minutes=seconds // 60 % 60)
 
     def ended(self, stop_reason: str, error_code: str = "") -> str:
         """Return why a run ended, and how to continue it where that may help."""

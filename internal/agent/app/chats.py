@@ -46,6 +46,14 @@ def find_unfinished(
     return found
 
 
+class ChatTask(NamedTuple):
+    """A task of a conversation with its newest run and the runs of all subtasks below it."""
+
+    task: Task
+    run: Run
+    subtasks: list[Run]
+
+
 class KnownMessage(NamedTuple):
     """What is known about a message: whether the bot sent it, and as the answer of a run.
 
@@ -79,16 +87,24 @@ class Chats:
         await self._database.write(partial(self._stores.chats.save_settings, chat, settings))
 
     async def list_newest(self, channel: Channel, scope: str, limit: int) -> list[Task]:
-        """Return the newest tasks of the current session of a scope."""
+        """Return the newest tasks of the current session of a scope, without subtasks."""
+        return [each.task for each in await self.list_trees(channel, scope, limit)]
+
+    async def list_trees(self, channel: Channel, scope: str, limit: int) -> list[ChatTask]:
+        """Return the newest tasks of the current session of a scope with their subtasks."""
         stores = self._stores
 
-        def work() -> Read[list[Task]]:
+        def work() -> Read[list[ChatTask]]:
+            found: list[ChatTask] = []
             session = yield from stores.sessions.get_current(channel, scope)
             if session is None:
-                return []
-            return (
-                yield from stores.tasks.list_page(None, session.id, None, before=None, limit=limit)
-            )
+                return found
+            for task in (yield from stores.tasks.list_newest(session.id, limit)):
+                run = yield from stores.runs.get_by_task(task.id)
+                if run is not None:
+                    subtasks = yield from stores.subtasks.list_tree(task.id)
+                    found.append(ChatTask(task, run, subtasks))
+            return found
 
         return await self._database.read(work)
 
@@ -105,8 +121,13 @@ class Chats:
 
         return await self._database.read(work)
 
-    async def list_unfinished(self, channel: Channel, scope: str) -> list[tuple[Run, Task]]:
-        """Return the unfinished runs of the current session of a scope, oldest first."""
+    async def list_unfinished(
+        self, channel: Channel, scope: str, *, subtasks: bool = False
+    ) -> list[tuple[Run, Task]]:
+        """Return the unfinished runs of the current session of a scope, oldest first.
+
+        With `subtasks` those of subtasks, otherwise all others.
+        """
         stores = self._stores
 
         def work() -> Read[list[tuple[Run, Task]]]:
@@ -115,16 +136,20 @@ class Chats:
             runs = [] if session is None else (yield from stores.runs.list_unfinished(session.id))
             for run in runs:
                 task = yield from stores.tasks.get(run.task_id)
-                if task is not None:
+                if task is not None and task.is_subtask == subtasks:
                     found.append((run, task))
             return found
 
         return await self._database.read(work)
 
     async def list_unfinished_in(self, chat: str) -> list[tuple[Run, Task]]:
-        """Return the unfinished runs of all conversations of a chat; see `Origin.chat`."""
+        """Return the unfinished runs of all conversations of a chat; see `Origin.chat`.
+
+        Those of subtasks come last: they end with the task above them.
+        """
         find = partial(find_unfinished, self._stores, lambda task: task.origin.chat == chat)
-        return await self._database.read(find)
+        found = await self._database.read(find)
+        return sorted(found, key=lambda each: each[1].is_subtask)
 
     async def list_known(
         self, channel: Channel, app: str, scope: str, message_ids: Sequence[str]

@@ -112,6 +112,11 @@ class TaskStore:
             rows = yield Statement("tasks_page", values)
         return [_task(row) for row in rows]
 
+    def list_newest(self, session_id: SessionId, limit: int, /) -> Read[list[Task]]:
+        """Return the tasks of a session that are no subtasks, newest first."""
+        rows = yield Statement("newest_tasks_of_session", (session_id, limit))
+        return [_task(row) for row in rows]
+
     def set_attachments(
         self, task_id: TaskId, attachments: tuple[Attachment, ...], /
     ) -> Write[None]:

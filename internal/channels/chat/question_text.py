@@ -1,4 +1,4 @@
-"""Describe how a question was settled: the outcome, who answered, through which channel, when."""
+"""Describe who asks a question and how it was settled: the outcome, who answered, where, when."""
 
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
@@ -111,6 +111,15 @@ def format_time(instant: str, now: datetime | None = None) -> str:
     date = "" if local.date() == today else f"{local:%Y-%m-%d} "
     zone = " UTC" if local.tzname() == "UTC" else ""
     return f"{date}{local:%H:%M}{zone}"
+
+
+def seconds_between(start: str, end: str) -> int | None:
+    """Return the seconds between two RFC 3339 instants; None if one is invalid."""
+    try:
+        passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    except ValueError:
+        return None
+    return max(0, round(passed.total_seconds()))
 
 
 def _describe_approval(

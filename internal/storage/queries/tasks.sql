@@ -43,6 +43,13 @@ where session_id = $5 and (created, id) < ($1, $2)
     and (cast($6 as text) is null or principal = $6)
 order by created desc, id desc limit $4;
 
+-- name: newest_tasks_of_session
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
+from tasks
+where session_id = $1 and parent_task_id is null
+order by created desc, id desc limit $2;
+
 -- name: task_cursor
 select created, id from tasks
 where id = $1 and (cast($2 as text) is null or principal = $2);

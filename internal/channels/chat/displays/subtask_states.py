@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from internal.agent.domain.events.types import (
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.tasks import Run
 from internal.agent.domain.text import escape_invisible, truncate_line
+from internal.channels.chat.question_text import seconds_between
 from internal.i18n.chat import ChatPhrases
 
 MAX_SUBTASK_LINES = 8
@@ -178,8 +178,10 @@ def _describe(state: _SubtaskState, phrases: ChatPhrases) -> str:
     start = f"{_MARKS[state.phase]} {path}"
     match state.phase:
         case "done":
-            seconds = _seconds_between(state.started, state.ended)
-            return start if seconds is None else phrases("subtask_took", task=start, took=seconds)
+            seconds = seconds_between(state.started, state.ended)
+            if seconds is None:
+                return start
+            return phrases("subtask_took", task=start, took=phrases.duration(seconds))
         case "working":
             detail = phrases.activity(state.activity) or phrases("subtask_working")
         case "failed":
@@ -196,11 +198,3 @@ def _shown(text: str, max_length: int) -> str:
 def _describe_failure(state: _SubtaskState, phrases: ChatPhrases) -> str:
     key = f"subtask_failed_{state.stop_reason}"
     return phrases(key) if key in phrases else phrases.runs.ended("error", state.error_code)
-
-
-def _seconds_between(start: str, end: str) -> int | None:
-    try:
-        passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
-    except ValueError:
-        return None
-    return max(0, round(passed.total_seconds()))
