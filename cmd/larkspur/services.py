@@ -36,9 +36,11 @@ from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.session_titles import SessionTitler
+from internal.agent.app.subtasks.tool_source import DelegationTools
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
+from internal.agent.domain.delegation.requests import DELEGATION_SPECS
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
@@ -113,7 +115,12 @@ from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-TOOL_SPECS = (*(tool.spec for tool in TOOLS), *SKILL_SPECS, REVIEW_SERVER_SPEC)
+TOOL_SPECS = (
+    *(tool.spec for tool in TOOLS),
+    *SKILL_SPECS,
+    *DELEGATION_SPECS,
+    REVIEW_SERVER_SPEC,
+)
 """The tools that rules and profiles can name, without the control tools."""
 
 
@@ -297,6 +304,7 @@ async def open_gateway(
         open_services(loaded, "gateway") as services,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
+        AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
@@ -310,6 +318,7 @@ async def open_gateway(
             supervisor=services.supervisor,
             concurrency=concurrency,
         )
+        stack.enter_context(services.broadcaster.listen(dispatcher.on_event))
         yield GatewayServices(
             **_fields(services, sandbox),
             gateway=make_gateway(services, dispatcher),
@@ -598,7 +607,17 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
     skills = SkillTools(services.skills, services.reviews.skills)
     mcp = McpTools(services.mcp_servers, ResultReader(documents))
     reviews = ServerReviewTool(services.mcp_servers, services.reviews.mcp)
-    return CombinedTools((box, skills, mcp, reviews))
+    delegation = DelegationTools(
+        services.database,
+        services.stores,
+        services.broadcaster,
+        clock=services.clock,
+        profile=partial(find_profile, services.defaults),
+        skills=ReviewedSkills(services.skills),
+        tools=lambda: [spec.name for spec in tools.specs()],
+    )
+    tools = CombinedTools((box, skills, delegation, mcp, reviews))
+    return tools
 
 
 def make_prompt_builder(

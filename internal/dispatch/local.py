@@ -11,7 +11,8 @@ from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailable
-from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.runtime import Clock
@@ -76,6 +77,14 @@ class LocalDispatcher:
     def wake(self) -> None:
         """Look for queued runs now."""
         self._wake_event.set()
+
+    def on_event(self, record: EventRecord) -> None:
+        """Look for queued runs when an event says that there is one."""
+        envelope = record.envelope
+        if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
+            return
+        if envelope.payload.status == "queued":
+            self._wake_event.set()
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Cancel a run of this process. False when this process does not execute it."""
@@ -174,4 +183,5 @@ class LocalDispatcher:
     async def _recover(self) -> None:
         await self._recovery.recover_expired_leases(self._starting)
         await self._recovery.expire_questions()
+        await self._recovery.end_waits()
         await self._recovery.requeue_orphaned(self._leases.owner, self._starting)

@@ -144,6 +144,7 @@ class TerminalDispatcher:
                 if (await self._load(run_id)).status != "waiting":
                     return
                 await self._recovery.expire_questions()
+                await self._recovery.end_waits()
             except StoreUnavailable as error:
                 logger.warning("questions cannot be read", extra={"reason": str(error)})
             try:

@@ -34,6 +34,7 @@ from internal.agent.app.task_commands import (
     fork_session,
     interrupt_session,
     mark_handled,
+    move_to_background,
     rate_task,
     recall_message,
     steer,
@@ -181,7 +182,7 @@ class Gateway:
         channel: Channel,
         idempotency_key: str | None = None,
     ) -> Steered:
-        """Send a message to the session of a task; see `steer`.
+        """Send a message to the session of a task, or to a task in the background; see `steer`.
 
         Raises:
             InvalidRequest: the text is empty or too long.
@@ -190,9 +191,31 @@ class Gateway:
         """
         task = await self.queries.task(task_id, principal)
         submission = Submission(
-            text, task.spec, channel, task.session_id, idempotency_key=idempotency_key
+            text,
+            task.spec,
+            channel,
+            task.session_id,
+            idempotency_key=idempotency_key,
+            joins=None if task.lane == task.session_id else task_id,
         )
         return await self.steer(submission, principal)
+
+    async def move_to_background(self, task_id: TaskId, principal: Principal) -> Task:
+        """Let an unfinished task go on beside its session, whose next task can start at once.
+
+        No effect on a task that is in the background already.
+
+        Raises:
+            NotFound: the task does not exist or belongs to another person.
+            Forbidden: the principal may not control the task.
+            Conflict: the task has ended.
+        """
+        task = await self.queries.task(task_id, principal)
+        if not may_control(principal, task):
+            raise Forbidden("You may not move this task.")
+        await self._database.write(partial(move_to_background, self._stores, task))
+        self._dispatcher.wake()
+        return await self.queries.task(task_id, principal)
 
     async def interrupt(self, submission: Submission, principal: Principal) -> Submitted:
         """Make a message the next task of a session and stop its running run.

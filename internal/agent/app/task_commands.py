@@ -25,7 +25,9 @@ from internal.agent.app.runs.finalization import (
     stop_outcome,
 )
 from internal.agent.app.runs.resume import copy_turn
+from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
+from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL
 from internal.agent.domain.errors import Conflict, NotFound, RunStopped
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
@@ -117,14 +119,14 @@ def steer(
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
-        Conflict: the message was handled before.
+        Conflict: the message was handled before, or the task in the background has ended.
     """
     request = RequestKey(principal.id, "steer", submission.idempotency_key)
     if (first := (yield from find_result(stores, request, Steered))) is not None:
         return first, []
     submission = msgspec.structs.replace(submission, idempotency_key=None)
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
-    run = yield from stores.runs.get_active(session_id)
+    run = yield from _run_to_steer(stores, session_id, submission.joins)
     message = inbox_message(submission, principal, ids=ids, now=now)
     # a message after a stop is not for the stopped run
     if (
@@ -134,7 +136,8 @@ def steer(
     ):
         yield from use_attachments(stores, submission.attachments, session_id, principal.id)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
-        steered, events = Steered("steering", run.task_id, run.id, session_id), []
+        events = yield from wake_run(stores, run.id, now=now)
+        steered = Steered("steering", run.task_id, run.id, session_id)
     else:
         events = yield from _create_task(
             stores, submission, principal, session_id, ids=ids, now=now
@@ -142,6 +145,17 @@ def steer(
         steered = Steered("task", ids.task_id, ids.run_id, session_id)
     yield from save_result(stores, request, steered, session_id, now=now)
     return steered, events
+
+
+def _run_to_steer(
+    stores: Stores, session_id: SessionId, task_id: TaskId | None
+) -> Read[Run | None]:
+    if task_id is None:
+        return (yield from stores.runs.get_active(session_id))
+    run = yield from stores.runs.get_by_task(task_id)
+    if run is None or run.status in ENDED or run.stop is not None:
+        raise Conflict("This task has ended; it takes no more messages.")
+    return run
 
 
 def fork_session(
@@ -209,7 +223,11 @@ def interrupt_session(
         create = _create_task(stores, submission, principal, session_id, ids=ids, now=now)
         return submitted, None, (yield from create)
     unread = yield from stores.inbox.list_undelivered(active.id)
-    own = [each for each in unread if each.principal == principal.id]
+    own = [
+        each
+        for each in unread
+        if each.principal == principal.id and each.channel != TASK_ENDS_CHANNEL
+    ]
     text = "\n\n".join([*(each.text for each in own), submission.instruction])
     submission = msgspec.structs.replace(
         submission,
@@ -228,6 +246,17 @@ def interrupt_session(
     request = StopRequest(principal.id, submission.channel, reason)
     yield from stores.runs.request_stop(active.id, request)
     return submitted, Interruption(active.id, request), events
+
+
+def move_to_background(stores: Stores, task: Task) -> Write[None]:
+    """Give an unfinished task a lane of its own, so that the next one of its session can start.
+
+    Raises:
+        Conflict: the task has ended.
+    """
+    run = yield from stores.runs.get_by_task(task.id)
+    if run is None or not (yield from stores.subtasks.move_to_background(task.id, run.id)):
+        raise Conflict(f"The task has already ended: {task.status}.")
 
 
 def stop_task(

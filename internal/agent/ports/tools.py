@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.errors import LarkspurError, ToolError
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.events.types import Event
+from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.messages import Image
 from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 from internal.agent.domain.permissions.outside_paths import NO_OUTSIDE, OutsideAccess
@@ -21,19 +23,6 @@ StoreFile = Callable[[str, int], Awaitable[Attachment]]
 
 Raises: ToolError: it cannot be stored; the message is for the model.
 """
-
-
-@contextmanager
-def reported_to_model() -> Iterator[None]:
-    """Turn an error within the block into one whose message the model gets.
-
-    Raises:
-        ToolError: an error of Larkspur was raised.
-    """
-    try:
-        yield
-    except LarkspurError as error:
-        raise ToolError(str(error)) from error
 
 
 async def refuse_file(_name: str, _descriptor: int) -> Attachment:
@@ -52,7 +41,7 @@ class CallContext:
     `progress` receives live output. It never blocks and may be called from any task of the call,
     but not from another thread. `network` and `outside` are what its commands reach. `skills` are
     the names of the skills that it may load; None for all. `reply` continues a call that raised
-    `InputRequired`. `principal` is who gave the task,
+    `InputRequired`, `wait` one that raised `TasksAwaited`. `principal` is who gave the task,
     and `is_private` is true if nobody else but the owner reads its questions.
     """
 
@@ -66,6 +55,7 @@ class CallContext:
     outside: OutsideAccess = NO_OUTSIDE
     skills: tuple[str, ...] | None = None
     reply: InputReply | None = None
+    wait: TaskWait | None = None
     principal: str = ""
     is_private: bool = False
 
@@ -82,6 +72,33 @@ class InputRequired(LarkspurError):
         self.request = request
 
 
+class TasksAwaited(LarkspurError):
+    """A call waits for tasks. It is run again with the same arguments when some have ended.
+
+    Args:
+        wait: which ones, and how long.
+    """
+
+    def __init__(self, wait: TaskWait) -> None:
+        super().__init__("the end of tasks is awaited")
+        self.wait = wait
+
+
+@contextmanager
+def reported_to_model() -> Iterator[None]:
+    """Turn an error within the block into one whose message the model gets.
+
+    Raises:
+        ToolError: an error of Larkspur was raised.
+    """
+    try:
+        yield
+    except (InputRequired, TasksAwaited):
+        raise
+    except LarkspurError as error:
+        raise ToolError(str(error)) from error
+
+
 class SharedFiles(msgspec.Struct, frozen=True):
     """Stored files that a call gives to people. Their names are paths in the workspace."""
 
@@ -93,7 +110,8 @@ class ToolOutcome(msgspec.Struct, frozen=True):
     """The outcome of a call: text and images for the model, and metadata for clients.
 
     `attachments` are files for clients. `shared` are files for people; what became of them is added
-    to the text.
+    to the text. `events` are those of the call, stored with its result, and `told_tasks` the
+    subtasks whose ends the text tells.
     """
 
     text: str
@@ -101,6 +119,8 @@ class ToolOutcome(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] = {}
     shared: SharedFiles | None = None
     images: tuple[Image, ...] = ()
+    events: tuple[Event, ...] = ()
+    told_tasks: tuple[TaskId, ...] = ()
 
 
 class WithheldTool(NamedTuple):
@@ -132,6 +152,7 @@ class ToolSource(Protocol):
         Raises:
             ToolError: the call failed; the message is for the model.
             InputRequired: it continues when people have answered.
+            TasksAwaited: it continues when tasks have ended.
         """
         ...
 

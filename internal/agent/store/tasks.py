@@ -142,6 +142,11 @@ class SubtaskStore:
         rows = yield Statement("runs_of_root", (root_task_id,))
         return [read_run(row) for row in rows]
 
+    def count_ended(self, root_task_id: TaskId, /) -> Read[int]:
+        """Return how many subtasks below an outermost task have ended."""
+        rows = yield Statement("count_ended_of_root", (root_task_id,))
+        return int(rows[0][0])
+
     def list_of_run(self, run_id: RunId, /) -> Read[list[Run]]:
         """Return the runs of the subtasks that a run created, oldest first."""
         rows = yield Statement("runs_of_parent", (run_id,))

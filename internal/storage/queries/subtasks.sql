@@ -74,3 +74,7 @@ delete from task_waits where run_id in (select id from runs where session_id = $
 
 -- name: delete_task_dependencies_of_session
 delete from task_dependencies where task_id in (select id from tasks where session_id = $1);
+
+-- name: count_ended_of_root
+select count(*) from runs
+where root_task_id = $1 and status in ('completed', 'failed', 'cancelled');

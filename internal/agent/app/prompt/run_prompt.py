@@ -8,6 +8,7 @@ from typing import NamedTuple
 from internal.agent.app.prompt.context_use import fixed_parts
 from internal.agent.app.prompt.instructions import fitting_blocks, instructions_text
 from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
+from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.react.context_window import message_budget, text_tokens
@@ -92,7 +93,7 @@ class RunPromptBuilder:
             InvalidRequest: a skill that the task names does not exist or is withheld.
         """
         skills = await self._catalogue(spec, workspace)
-        known = self._known(with_skills=bool(skills.text))
+        known = self._known(with_skills=bool(skills.text), delegates=spec.delegates)
         granted = [tool for tool in known if spec.profile.grants(tool.name)]
         model = self._book.usable_model(spec.provider, spec.model)
         limits = self._book.limits(model)
@@ -145,10 +146,15 @@ class RunPromptBuilder:
             raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
         return catalogue
 
-    def _known(self, *, with_skills: bool) -> list[ToolSpec]:
-        """Return the tools that are offered, without those for skills if there are none."""
-        tools = self._tools.specs()
-        return [tool for tool in tools if with_skills or tool.name not in SKILL_TOOLS]
+    def _known(self, *, with_skills: bool, delegates: bool) -> list[ToolSpec]:
+        """Return the tools that are offered.
+
+        Without skills those for skills are left out; so are those that create tasks, if the run
+        may not.
+        """
+        left_out = frozenset[str]() if with_skills else SKILL_TOOLS
+        left_out |= frozenset() if delegates else DELEGATION_TOOLS
+        return [tool for tool in self._tools.specs() if tool.name not in left_out]
 
     def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
         """Return the rules about commands if the run has tools for them."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
+import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.events.writer import ExtraWork
@@ -28,6 +29,7 @@ from internal.agent.app.runs.finalization import (
     with_last_text,
 )
 from internal.agent.app.runs.questions import queue_question_notice
+from internal.agent.app.subtasks.endings import queue_awaiting
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
@@ -108,6 +110,7 @@ class RunCompleter:
             plan=question.plan or UNSET,
             who=record.audience,
             reason_code=question.reason_code,
+            asked_by=record.question.asked_by,
         )
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
@@ -189,7 +192,9 @@ class RunCompleter:
         In a direct chat the submitter may clarify the task and have it tried again; all else needs
         an operator, or the owner if a call of it does.
         """
-        task, now = context.task, self._clock.now()
+        task, now, place = context.task, self._clock.now(), context.run.subtask
+        if place is not None:
+            question = msgspec.structs.replace(question, asked_by=place.path)
         ttl = timedelta(minutes=task.spec.question_ttl_minutes)
         return QuestionRecord(
             question=question,
@@ -225,6 +230,9 @@ class RunCompleter:
             raise LeaseLost(f"{run.id} is run by another process")
         yield from stores.tasks.set_status(run.task_id, "waiting", "await_tasks", now=now)
         yield from stores.subtasks.set_waits(run.id, wait.waits)
+        is_settled = yield from stores.subtasks.has_settled_wait(run.id)
+        if is_settled or (yield from stores.inbox.list_undelivered(run.id)):
+            yield from queue_awaiting(stores, run, now=now)
         return []
 
     def _now(self) -> str:

@@ -39,7 +39,8 @@ class Submission(msgspec.Struct, frozen=True):
     dispatcher. `direct` is True in a chat with the bot alone. `resumes` is the failed run that the
     task continues from its checkpoint. `prompt` is what the model reads instead of the instruction,
     such as the instruction with the name of the person who wrote it; "" is the instruction alone.
-    A session of `one_shot` submissions alone is one-shot.
+    A session of `one_shot` submissions alone is one-shot. `reports` are the ended subtasks that it
+    tells the person about. `joins` is the task in the background that a message is for.
     """
 
     instruction: str
@@ -56,6 +57,8 @@ class Submission(msgspec.Struct, frozen=True):
     resumes: RunId | None = None
     prompt: str = ""
     one_shot: bool = False
+    reports: tuple[TaskId, ...] = ()
+    joins: TaskId | None = None
 
     @property
     def model_text(self) -> str:
@@ -154,6 +157,7 @@ def create_task(
         created=now,
         attachments=submission.attachments,
         prompt=submission.prompt,
+        reports=submission.reports,
     )
     run = Run(
         id=ids.run_id,

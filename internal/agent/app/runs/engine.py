@@ -24,6 +24,9 @@ from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.prompt.context_use import measure_context
 from internal.agent.app.runs.context import RunContext, RunServices, hook_input
 from internal.agent.app.runs.tool_execution import ToolExecutor
+from internal.agent.app.subtasks.progress import SubtaskProgress
+from internal.agent.app.subtasks.results import completed_event, load_results
+from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, end_message
 from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import (
@@ -37,7 +40,7 @@ from internal.agent.domain.events.types import (
     OutputSummary,
     Partial,
 )
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -51,6 +54,7 @@ from internal.agent.domain.react.closing_prompts import (
     CONTINUE_PROMPT,
     DAILY_LIMIT,
     DAILY_LIMIT_CODE,
+    TREE_LIMIT,
 )
 from internal.agent.domain.react.context_window import (
     message_budget,
@@ -211,6 +215,13 @@ class ReactEngine:
         finished = turn.iteration - (paused or bool(turn.calls))
         await self._continue_iteration(context, turn, paused=paused)
         started_at, tokens, tools = self._clock.monotonic(), 0, 0
+        progress = SubtaskProgress(
+            context.run,
+            context.stream.emit,
+            database=self._database,
+            stores=self._stores,
+            clock=self._clock,
+        )
         while True:
             if turn.iteration > finished and not turn.calls:
                 finished = turn.iteration
@@ -223,14 +234,15 @@ class ReactEngine:
                 )
                 await context.stream.emit(done, turn=turn, also=self._progress(context))
             match turn.next():
-                case Ask() if await self._is_over_daily_limit(context):
-                    turn.end("budget_exceeded", DAILY_LIMIT, DAILY_LIMIT_CODE)
+                case Ask() if limit := await self._reached_limit(context, turn):
+                    turn.end("budget_exceeded", *limit)
                 case Ask(_, final):
                     if final or not await self._deliver_steering(context, turn, delivered):
                         started_at, tools = self._clock.monotonic(), 0
                         tokens = (await self._call_model(context, turn)).usage.total
                 case Act(calls):
                     tools += len(calls)
+                    await progress.report(turn, calls)
                     await self._tools.run(context, turn, calls)
                 case Pause():
                     await self._preview_calls(context, turn)
@@ -240,6 +252,12 @@ class ReactEngine:
                     return end
                 case _ as never:
                     assert_never(never)
+
+    async def _reached_limit(self, context: RunContext, turn: Turn) -> tuple[str, str] | None:
+        """Return the sentence and the code of a limit beyond the run that is used up, if any."""
+        if await self._is_over_daily_limit(context):
+            return DAILY_LIMIT, DAILY_LIMIT_CODE
+        return (TREE_LIMIT, "") if await self._is_over_tree_limit(context, turn) else None
 
     async def _is_over_daily_limit(self, context: RunContext) -> bool:
         """Return True if the person whose task it is may not use the model any more today.
@@ -255,6 +273,21 @@ class ReactEngine:
             partial(self._stores.usage.get_of_person, principal, since)
         )
         return used.exceeds(limits)
+
+    async def _is_over_tree_limit(self, context: RunContext, turn: Turn) -> bool:
+        """Return True if a task and its subtasks have used up the limit of the outermost one.
+
+        Those that run at the same time exceed it by at most one model call each.
+        """
+        place, limit = context.run.subtask, context.task.spec.limits.max_cost
+        root = context.task.id
+        if place is not None:
+            root, limit = place.root_task_id, place.max_cost
+        elif not turn.has_subtasks:
+            return False
+        if limit is None:
+            return False
+        return await self._database.read(partial(self._stores.subtasks.get_cost, root)) > limit
 
     def _save_usage(
         self, context: RunContext, spending: Mapping[str, ModelSpending]
@@ -303,6 +336,9 @@ class ReactEngine:
         events: list[Event] = []
         for message in messages:
             delivered.add(message.number)
+            if message.channel == TASK_ENDS_CHANNEL:
+                events += await self._deliver_end(turn, message)
+                continue
             files = await self._input_files.add(
                 context.task.session_id, turn.config.workspace, message.attachments
             )
@@ -320,6 +356,16 @@ class ReactEngine:
         store = context.stream.commit if has_files else context.stream.emit
         await store(*events, turn=turn, also=work)
         return True
+
+    async def _deliver_end(self, turn: Turn, message: Steering) -> list[Event]:
+        """Tell the model the end of a subtask, unless it knows it."""
+        task_id = TaskId(message.message_id)
+        results = await self._database.read(partial(load_results, self._stores, [task_id]))
+        if not results or task_id in turn.told_tasks:
+            return []
+        turn.tell_tasks([task_id])
+        turn.add_user_message(end_message(results[0]))
+        return [completed_event(results[0])]
 
     def _mark_delivered(self, messages: list[Steering]) -> Write[list[EventRecord]]:
         yield from self._stores.inbox.mark_delivered([message.number for message in messages])
@@ -371,7 +417,7 @@ class ReactEngine:
         events = add() if is_quick else await run_to_completion(add)
         usage = partial(self._save_usage, context, turn.spending)
         # the check before the next call, in this run or another one, must see the usage
-        limited = context.task.spec.limits.has_daily_limit
+        limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
         put = context.stream.commit if limited else context.stream.emit
         await put(summary, *events, turn=turn, also=usage)
         return reply

@@ -11,8 +11,11 @@ from msgspec import UNSET
 
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task
 from internal.agent.app.runs.questions import close_question
+from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
+from internal.agent.app.subtasks.results import load_results
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
+from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
 from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt, StoreError
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
@@ -24,15 +27,18 @@ from internal.agent.domain.events.types import (
     ResultFinal,
     ToolCompleted,
 )
+from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import (
+    ENDED,
     STATUS_BY_STOP_REASON,
     Attachment,
     Origin,
     Run,
+    StopRequest,
     Task,
 )
 from internal.agent.domain.text import format_size, truncate_json
@@ -57,13 +63,17 @@ INTERRUPTED = "interrupted"
 class RunResult(msgspec.Struct, frozen=True):
     """The end of a run, its messages for the session, and its usage by model.
 
-    A `silent` run sends no reply to its chat.
+    A `silent` run sends no reply to its chat. `told` are the subtasks whose ends it knows. `by` and
+    `via` identify who stopped it.
     """
 
     end: RunEnd
     messages: Sequence[Message] = ()
     usage: Mapping[str, tuple[Usage, float | None]] = {}
     silent: bool = False
+    told: frozenset[TaskId] = frozenset()
+    by: str = ""
+    via: str = ""
 
 
 def finalize_run(
@@ -83,7 +93,10 @@ def finalize_run(
     if not (yield from stores.runs.end(run.id, run.fence, end)):
         raise LeaseLost(f"{run.id} is run by another process")
     yield from stores.tasks.set_status(task.id, end.status, end.stop_reason, now=end.ended)
-    yield from stores.sessions.add_messages(task.session_id, run.id, result.messages, now=end.ended)
+    if not task.is_subtask:
+        yield from stores.sessions.add_messages(
+            task.session_id, run.id, result.messages, now=end.ended
+        )
     for model, (usage, cost) in result.usage.items():
         yield from stores.usage.save(
             run, task.origin.principal, model, usage=usage, cost=cost, now=end.ended
@@ -95,13 +108,96 @@ def finalize_run(
     else:
         events = yield from queue_undelivered_messages(stores, run, task, ids=ids, now=end.ended)
     yield from stores.inbox.mark_handled(run.id)
-    if task.origin.chat_id and not result.silent:
+    if task.origin.chat_id and not result.silent and not task.is_subtask:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
         if end.status != "cancelled":  # a failed run may have made files that help
-            artifacts = yield from stores.artifacts.list_of_run(run.id)
+            artifacts = yield from _artifacts_to_send(stores, run, result.told)
             for message in _file_messages(run, task, artifacts):
                 yield from stores.outbox.add(message, end.ended)
+    events += yield from _settle_subtasks(stores, run, task, result, ids=ids, now=end.ended)
     return events
+
+
+def _artifacts_to_send(stores: Stores, run: Run, told: frozenset[TaskId]) -> Read[list[Artifact]]:
+    """Return the files of a run, and of the subtasks whose ends it knows."""
+    found = yield from stores.artifacts.list_of_run(run.id)
+    for result in (yield from load_results(stores, sorted(told))):
+        found += result.artifacts
+    return list({each.name: each for each in found}.values())
+
+
+def _settle_subtasks(
+    stores: Stores, run: Run, task: Task, result: RunResult, *, ids: TaskIds, now: str
+) -> Write[list[EventRecord]]:
+    """Store what the end of a run means to its subtasks, and to what waits for it as one.
+
+    A stop also stops the subtasks. The ends of those that the run does not know are told to others.
+    """
+    yield from stores.subtasks.clear_waits(run.id)
+    yield from stores.subtasks.mark_reported(result.told)
+    events: list[EventRecord] = []
+    if result.end.stop_reason == "user_stop":
+        stop = StopRequest(result.by or NOBODY, result.via or CLOCK)
+        events += yield from stop_subtasks(stores, run, stop, ids=ids, now=now)
+    else:
+        for ended in (yield from _list_unreported(stores, run.id)):
+            [told] = yield from load_results(stores, [ended])
+            ids = ids.another()
+            events += yield from tell_end(stores, told.run, told.task, ids=ids, now=now)
+    if task.is_subtask:
+        events += yield from wake_waiting_runs(stores, task.id, now=now)
+        for dependent in (yield from stores.subtasks.take_dependents(task.id)):
+            ids = ids.another()
+            events += yield from _release_dependent(
+                stores, dependent, run, result.end, ids=ids, now=now
+            )
+        events += yield from tell_end(stores, run, task, ids=ids.another(), now=now)
+    return events
+
+
+def _list_unreported(stores: Stores, run_id: RunId) -> Read[list[TaskId]]:
+    """Return the ended subtasks of a run and of its ended subtasks that nobody was told about."""
+    found = yield from stores.subtasks.list_unreported(run_id)
+    for child in (yield from stores.subtasks.list_of_run(run_id)):
+        if child.status in ENDED:
+            found += yield from _list_unreported(stores, child.id)
+    return found
+
+
+def stop_subtasks(
+    stores: Stores, run: Run, stop: StopRequest, *, ids: TaskIds, now: str
+) -> Write[list[EventRecord]]:
+    """Stop all subtasks below a run. Nobody is told of their ends."""
+    events: list[EventRecord] = []
+    for child in (yield from stores.subtasks.list_of_run(run.id)):
+        yield from stores.subtasks.mark_reported([child.task_id])
+        if child.status == "running":
+            yield from stores.runs.request_stop(child.id, stop)
+            continue
+        ids = ids.another()
+        if child.status in ENDED:
+            events += yield from stop_subtasks(stores, child, stop, ids=ids, now=now)
+            continue
+        task = yield from load_task(stores, child)
+        outcome = stop_outcome(stop.to_error())
+        events += yield from end_idle_run(stores, child, task, outcome=outcome, ids=ids, now=now)
+    return events
+
+
+def _release_dependent(
+    stores: Stores, task_id: TaskId, run: Run, end: RunEnd, *, ids: TaskIds, now: str
+) -> Write[list[EventRecord]]:
+    """Let a task start that waited for an ended one, or end it if that one failed."""
+    if end.status == "completed":
+        yield from stores.subtasks.unblock(task_id)
+        return []
+    dependent = yield from stores.runs.get_by_task(task_id)
+    if dependent is None or dependent.status in ENDED:
+        return []
+    task = yield from load_task(stores, dependent)
+    path = run.task_id if run.subtask is None else run.subtask.path
+    outcome = TurnOutcome("blocked", "", f"not started: {path}, which it depends on, {end.status}")
+    return (yield from end_idle_run(stores, dependent, task, outcome=outcome, ids=ids, now=now))
 
 
 def end_idle_run(
@@ -241,13 +337,14 @@ def summarize(
     )
     usage = {model: (each.usage, each.cost) for model, each in spending.items()}
     if stopped and outcome.error == RECALLED:
-        return RunResult(end, usage=usage, silent=True)
+        return RunResult(end, usage=usage, silent=True, by=outcome.by, via=outcome.via)
     if turn is not None:
         messages = turn.run_messages()
     else:
         messages = [user_message(task.model_text)] if run.fence else []
     silent = stopped and outcome.error == LEFT_CHAT
-    return RunResult(end, messages, usage, silent=silent)
+    told = frozenset(task.reports) | (frozenset() if turn is None else turn.told_tasks)
+    return RunResult(end, messages, usage, silent, told, outcome.by, outcome.via)
 
 
 def end_events(
@@ -278,9 +375,15 @@ def end_events(
 def queue_undelivered_messages(
     stores: Stores, run: Run, task: Task, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """Make the steering that a run has not read the next tasks of its session, one per person."""
+    """Make the steering that a run has not read the next tasks of its session, one per person.
+
+    What it has not read of its subtasks is told again; see `_settle_subtasks`.
+    """
     by_person: dict[str, list[Steering]] = {}
     for message in (yield from stores.inbox.list_undelivered(run.id)):
+        if message.channel in {TASKS_CHANNEL, TASK_ENDS_CHANNEL}:
+            yield from stores.inbox.withdraw(message.number)
+            continue
         by_person.setdefault(message.principal, []).append(message)
     records: list[EventRecord] = []
     for messages in by_person.values():

@@ -92,13 +92,18 @@ class RunPreparer:
             context=prompt.parts,
             deferred=prompt.deferred,
         )
-        history = await self._history(task, prompt.budget)
+        history = History() if task.is_subtask else await self._history(task, prompt.budget)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
         fetched = await self._fetched(task, files)
         words = _earlier_words(history.messages)
         files, answer = self._input_files.explain_unheard(files, task.instruction, words)
         message = Message("user", (*file_parts(files), Text(task.model_text)))
-        turn = Turn(config=config, messages=[message], task_index=0)
+        turn = Turn(
+            config=config,
+            messages=[message],
+            task_index=0,
+            told_tasks=frozenset(task.reports),
+        )
         turn.add_history(history)
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")

@@ -19,6 +19,7 @@ from internal.agent.app.runs.finalization import (
 )
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.questions import expired_answer
+from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.errors import (
     Conflict,
     LeaseLost,
@@ -107,6 +108,16 @@ class Recovery:
         now = self._now()
         questions = await self._database.read(partial(self._stores.questions.list_expired, now))
         return len(await _each(questions, partial(self._expire, now=now)))
+
+    async def end_waits(self) -> int:
+        """Queue the runs that have waited for tasks as long as they may; return how many."""
+        now = self._now()
+        runs = await self._database.read(partial(self._stores.subtasks.list_past_wait, now))
+        return len(await _each(runs, partial(self._end_wait, now=now)))
+
+    async def _end_wait(self, run: Run, now: str) -> None:
+        wake = partial(wake_run, self._stores, run.id, now=now)
+        self._broadcaster.publish(await self._database.write(wake))
 
     async def requeue_orphaned(self, owner: str, active: Collection[RunId]) -> int:
         """Requeue the runs that an owner holds but no longer executes; return how many.

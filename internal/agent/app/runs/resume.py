@@ -74,8 +74,11 @@ class RunResumer:
         if turn.config.policy.mode is Mode.SANDBOXED and turn.config.isolated > self._isolated:
             raise SandboxUnavailable(_NOT_ISOLATED)  # calls that nobody was asked about may wait
         turn.config = msgspec.structs.replace(turn.config, model=model, isolated=self._isolated)
-        load = partial(load_history, self._stores.sessions, context.run.session_id, turn.history)
-        turn.add_history(await self._database.read(load))
+        if not context.task.is_subtask:
+            load = partial(
+                load_history, self._stores.sessions, context.run.session_id, turn.history
+            )
+            turn.add_history(await self._database.read(load))
         turn.allow_rules(await load_rules(self._database, self._stores, context.task))
         context.stream.resume_from(len(stored.rows))
         answer = await self._answer(turn)

@@ -12,10 +12,12 @@ from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext, describe_error, hook_input
+from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import (
     DiagnosticError,
     Event,
+    TaskDispatched,
     ToolCompleted,
     ToolProgress,
     ToolStarted,
@@ -35,7 +37,13 @@ from internal.agent.domain.text import escape_invisible, truncate, truncate_argu
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.hooks import NO_HOOKS, HookNotes, HookResponse, Hooks
 from internal.agent.ports.runtime import Clock
-from internal.agent.ports.tools import CallContext, InputRequired, ToolOutcome, ToolSource
+from internal.agent.ports.tools import (
+    CallContext,
+    InputRequired,
+    TasksAwaited,
+    ToolOutcome,
+    ToolSource,
+)
 
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
@@ -205,8 +213,9 @@ class ToolExecutor:
         self, context: RunContext, turn: Turn, call: ToolCall, batch: _Batch
     ) -> None:
         async with batch.slots:
-            reply, starts = turn.input_reply(call.call_id), list[Event]()
-            if reply is None:
+            reply, wait = turn.input_reply(call.call_id), turn.waits.get(call.call_id)
+            starts: list[Event] = []
+            if reply is None and wait is None:
                 starts.append(await self._started(context.ids.session_id, turn, call))
             turn.mark_started([call.call_id])
             await context.stream.commit(*starts, turn=turn)
@@ -214,13 +223,18 @@ class ToolExecutor:
             error = ""
             outcome = ToolOutcome("")
             try:
-                outcome = await self._call(context, turn.config, call, reply)
+                outcome = await self._call(context, turn.config, call, reply=reply, wait=wait)
             except InputRequired as needed:
                 if turn.require_input(call.call_id, needed.request):
                     batch.finish_call()
                     await context.stream.emit(turn=turn)
                     return
                 error = f"{call.name} asked people too often in one call."
+            except TasksAwaited as awaited:
+                turn.await_tasks(call.call_id, awaited.wait)
+                batch.finish_call()
+                await context.stream.emit(turn=turn)
+                return
             except ToolError as failure:
                 error = str(failure)
             outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
@@ -235,7 +249,9 @@ class ToolExecutor:
                 filter(None, (text, mask_secrets(notes.context), mask_secrets(made.note)))
             )
             result = ToolResult(call.call_id, text, bool(error), outcome.images)
-            events = turn.add_tool_result(result)
+            turn.tell_tasks(outcome.told_tasks)
+            turn.has_subtasks |= any(isinstance(each, TaskDispatched) for each in outcome.events)
+            events = [*outcome.events, *turn.add_tool_result(result)]
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,
@@ -286,12 +302,19 @@ class ToolExecutor:
         return made
 
     async def _call(
-        self, context: RunContext, config: RunConfig, call: ToolCall, reply: InputReply | None
+        self,
+        context: RunContext,
+        config: RunConfig,
+        call: ToolCall,
+        *,
+        reply: InputReply | None,
+        wait: TaskWait | None,
     ) -> ToolOutcome:
-        """Run one call, or continue it with a reply.
+        """Run one call, or continue it with a reply or after a wait.
 
         Raises:
             InputRequired: it continues when people have answered.
+            TasksAwaited: it continues when tasks have ended.
             ToolError: the call failed, timed out or crashed. The message is for the model.
         """
         spec = _spec(config, call)
@@ -309,6 +332,7 @@ class ToolExecutor:
             outside_of(config.policy, spec, call.arguments),
             config.skills,
             reply,
+            wait,
             context.task.origin.principal,
             context.task.origin.is_private,
         )
@@ -316,7 +340,7 @@ class ToolExecutor:
         try:
             async with limit:
                 return await self._tools.run(where, call.name, call.arguments)
-        except (ToolError, InputRequired):
+        except (ToolError, InputRequired, TasksAwaited):
             raise
         except Exception as failure:
             if isinstance(failure, TimeoutError) and limit.expired():

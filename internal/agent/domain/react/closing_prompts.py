@@ -33,4 +33,8 @@ DAILY_LIMIT = (
     "your limit for today is used up; it resets at 00:00 UTC, and the owner can raise it"
     " (access.max_daily_cost, access.max_daily_tokens)"
 )
+TREE_LIMIT = (
+    "the cost limit of the task and its subtasks together is used up; a higher max_cost"
+    " (agent.max_cost) lets tasks do more"
+)
 NO_ANSWER = "The run ended without an answer."

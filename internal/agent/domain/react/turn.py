@@ -108,6 +108,7 @@ class Turn(msgspec.Struct, kw_only=True):
     inputs: dict[str, CallInput] = {}
     waits: dict[str, TaskWait] = {}
     told_tasks: frozenset[TaskId] = frozenset()
+    has_subtasks: bool = False
     started: frozenset[str] = frozenset()
     pending_user_messages: tuple[str, ...] = ()
     corrections: dict[str, int] = {}

@@ -1,0 +1,432 @@
+"""The tools with which a model creates, follows and stops tasks. They are stored at once."""
+
+import asyncio
+import difflib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.runs.creation import new_task_ids
+from internal.agent.app.subtasks.creation import (
+    CallOfRun,
+    SubtaskIds,
+    SubtaskSubmission,
+    create_subtasks,
+    find_created,
+)
+from internal.agent.app.subtasks.results import completed_event, load_results
+from internal.agent.app.subtasks.steering import cancel_subtask, message_subtask
+from internal.agent.domain.delegation.reports import (
+    POLLING_HINT,
+    TASK_ENDS_CHANNEL,
+    SubtaskResult,
+    describe_results,
+    describe_status,
+)
+from internal.agent.domain.delegation.requests import (
+    DELEGATION_SPECS,
+    AgentProfile,
+    CreateTaskCall,
+    NewTask,
+    SubagentCall,
+    TaskCancelCall,
+    TaskMessageCall,
+    TaskResultCall,
+    TaskStatusCall,
+    order_by_dependencies,
+    parse_call,
+)
+from internal.agent.domain.delegation.rights import describe_profile, narrow_profile, subtask_spec
+from internal.agent.domain.delegation.subtask import MAX_RUNNING, TaskWait
+from internal.agent.domain.errors import NotFound, ToolError
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import Event, SubflowCompleted, TaskDispatched
+from internal.agent.domain.ids import RunId, TaskId, new_run_id, new_task_id
+from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.tasks import Profile, Run, Task
+from internal.agent.domain.text import truncate_json
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.runtime import Clock
+from internal.agent.ports.skills import Skills
+from internal.agent.ports.tools import (
+    CallContext,
+    TasksAwaited,
+    ToolOutcome,
+    WithheldTool,
+    reported_to_model,
+)
+from internal.agent.store.database import Database, Read
+from internal.agent.store.stores import Stores
+
+SUBAGENT_WAIT = timedelta(hours=24)
+LEASE = timedelta(seconds=60)
+"""The first lease of a subtask that belongs to a terminal; its process renews it."""
+MAX_STATUS_CALLS = 3
+"""Status calls of a run without news after which the result says how to wait."""
+_MAX_POLLING_RUNS = 1_000
+
+
+class DelegationTools:
+    """The tools for subtasks. Implements `ToolSource`.
+
+    Args:
+        database: where tasks are stored.
+        stores: the statements.
+        broadcaster: gets the first events of new tasks.
+        clock: the time.
+        profile: returns a profile by name; raises an error that names the nearest.
+        skills: the skills that a person has reviewed.
+        tools: returns the names of all tools that exist.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        broadcaster: EventBroadcaster,
+        *,
+        clock: Clock,
+        profile: Callable[[str], Profile],
+        skills: Skills,
+        tools: Callable[[], Iterable[str]],
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._broadcaster = broadcaster
+        self._clock = clock
+        self._profile = profile
+        self._skills = skills
+        self._tools = tools
+        self._polls: OrderedDict[RunId, tuple[int, str]] = OrderedDict()
+        """How often a run has seen the same status, and that status."""
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the specifications."""
+        return DELEGATION_SPECS
+
+    def withheld(self) -> tuple[WithheldTool, ...]:
+        """Return (): every tool is offered."""
+        return ()
+
+    async def preview(self, _context: CallContext, name: str, arguments: dict[str, Any], /) -> str:
+        """Check the arguments and return "": a call changes no files."""
+        parse_call(name, arguments)
+        return ""
+
+    async def run(
+        self, context: CallContext, name: str, arguments: dict[str, Any], /
+    ) -> ToolOutcome:
+        """Run a call.
+
+        Raises:
+            ToolError: an argument is wrong, or the task cannot be created.
+            TasksAwaited: it continues when tasks have ended.
+        """
+        with reported_to_model():
+            match parse_call(name, arguments):
+                case CreateTaskCall() as wanted:
+                    return await self._create_one(context, wanted)
+                case SubagentCall() as wanted:
+                    return await self._delegate(context, wanted)
+                case TaskStatusCall(ids):
+                    return await self._status(context, ids)
+                case TaskResultCall() as wanted:
+                    return await self._result(context, wanted)
+                case TaskMessageCall(task_id, text):
+                    return await self._message(context, task_id, text)
+                case TaskCancelCall(task_id):
+                    return await self._cancel(context, task_id)
+
+    async def _create_one(self, context: CallContext, wanted: CreateTaskCall) -> ToolOutcome:
+        [result] = await self._create(context, [wanted], MAX_RUNNING)
+        waits = f" It starts when {', '.join(wanted.depends_on)} are completed." * bool(
+            wanted.depends_on
+        )
+        text = (
+            f"{result.task.id} ({result.path}) was created and runs in the background.{waits} You"
+            " are told when it has ended; `task_result` waits for it."
+        )
+        return ToolOutcome(text, events=tuple(_dispatched([result])))
+
+    async def _delegate(self, context: CallContext, wanted: SubagentCall) -> ToolOutcome:
+        most = 1 if wanted.mode == "serial" else wanted.max_parallel
+        created = await self._create(context, wanted.wanted, most)
+        ids = tuple(each.task.id for each in created)
+        outcome = await self._results(context, ids, SUBAGENT_WAIT)
+        ended = await self._load(ids)
+        success = sum(each.run.status == "completed" for each in ended)
+        completed: list[Event] = []
+        if all(each.has_ended for each in ended):
+            done = SubflowCompleted(
+                call_id=context.call_id, success=success, failed=len(ended) - success
+            )
+            completed.append(done)
+        events = (*_dispatched(created), *outcome.events, *completed)
+        return ToolOutcome(outcome.text, events=events, told_tasks=outcome.told_tasks)
+
+    async def _create(
+        self, context: CallContext, wanted: Sequence[NewTask], max_parallel: int
+    ) -> list[SubtaskResult]:
+        """Store the subtasks of a call, or find those that it has stored before."""
+        call = CallOfRun(context.run_id, context.call_id, max_parallel)
+        run, creator, left = await self._database.read(partial(self._read_creator, context.run_id))
+        created = await self._database.read(partial(find_created, self._stores, call, creator))
+        if not created:
+            if creator.spec.policy.mode is Mode.PLAN:
+                raise ToolError("Not created: in plan mode no tasks are created.")
+            order = order_by_dependencies(wanted)
+            depth = 1 if run.subtask is None else run.subtask.depth + 1
+            submissions = [
+                await self._submission(
+                    context,
+                    creator,
+                    wanted[place],
+                    depth=depth,
+                    max_cost=left,
+                    place=str(place + 1) if len(wanted) > 1 else "",
+                )
+                for place in order
+            ]
+            created = await self._store(call, submissions, creator, run)
+        return await self._load(created)
+
+    def _read_creator(self, run_id: RunId) -> Read[tuple[Run, Task, float | None]]:
+        """Return a run, its task, and what the outermost task has left in US dollars."""
+        run, task = yield from self._read_run(run_id)
+        place = run.subtask
+        limit = task.spec.limits.max_cost if place is None else place.max_cost
+        if limit is None:
+            return run, task, None
+        root = task.id if place is None else place.root_task_id
+        used = yield from self._stores.subtasks.get_cost(root)
+        if used >= limit:
+            raise ToolError(
+                f"Not created: {used:.2f} of {limit:.2f} US dollars are used, and tasks share them."
+            )
+        return run, task, limit - used
+
+    async def _submission(
+        self,
+        context: CallContext,
+        creator: Task,
+        wanted: NewTask,
+        *,
+        depth: int,
+        max_cost: float | None,
+        place: str,
+    ) -> SubtaskSubmission:
+        profile = narrow_profile(
+            creator.spec.profile, self._find_profile(creator, wanted), self._tools()
+        )
+        self._check_tools(profile, wanted)
+        spec = subtask_spec(
+            creator.spec,
+            profile,
+            wanted,
+            workspace=context.workspace,
+            depth=depth,
+            max_cost=max_cost,
+        )
+        await self._check_skills(context, spec.skills, wanted)
+        if wanted.files:
+            raise ToolError("files cannot be handed over yet")
+        described = isinstance(wanted.agent_profile, AgentProfile)
+        role = profile.role if described else profile.name if wanted.agent_profile else ""
+        return SubtaskSubmission(
+            SubtaskIds(new_task_id(), new_run_id()),
+            wanted.instruction,
+            spec,
+            role,
+            wanted.workspace,
+            wanted.depends_on,
+            place=place,
+        )
+
+    def _find_profile(self, creator: Task, wanted: NewTask) -> Profile:
+        match wanted.agent_profile:
+            case None:
+                return creator.spec.profile
+            case AgentProfile() as described:
+                return describe_profile(creator.spec.profile, described)
+            case name:
+                return self._profile(name)
+
+    def _check_tools(self, profile: Profile, wanted: NewTask) -> None:
+        known = [name for name in self._tools() if profile.grants(name)]
+        for name in wanted.tools or ():
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise ToolError(f"Not created: you have no tool {name} to give.{hint}")
+
+    async def _check_skills(
+        self, context: CallContext, granted: tuple[str, ...] | None, wanted: NewTask
+    ) -> None:
+        if not wanted.skill_ids:
+            return
+        missing = {each.casefold() for each in wanted.skill_ids}
+        missing -= {each.casefold() for each in granted or ()}
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise ToolError(f"Not created: you may not load the skills {names} yourself.")
+        catalogue = await asyncio.to_thread(self._skills.describe, context.workspace, granted)
+        if catalogue.problems:
+            raise ToolError(f"Not created: {' '.join(catalogue.problems)}")
+
+    async def _store(
+        self,
+        call: CallOfRun,
+        submissions: Sequence[SubtaskSubmission],
+        creator: Task,
+        run: Run,
+    ) -> list[TaskId]:
+        now = self._clock.now()
+        limit = creator.spec.limits.max_cost if run.subtask is None else run.subtask.max_cost
+        created, events = await self._database.write(
+            partial(
+                create_subtasks,
+                self._stores,
+                call,
+                submissions,
+                max_cost=limit,
+                lease_until=rfc3339(now + LEASE),
+                now=rfc3339(now),
+            )
+        )
+        self._publish(events)
+        return created
+
+    async def _status(self, context: CallContext, ids: Sequence[str]) -> ToolOutcome:
+        results = await self._find(context, ids)
+        text = "\n".join(map(describe_status, results)) or "There are no tasks."
+        count, before = self._polls.pop(context.run_id, (0, ""))
+        count = count + 1 if text == before else 1
+        self._polls[context.run_id] = count, text
+        if len(self._polls) > _MAX_POLLING_RUNS:
+            self._polls.popitem(last=False)
+        if count >= MAX_STATUS_CALLS and not all(each.has_ended for each in results):
+            text = f"{text}\n\n{POLLING_HINT}"
+        return ToolOutcome(text)
+
+    async def _result(self, context: CallContext, wanted: TaskResultCall) -> ToolOutcome:
+        found = await self._find(context, wanted.ids)
+        if not found:
+            return ToolOutcome("There are no tasks.")
+        ids = tuple(each.task.id for each in found)
+        wait = timedelta(minutes=wanted.wait_minutes) if wanted.wait else None
+        return await self._results(context, ids, wait)
+
+    async def _results(
+        self, context: CallContext, ids: tuple[TaskId, ...], wait: timedelta | None
+    ) -> ToolOutcome:
+        """Return the results of tasks.
+
+        Raises:
+            TasksAwaited: some have not ended, and there is time and no message of a person.
+        """
+        results = await self._load(ids)
+        unfinished = [each for each in results if not each.has_ended]
+        note = ""
+        if unfinished and wait is not None:
+            now = self._clock.now()
+            until = rfc3339(now + wait) if context.wait is None else context.wait.until
+            has_message = await self._has_message(context.run_id)
+            if until > rfc3339(now) and not (has_message and context.wait is not None):
+                raise TasksAwaited(TaskWait(ids, until))
+            note = "\n\nNot all have ended: " + (
+                "a person has written. Read the message first, then wait again."
+                if has_message
+                else "the time to wait is over. Wait again, or go on without them."
+            )
+        ended = [each for each in results if each.has_ended]
+        return ToolOutcome(
+            f"{describe_results(results)}{note}",
+            events=tuple(map(completed_event, ended)),
+            told_tasks=tuple(each.task.id for each in ended),
+        )
+
+    async def _has_message(self, run_id: RunId) -> bool:
+        messages = await self._database.read(partial(self._stores.inbox.list_undelivered, run_id))
+        return any(message.channel != TASK_ENDS_CHANNEL for message in messages)
+
+    async def _message(self, context: CallContext, name: str, text: str) -> ToolOutcome:
+        [result] = await self._find(context, [name])
+        work = partial(
+            message_subtask,
+            self._stores,
+            result.task,
+            text,
+            key=f"{context.run_id}:{context.call_id}",
+            now=rfc3339(self._clock.now()),
+        )
+        self._publish(await self._database.write(work))
+        return ToolOutcome(f"{result.path} gets the message before its next step.")
+
+    async def _cancel(self, context: CallContext, name: str) -> ToolOutcome:
+        [result] = await self._find(context, [name])
+        if result.has_ended:
+            return ToolOutcome(f"{describe_status(result)}; nothing is stopped.")
+        now = rfc3339(self._clock.now())
+        work = partial(cancel_subtask, self._stores, result.task, ids=new_task_ids(), now=now)
+        self._publish(await self._database.write(work))
+        return ToolOutcome(f"{result.path} is stopped.", told_tasks=(result.task.id,))
+
+    async def _find(self, context: CallContext, names: Sequence[str]) -> list[SubtaskResult]:
+        """Return the subtasks with these ids or numbers; without any, those of the run's tree.
+
+        Raises:
+            NotFound: there is no such subtask in this conversation.
+        """
+        return await self._database.read(partial(self._read_found, context, names))
+
+    def _read_found(self, context: CallContext, names: Sequence[str]) -> Read[list[SubtaskResult]]:
+        run, task = yield from self._read_run(context.run_id)
+        root = task.id if run.subtask is None else run.subtask.root_task_id
+        tree = yield from self._stores.subtasks.list_tree(root)
+        if not names:
+            own = [each.task_id for each in tree if each.parent_run_id == run.id]
+            return (yield from load_results(self._stores, own))
+        numbers = {str(each.subtask.number): each.task_id for each in tree if each.subtask}
+        ids = [numbers.get(name, TaskId(name)) for name in names]
+        results = yield from load_results(self._stores, ids)
+        known = {
+            each.task.id
+            for each in results
+            if each.task.is_subtask and each.task.session_id == context.session_id
+        }
+        for name, task_id in zip(names, ids, strict=True):
+            if task_id not in known:
+                raise NotFound(f"There is no task {name[:80]} in this conversation.")
+        return results
+
+    def _read_run(self, run_id: RunId) -> Read[tuple[Run, Task]]:
+        run = yield from self._stores.runs.get(run_id)
+        task = None if run is None else (yield from self._stores.tasks.get(run.task_id))
+        if run is None or task is None:
+            raise NotFound(f"There is no run {run_id}.")
+        return run, task
+
+    async def _load(self, ids: Iterable[TaskId]) -> list[SubtaskResult]:
+        return await self._database.read(partial(load_results, self._stores, ids))
+
+    def _publish(self, events: Sequence[EventRecord]) -> None:
+        self._broadcaster.publish(events)
+
+
+def _dispatched(results: Iterable[SubtaskResult]) -> Iterable[TaskDispatched]:
+    for task, run, _ in results:
+        place = run.subtask
+        if place is not None:
+            yield TaskDispatched(
+                task_id=task.id,
+                call_id=place.call_id,
+                number=place.number,
+                total=place.total,
+                instruction=truncate_json(task.instruction, 4_000),
+                profile=task.spec.profile.name,
+                role=place.role,
+                depends_on=task.depends_on,
+            )
