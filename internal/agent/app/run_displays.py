@@ -38,19 +38,22 @@ class RunDisplays:
     async def claim(
         self, run_id: RunId, holder: DisplayHolder, lease: float
     ) -> ClaimedDisplay | None:
-        """Claim the display of a run; None if it is closed or held by another process."""
+        """Claim the display of a run; None if it is closed or held by another process.
+
+        A subtask has none: it is part of the display of the outermost run.
+        """
         now, until = rfc3339(self._clock.now()), self._after(lease)
         stores = self._stores
 
         def work() -> Write[ClaimedDisplay | None]:
             run = yield from stores.runs.get(run_id)
             task = None if run is None else (yield from stores.tasks.get(run.task_id))
+            if run is None or task is None or task.is_subtask:
+                return None
             display = yield from stores.run_displays.claim(
                 run_id, *holder, lease_until=until, now=now
             )
-            if run is None or task is None or display is None:
-                return None
-            return ClaimedDisplay(display, run, task)
+            return None if display is None else ClaimedDisplay(display, run, task)
 
         return await self._database.write(work)
 

@@ -103,10 +103,8 @@ class DisplayedRun:
         position = 0
         for row in await self._gateway.run_displays.list_events(self._run.id):
             self._progress.apply(row.event, row.json)
-            self._subtasks.apply(row.event, row.json)
             position = row.position
-        self._subtasks.load(await self._gateway.run_displays.list_subtasks(self._run.task_id))
-        self._note_change()
+        await self._load_subtasks()
         async with asyncio.TaskGroup() as tasks:
             reacting = tasks.create_task(self._add_reaction())
             updating = tasks.create_task(self._keep_updated())
@@ -199,6 +197,12 @@ class DisplayedRun:
                         self._apply(shown)
                 if self._progress.is_idle:
                     return
+                if self._subtasks.has_unnamed:
+                    await self._load_subtasks()
+
+    async def _load_subtasks(self) -> None:
+        self._subtasks.load(await self._gateway.run_displays.list_subtasks(self._run.task_id))
+        self._note_change()
 
     def _apply(self, record: EventRecord) -> None:
         is_own = record.run_id == self._run.id

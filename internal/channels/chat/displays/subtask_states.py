@@ -11,7 +11,6 @@ from internal.agent.domain.events.types import (
     LifecycleUpdated,
     ResultFinal,
     SubflowProgress,
-    TaskDispatched,
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, TaskId
@@ -47,8 +46,7 @@ _MARKS: dict[SubtaskPhase, str] = {
 _BY_IMPORTANCE: tuple[SubtaskPhase, ...] = tuple(_MARKS)
 _ENDED = frozenset[SubtaskPhase]({"done", "failed", "cancelled"})
 _OBSERVED = frozenset(
-    each.name
-    for each in (LifecycleUpdated, ResultFinal, SubflowProgress, TaskDispatched, ToolStarted)
+    each.name for each in (LifecycleUpdated, ResultFinal, SubflowProgress, ToolStarted)
 )
 
 
@@ -58,9 +56,6 @@ class _Payload(msgspec.Struct):
     error_code: str = ""
     tool_name: str = ""
     preview: str = ""
-    task_id: TaskId = TaskId("")
-    number: int = 0
-    role: str = ""
 
 
 class _Envelope(msgspec.Struct):
@@ -75,9 +70,12 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 
 class _SubtaskState(msgspec.Struct):
-    """What is known of a subtask. `activity`: the last call. Times are RFC 3339, "" if unknown."""
+    """What is known of a subtask: `path` "" if its role is not, `activity` the last call.
 
-    number: int = 0
+    Times are RFC 3339, "" if unknown.
+    """
+
+    number: int
     path: str = ""
     phase: SubtaskPhase = "queued"
     activity: str = ""
@@ -111,15 +109,21 @@ class SubtaskStates:
         """True if a subtask waits for a person."""
         return any(each.phase == "asking" for each in self._states.values())
 
+    @property
+    def has_unnamed(self) -> bool:
+        """True if the role of a subtask is not known: its events have only its number."""
+        return not all(each.path for each in self._states.values())
+
     def load(self, runs: Sequence[Run]) -> None:
-        """Add the subtasks as they are stored."""
+        """Add the subtasks that are not known yet, as they are stored, and name all."""
         for run in runs:
             if run.subtask is None or run.subtask.root_run_id != self._root_run_id:
                 continue
-            state = self._states.setdefault(run.task_id, _SubtaskState())
-            state.number, state.path = run.subtask.number, run.subtask.path
-            state.set_status(run.status, run.stop_reason, run.ended)
-            state.started, state.stop_reason = run.started, run.stop_reason or ""
+            if run.task_id not in self._states:
+                state = self._states[run.task_id] = _SubtaskState(run.subtask.number)
+                state.set_status(run.status, run.stop_reason, run.ended)
+                state.started, state.stop_reason = run.started, run.stop_reason or ""
+            self._states[run.task_id].path = run.subtask.path
 
     def apply(self, event: str, envelope: bytes) -> bool:
         """Apply a durable event of a session; return True if it can change what is shown."""
@@ -128,16 +132,10 @@ class SubtaskStates:
         found = _decode(envelope)
         if found.correlation_id != self._root_run_id:
             return False
-        payload = found.payload
-        if event == TaskDispatched.name:
-            state = self._states.setdefault(payload.task_id, _SubtaskState())
-            state.number, state.path = payload.number, subtask_path(payload.number, payload.role)
-            return True
         if not found.subtask_index:
             return False
-        number = found.subtask_index
-        unknown = _SubtaskState(number, subtask_path(number, ""))
-        state = self._states.setdefault(found.task_id, unknown)
+        payload = found.payload
+        state = self._states.setdefault(found.task_id, _SubtaskState(found.subtask_index))
         match event:
             case LifecycleUpdated.name:
                 state.set_status(payload.status, payload.stop_reason, found.timestamp)
@@ -174,7 +172,8 @@ class SubtaskStates:
 
 
 def _describe(state: _SubtaskState, phrases: ChatPhrases) -> str:
-    path = _shown(phrases.subtask(state.path), MAX_PATH_LENGTH)
+    path = state.path or subtask_path(state.number, "")
+    path = _shown(phrases.subtask(path), MAX_PATH_LENGTH)
     start = f"{_MARKS[state.phase]} {path}"
     match state.phase:
         case "done":

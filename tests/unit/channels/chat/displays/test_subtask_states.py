@@ -9,11 +9,10 @@ from internal.agent.domain.events.types import (
     LifecycleUpdated,
     ResultFinal,
     SubflowProgress,
-    TaskDispatched,
     ToolStarted,
 )
-from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.tasks import Status, StopReason
+from internal.agent.domain.ids import RunId, TaskId
+from internal.agent.domain.tasks import Run, Status, StopReason
 from internal.agent.domain.usage import Usage
 from internal.channels.chat.displays.subtask_states import SubtaskStates
 from internal.i18n.chat import ChatPhrases
@@ -45,11 +44,12 @@ class Chat:
         return self._apply(ids(number, root), event, second)
 
     def dispatch(self, number: int, role: str = "analyst") -> None:
-        event = TaskDispatched(
-            task_id=TaskId(f"task-{number}"), call_id="call-1", number=number, total=3,
-            instruction="read", profile="default", role=role,
-        )  # fmt: skip
-        self._apply(RunIds(SessionId("session-1"), TaskId("task-root"), ROOT), event, 0)
+        """A subtask is created: its first event, and then what is stored of it."""
+        self.status(number, "queued")
+        self.load(a_run(f"run-{number}", subtask=place(number, role)))
+
+    def load(self, *runs: Run) -> None:
+        self.states.load(runs)
 
     def status(
         self, number: int, status: Status, second: int = 0, reason: StopReason | None = None
@@ -136,7 +136,9 @@ def test_events_of_other_runs_of_the_session_are_not_shown() -> None:
     assert not chat.states
     assert chat.send(2, running)
     assert chat.states.lines(EN) == ["● task 2: working"]
-    chat.dispatch(2, "writer")
+    assert chat.states.has_unnamed
+    chat.load(a_run("run-2", status="completed", subtask=place(2, "writer")))
+    assert not chat.states.has_unnamed
     assert chat.states.lines(EN) == ["● task 2 · writer: working"]
 
 
@@ -161,19 +163,20 @@ def test_of_many_subtasks_the_ended_ones_are_counted() -> None:
 def test_the_stored_states_are_those_after_a_restart() -> None:
     chat = Chat()
     chat.dispatch(1)
-    chat.states.load(
-        [
-            a_run("run-1", status="completed", subtask=place(1), started="2026-01-31T08:00:01.000Z",
-                  ended="2026-01-31T08:01:06.400Z"),
-            a_run("run-2", status="waiting", stop_reason="await_user_input", subtask=place(2, "")),
-            a_run("run-3", status="failed", stop_reason="budget_exceeded", subtask=place(3)),
-            a_run("run-4", status="running", subtask=place(4, root=RunId("run-earlier"))),
-        ]
+    chat.load(
+        a_run(
+            "run-2", status="completed", subtask=place(2), started="2026-01-31T08:00:01.000Z",
+            ended="2026-01-31T08:01:06.400Z",
+        ),
+        a_run("run-3", status="waiting", stop_reason="await_user_input", subtask=place(3, "")),
+        a_run("run-4", status="failed", stop_reason="budget_exceeded", subtask=place(4)),
+        a_run("run-5", status="running", subtask=place(5, root=RunId("run-earlier"))),
     )  # fmt: skip
     assert chat.states.lines(EN) == [
-        "✓ task 1 · analyst  65 s",
-        "? task 2: waits for you",
-        "✗ task 3 · analyst: cost limit reached",
+        "○ task 1 · analyst: queued",
+        "✓ task 2 · analyst  65 s",
+        "? task 3: waits for you",
+        "✗ task 4 · analyst: cost limit reached",
     ]
 
 
