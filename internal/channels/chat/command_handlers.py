@@ -141,7 +141,7 @@ class CommandHandlers:
         """Stop a task and return the key of the phrase for the result."""
         actor = message.actor
         try:
-            await self._gateway.stop(task.id, _principal_for(task, actor.principal), actor.via)
+            await self._gateway.stop(task.id, principal_for(task, actor.principal), actor.via)
         except (NotFound, Forbidden):
             return "stop_not_allowed"
         except Conflict:
@@ -155,7 +155,7 @@ class CommandHandlers:
         found = (task for task in ended if not argument or matches_id(task.id, argument))
         if (task := next(found, None)) is None:
             return CommandResult(phrases("nothing_to_resume"))
-        principal = _principal_for(task, actor.principal)
+        principal = principal_for(task, actor.principal)
         try:
             resumed = await self._gateway.resume(task.id, principal, actor.via, message.row)
         except (NotFound, Forbidden):
@@ -203,7 +203,7 @@ class CommandHandlers:
         phrases, newest = message.phrases, await self._list_newest(message)
         if not newest:
             return phrases("no_commands")
-        principal = _principal_for(newest[0], message.actor.principal)
+        principal = principal_for(newest[0], message.actor.principal)
         try:
             found = await self._gateway.list_commands(newest[0].session_id, principal)
         except NotFound:  # the conversation of others
@@ -266,7 +266,7 @@ class CommandHandlers:
         newest = await self._list_newest(message)
         try:
             task = newest[0]
-            principal = _principal_for(task, message.actor.principal)
+            principal = principal_for(task, message.actor.principal)
             await self._gateway.stop_command(task.session_id, command_id, principal)
         except (IndexError, NotFound):
             return message.phrases("nothing_to_stop")
@@ -364,7 +364,7 @@ def _format_duration(run: Run, phrases: ChatPhrases, now: str) -> str:
     return "" if seconds is None else phrases("task_took", took=phrases.duration(seconds))
 
 
-def _principal_for(task: Task, principal: Principal) -> Principal:
+def principal_for(task: Task, principal: Principal) -> Principal:
     """Return the principal; an operator of the chat has the owner's rights to its tasks."""
     if not principal.may("operate") or task.origin.principal == principal.id:
         return principal

@@ -164,7 +164,7 @@ async def test_a_message_wakes_a_run_that_waits_for_tasks(home: Path) -> None:
         here.model.release("dig")
         await here.until(
             made.session_id,
-            lambda each: each["event"] in {"workflow.result.final"} and each["is_subtask"],
+            lambda each: each["event"] == "workflow.result.final" and each["is_subtask"],
         )
     assert events[-1]["payload"]["final_answer"] == "hello to you"
     assert "a person has written" in str(here.model.requests[-1]["messages"])

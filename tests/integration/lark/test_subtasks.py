@@ -61,7 +61,7 @@ async def test_one_card_shows_all_subtasks_until_the_answer(tmp_path: Path) -> N
         await lark.settled()
         # the answer is below the question that a subtask asked
         assert lark.from_bot()[-1].message_id != cards(lark)[0].message_id
-        assert card_text(lark) == "The reply is below."
+        await lark.sim.until(lambda _: card_text(lark) == "The reply is below.")
 
 
 async def test_a_question_of_a_subtask_is_answered_with_a_text(tmp_path: Path) -> None:
@@ -98,6 +98,21 @@ async def test_stop_ends_the_run_with_its_subtasks(tmp_path: Path, command: str)
         [question] = questions(lark)
         assert title_of(lark, question) == "Not allowed"
         assert not any("report" in each for each in lark.replies())
+
+
+async def test_the_button_of_the_card_stops_the_run_with_its_subtasks(tmp_path: Path) -> None:
+    only_the_asker = with_values(SHOWN, access=ChatAccess())
+    async with open_lark_gateway(tmp_path, Rules(THREE), only_the_asker, environ=NO_GATES) as lark:
+        await lark.say("compare")
+        await lark.sim.until(lambda _: "● task 2 · analyst: List" in card_text(lark))
+        [card] = cards(lark)
+        done = await lark.sim.click(lark.person, card.message_id, "Stop")
+        assert "Stopping" in str(done)
+        await lark.sim.until(lambda _: any("topped" in each for each in lark.replies()))
+        await lark.settled()
+        assert (await subtask_statuses(lark)).count("cancelled") >= 1
+        assert "waiting" not in await subtask_statuses(lark)
+        assert '"Stop"' not in str([shown(lark, one) for one in lark.from_bot()])
 
 
 async def test_a_subtask_is_listed_and_stopped_by_its_id(tmp_path: Path) -> None:

@@ -305,6 +305,7 @@ class DisplayedRun:
             updates=self._state.edits,
             is_final=state.is_idle,
             footer=self._footer,
+            run_id="" if state.has_ended else self._run.id,
         )
 
     async def _add_reaction(self) -> None:

@@ -107,6 +107,11 @@ class RunProgress:
         return self.is_over or self.phase == "waiting"
 
     @property
+    def has_ended(self) -> bool:
+        """True if the run cannot be stopped any more."""
+        return self.is_over or self.phase in {"done", "failed", "cancelled"}
+
+    @property
     def has_details(self) -> bool:
         """True if there is a plan or a tool call to show."""
         return bool(self._steps or self._tools)
