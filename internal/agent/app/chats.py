@@ -54,6 +54,16 @@ class ChatTask(NamedTuple):
     subtasks: list[Run]
 
 
+def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
+    """Return the task that a person wrote, of which another one is a subtask or a report."""
+    while above := task.parent_task_id or next(iter(task.reports), None):
+        found = yield from stores.tasks.get(above)
+        if found is None:
+            break
+        task = found
+    return task
+
+
 class KnownMessage(NamedTuple):
     """What is known about a message: whether the bot sent it, and as the answer of a run.
 
@@ -237,7 +247,7 @@ _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 
 
 class ReplyContext(NamedTuple):
-    """What a reply is about: the `instruction` of its task, and how its run failed.
+    """What a reply is about: the `instruction` of the person, and how its run failed.
 
     `failure` is an error code or the reason of a stop. Both are "" if unknown. `others` are the
     principals, besides the one of the task, whose messages the run received. `file_problems` say
@@ -252,7 +262,10 @@ class ReplyContext(NamedTuple):
 
 
 class QuestionContext(NamedTuple):
-    """A question in a chat. `message_id` is the remote id of its message, "" if not sent."""
+    """A question in a chat, and the `instruction` of the person.
+
+    `message_id` is the remote id of its message, "" if not sent.
+    """
 
     record: QuestionRecord
     instruction: str
@@ -393,8 +406,9 @@ class ChatDelivery:
             errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
             diagnostics = (_diagnostic_event(each.json).payload for each in errors)
             problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+            asked = yield from find_persons_task(self._stores, task)
             return ReplyContext(
-                task.instruction, failure, tuple(senders), problems, task.session_id
+                asked.instruction, failure, tuple(senders), problems, task.session_id
             )
 
         return await self._database.read(work) if run_id else ReplyContext("", "")
@@ -408,7 +422,10 @@ class ChatDelivery:
                 return None
             task = yield from self._stores.tasks.get(record.task_id)
             message_id = yield from self._stores.outbox.get_remote_id(f"{question_id}:asked")
-            return QuestionContext(record, "" if task is None else task.instruction, message_id)
+            if task is None:
+                return QuestionContext(record, "", message_id)
+            asked = yield from find_persons_task(self._stores, task)
+            return QuestionContext(record, asked.instruction, message_id)
 
         return await self._database.read(work)
 

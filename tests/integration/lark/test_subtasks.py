@@ -67,15 +67,16 @@ async def test_one_card_shows_all_subtasks_until_the_answer(tmp_path: Path) -> N
 async def test_a_question_of_a_subtask_is_answered_with_a_text(tmp_path: Path) -> None:
     asks = Call("request_user", {"question": "Which colour?", "options": ["red", "blue"]})
     script = [
-        Reply(calls=[delegate("ask")], when=when("compare")),
-        Reply("over", when=when("compare", 1)),
+        Reply(calls=[delegate("ask")], when=when("比较")),
+        Reply("over", when=when("比较", 1)),
         Reply(calls=[asks], when=when("ask")),
         Reply("red it is", when=when("ask", 1)),
     ]
     async with open_lark_gateway(tmp_path, Rules(script), SHOWN, environ=NO_GATES) as lark:
-        await lark.say("compare")
+        await lark.say("比较")
         await lark.sim.until(lambda _: len(questions(lark)) == 1)
-        assert "task 1 · analyst asks" in title_of(lark, questions(lark)[0])
+        # in the language of the person, not in that of the instruction of the model
+        assert "任务 1 · analyst 提问" in title_of(lark, questions(lark)[0])
         await lark.say("/questions")
         await lark.until_replies(1)
         assert "task 1 · analyst asks: Which colour?" in lark.replies()[0]
