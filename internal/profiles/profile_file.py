@@ -61,6 +61,7 @@ class ProfileFile(Section):
     timeout_seconds: Seconds | None = None
     language: Literal["en", "zh"] | None = None
     keywords: Names | None = None
+    delegates: bool | None = None
 
 
 def read_profile_file(path: Path) -> tuple[ProfileFile, Document]:

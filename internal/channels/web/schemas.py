@@ -338,7 +338,7 @@ class EventsPage(msgspec.Struct, frozen=True):
 class ProfileView(msgspec.Struct, frozen=True):
     """A profile. `tools` is null if all tools are available; other nulls are left to the settings.
 
-    `permission_mode` is the widest mode of its tasks.
+    `permission_mode` is the widest mode of its tasks. `delegates`: its subtasks may create tasks.
     """
 
     name: str
@@ -358,6 +358,7 @@ class ProfileView(msgspec.Struct, frozen=True):
     timeout_seconds: float | None
     language: str
     keywords: tuple[str, ...]
+    delegates: bool
 
 
 class ProfileProblemView(msgspec.Struct, frozen=True):

@@ -115,11 +115,11 @@ async def test_a_created_task_is_told_once_at_the_next_step(home: Path, tmp_path
 
 async def test_what_ends_after_its_creator_is_reported_together_in_one_answer(home: Path) -> None:
     rules = [
+        Reply("both are done", when=when("Background tasks of this conversation")),
         Reply(calls=[create("dig"), create("fetch")], when=when("start")),
         Reply("I have started both", when=when("start", 2)),
         Reply("dug", hold="dig", when=when("dig")),
         Reply("fetched", hold="fetch", when=when("fetch")),
-        Reply("both are done", when=when("Background tasks of this conversation")),
         Reply("as I said", when=when("what was it")),
     ]
     async with core(home, Rules(rules), NO_GATES) as here:

@@ -417,7 +417,7 @@ export interface ProfileProblemView {
   problem: string;
 }
 
-/** A profile. `tools` is null if all tools are available; other nulls are left to the settings. `permission_mode` is the widest mode of its tasks. */
+/** A profile. `tools` is null if all tools are available; other nulls are left to the settings. `permission_mode` is the widest mode of its tasks. `delegates`: its subtasks may create tasks. */
 export interface ProfileView {
   name: string;
   description: string;
@@ -436,6 +436,7 @@ export interface ProfileView {
   timeout_seconds: number | null;
   language: string;
   keywords: Array<string>;
+  delegates: boolean;
 }
 
 /** All profiles, the one used by default, and the limits of a run. `problems` are those of profiles that cannot be used, `warnings` those of others. Both are empty for everybody but the owner. */

@@ -17,6 +17,7 @@ from internal.agent.app.files.input_files import (
 )
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
@@ -111,7 +112,9 @@ class RunPreparer:
         turn.allow_rules(await load_rules(self._database, self._stores, task))
         if answer:
             turn.answer(answer)
+        reported = await self._database.read(partial(load_results, self._stores, task.reports))
         events = [
+            *map(completed_event, reported),
             *fetched,
             *file_problems(files),
             *_ignored(prompt.problems),

@@ -17,8 +17,8 @@ from internal.agent.app.subtasks.creation import (
     create_subtasks,
     find_created,
 )
+from internal.agent.app.subtasks.messages import cancel_subtask, message_subtask
 from internal.agent.app.subtasks.results import completed_event, load_results
-from internal.agent.app.subtasks.steering import cancel_subtask, message_subtask
 from internal.agent.domain.delegation.reports import (
     POLLING_HINT,
     TASK_ENDS_CHANNEL,

@@ -1,4 +1,4 @@
-"""Steering: messages of a run to its subtasks, and their stop."""
+"""Messages: what a run tells its subtasks, and their stop."""
 
 import msgspec
 
