@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import ENDED, Task
 from internal.config.chat import ChatAccess, ChatChannelSettings
+from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.anthropic_server import Call, Reply, Rules
@@ -206,3 +208,65 @@ def card_text(lark: LarkGateway) -> str:
 
 def lines(lark: LarkGateway) -> list[str]:
     return card_text(lark).splitlines()
+
+
+async def test_a_message_interrupts_a_run_that_waits_for_its_tasks(tmp_path: Path) -> None:
+    script = [
+        Reply(calls=[delegate("dig")], when=when("compare")),
+        Reply("dug", hold="dig", when=when("dig")),
+        Reply("about cats", when=When(last_text="cats")),
+    ]
+    settings = with_values(SHOWN, busy_mode="interrupt")
+    async with open_lark_gateway(tmp_path, Rules(script), settings, environ=NO_GATES) as lark:
+        await lark.say("compare")
+        await lark.sim.until(lambda _: title(lark) == "Waiting for its tasks")
+        await lark.core.model.until_open(1)
+        await lark.say("no, cats")
+        replies = await lark.until_replies(2)
+        assert sorted(replies) == ["Interrupted by your next message.", "about cats"]
+        await lark.settled()
+        statuses = [each.status for each in await all_tasks(lark)]
+        assert statuses == ["completed", "cancelled", "cancelled"]
+
+
+async def test_recalling_the_message_ends_the_subtasks_without_a_reply(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, Rules(THREE), SHOWN, environ=NO_GATES) as lark:
+        asked = await lark.say("compare")
+        await lark.sim.until(lambda _: "● task 2 · analyst: List" in card_text(lark))
+        await lark.sim.until(lambda _: "? task 3" in card_text(lark))
+        user_actions.recall(lark.sim.lark.state, lark.person.open_id, asked)
+        await until_cancelled(lark)
+        await lark.settled()
+        assert lark.replies() == []
+
+
+async def test_subtasks_end_when_the_bot_is_removed(tmp_path: Path) -> None:
+    script = [
+        Reply(calls=[Call("create_task", {"instruction": "dig"})], when=when("start")),
+        Reply("started", when=when("start", 1)),
+        Reply("dug", hold="dig", when=when("dig")),
+        Reply("a report", when=when("Background tasks of this conversation")),
+    ]
+    async with open_lark_gateway(tmp_path, Rules(script), SHOWN, environ=NO_GATES) as lark:
+        await lark.sim.send_text(lark.person, lark.group, "start", mention_bot=True)
+        await lark.until_replies(1, lark.group)
+        await lark.core.model.until_open(1)
+        user_actions.set_bot_presence(
+            lark.sim.lark.state, lark.person.open_id, lark.group.chat_id, APP.app_id, present=False
+        )
+        await until_cancelled(lark)
+        await lark.settled()
+        assert [each.status for each in await all_tasks(lark)] == ["cancelled", "completed"]
+
+
+async def until_cancelled(lark: LarkGateway) -> None:
+    """Return when a subtask is cancelled and none is unfinished."""
+    while True:
+        found = {each.status for each in await all_tasks(lark) if each.is_subtask}
+        if "cancelled" in found and found <= ENDED:
+            return
+        await lark.sim.lark.changed_within(0.05)
+
+
+async def all_tasks(lark: LarkGateway) -> list[Task]:
+    return await lark.core.services.gateway.queries.tasks(LOCAL_OWNER)
