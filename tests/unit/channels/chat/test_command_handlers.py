@@ -173,3 +173,19 @@ def await_tasks(app: EchoApp, run_id: RunId) -> Write[None]:
     assert run is not None
     assert (yield from app.stores.runs.await_tasks(run_id, run.fence, "9"))
     yield from app.stores.tasks.set_status(run.task_id, "waiting", "await_tasks", now="1")
+
+
+async def test_a_task_that_was_moved_to_the_background_is_stopped_last(
+    app: EchoApp, handlers: CommandHandlers
+) -> None:
+    await app.submit("watch the log")
+    moved = await newest(app)
+    await app.gateway.move_to_background(moved.id, LOCAL_OWNER)
+    await app.submit("count")
+    counting = await newest(app)
+    assert counting.id != moved.id
+    assert (await reply(app, handlers, "/status")).startswith("Queued: count\n1 more")
+    await reply(app, handlers, "/stop")
+    assert (await status_of(app, counting), await status_of(app, moved)) == ("cancelled", "queued")
+    await reply(app, handlers, "/stop")
+    assert await status_of(app, moved) == "cancelled"
