@@ -17,6 +17,9 @@ _RESUMABLE |= {"model_no_credit", "model_busy", "model_unreachable", "model_unav
 _RESUMABLE |= {"model_empty", "model_error"}
 """The codes and reasons of ends after which the same run may do better."""
 _SEPARATORS = re.compile(r"[_\-.]+")
+_MAX_SECONDS, _MAX_MINUTES = 120, 120
+"""From here on a duration is given in minutes, and in hours."""
+_SUBTASK = re.compile(r"^task (\d+)")
 _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -99,9 +102,29 @@ class ChatPhrases(MessageCatalog):
         title = self._tool_titles.get(name, {}).get(self.language)
         return title or self("tool_unnamed", tool=_readable(name[:60]))
 
-    def status(self, name: str) -> str:
-        """Return the word for a status."""
-        return self._vocabulary.statuses.get(name, name)
+    def activity(self, preview: str) -> str:
+        """Return what a subtask does, such as `web_fetch example.com`, with the tool's title."""
+        name, _, subject = preview.partition(" ")
+        if name not in self._tool_titles and "_" not in name:
+            return preview
+        return f"{self.tool(name)} · {subject}" if subject else self.tool(name)
+
+    def subtask(self, path: str) -> str:
+        """Return the path of a subtask, such as `task 2 · analyst`, in this language."""
+        return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
+
+    def status(self, name: str, stop_reason: str | None = None) -> str:
+        """Return the word for a status, or for the stop reason that it has."""
+        words = self._vocabulary.statuses
+        return words.get(stop_reason or "") or words.get(name, name)
+
+    def duration(self, seconds: int) -> str:
+        """Return a duration in seconds, minutes or hours."""
+        if seconds < _MAX_SECONDS:
+            return self("progress_seconds", seconds=seconds)
+        if seconds < _MAX_MINUTES * 60:
+            return self("duration_minutes", count=seconds // 60)
+        return self("duration_hours", count=seconds // 3600, minutes=seconds // 60 % 60)
 
     def ended(self, stop_reason: str, error_code: str = "") -> str:
         """Return why a run ended, and how to continue it where that may help."""

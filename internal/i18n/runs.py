@@ -6,7 +6,7 @@ Standard library only: the terminal imports this at start-up.
 from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import Language
 
-_UNREMARKABLE = {"final_answer", "await_user_input", "user_stop"}
+_UNREMARKABLE = {"final_answer", "await_user_input", "await_tasks", "user_stop"}
 
 
 class RunMessages(MessageCatalog):

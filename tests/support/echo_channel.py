@@ -25,6 +25,7 @@ from internal.channels.chat.transport import (
     ReceivedMessage,
     RemovedFromChat,
     RunContent,
+    StopAction,
     TextContent,
     TransportHealth,
     TransportRejected,
@@ -97,7 +98,7 @@ class EchoService:
         received = ReceivedMessage(name, message.chat_id, "", raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
-    async def act(self, action: ChatAction) -> ActionResult:
+    async def act(self, action: ChatAction | StopAction) -> ActionResult:
         """Activate a button of a post."""
         return await self.connected[0][1](action)
 

@@ -48,6 +48,24 @@ def find_unfinished(
     return found
 
 
+class ChatTask(NamedTuple):
+    """A task of a conversation with its newest run and the runs of all subtasks below it."""
+
+    task: Task
+    run: Run
+    subtasks: list[Run]
+
+
+def find_persons_task(stores: Stores, task: Task) -> Read[Task]:
+    """Return the task that a person wrote, of which another one is a subtask or a report."""
+    while above := task.parent_task_id or next(iter(task.reports), None):
+        found = yield from stores.tasks.get(above)
+        if found is None:
+            break
+        task = found
+    return task
+
+
 class KnownMessage(NamedTuple):
     """What is known about a message: whether the bot sent it, and as the answer of a run.
 
@@ -81,18 +99,26 @@ class Chats:
         await self._database.write(partial(self._stores.chats.save_settings, chat, settings))
 
     async def list_newest(self, channel: Channel, scope: str, limit: int) -> list[Task]:
-        """Return the newest tasks of the current session of a scope."""
+        """Return the newest tasks of the current session of a scope, without subtasks."""
+        return [each.task for each in await self.list_trees(channel, scope, limit)]
+
+    async def list_trees(self, channel: Channel, scope: str, limit: int) -> list[ChatTask]:
+        """Return the newest tasks of the current session of a scope with their subtasks."""
         stores = self._stores
 
-        def work() -> Read[list[Task]]:
+        def work() -> Read[list[ChatTask]]:
+            found: list[ChatTask] = []
             session = yield from stores.sessions.get_current(channel, scope)
             if session is None:
-                return []
-            return (
-                yield from stores.tasks.list_page(
-                    None, TaskFilter(session_id=session.id, subtasks=True), before=None, limit=limit
-                )
-            )
+                return found
+            wanted = TaskFilter(session_id=session.id)
+            tasks = yield from stores.tasks.list_page(None, wanted, before=None, limit=limit)
+            for task in tasks:
+                run = yield from stores.runs.get_by_task(task.id)
+                if run is not None:
+                    subtasks = yield from stores.subtasks.list_tree(task.id)
+                    found.append(ChatTask(task, run, subtasks))
+            return found
 
         return await self._database.read(work)
 
@@ -109,8 +135,13 @@ class Chats:
 
         return await self._database.read(work)
 
-    async def list_unfinished(self, channel: Channel, scope: str) -> list[tuple[Run, Task]]:
-        """Return the unfinished runs of the current session of a scope, oldest first."""
+    async def list_unfinished(
+        self, channel: Channel, scope: str, *, subtasks: bool = False
+    ) -> list[tuple[Run, Task]]:
+        """Return the unfinished runs of the current session of a scope, oldest first.
+
+        With `subtasks` those of subtasks, otherwise all others.
+        """
         stores = self._stores
 
         def work() -> Read[list[tuple[Run, Task]]]:
@@ -119,16 +150,20 @@ class Chats:
             runs = [] if session is None else (yield from stores.runs.list_unfinished(session.id))
             for run in runs:
                 task = yield from stores.tasks.get(run.task_id)
-                if task is not None:
+                if task is not None and task.is_subtask == subtasks:
                     found.append((run, task))
             return found
 
         return await self._database.read(work)
 
     async def list_unfinished_in(self, chat: str) -> list[tuple[Run, Task]]:
-        """Return the unfinished runs of all conversations of a chat; see `Origin.chat`."""
+        """Return the unfinished runs of all conversations of a chat; see `Origin.chat`.
+
+        Those of subtasks come last: they end with the task above them.
+        """
         find = partial(find_unfinished, self._stores, lambda task: task.origin.chat == chat)
-        return await self._database.read(find)
+        found = await self._database.read(find)
+        return sorted(found, key=lambda each: each[1].is_subtask)
 
     async def list_known(
         self, channel: Channel, app: str, scope: str, message_ids: Sequence[str]
@@ -216,7 +251,7 @@ _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 
 
 class ReplyContext(NamedTuple):
-    """What a reply is about: the `instruction` of its task, and how its run failed.
+    """What a reply is about: the `instruction` of the person, and how its run failed.
 
     `failure` is an error code or the reason of a stop. Both are "" if unknown. `others` are the
     principals, besides the one of the task, whose messages the run received. `file_problems` say
@@ -231,7 +266,10 @@ class ReplyContext(NamedTuple):
 
 
 class QuestionContext(NamedTuple):
-    """A question in a chat. `message_id` is the remote id of its message, "" if not sent."""
+    """A question in a chat, and the `instruction` of the person.
+
+    `message_id` is the remote id of its message, "" if not sent.
+    """
 
     record: QuestionRecord
     instruction: str
@@ -372,8 +410,9 @@ class ChatDelivery:
             errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
             diagnostics = (_diagnostic_event(each.json).payload for each in errors)
             problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+            asked = yield from find_persons_task(self._stores, task)
             return ReplyContext(
-                task.instruction, failure, tuple(senders), problems, task.session_id
+                asked.instruction, failure, tuple(senders), problems, task.session_id
             )
 
         return await self._database.read(work) if run_id else ReplyContext("", "")
@@ -387,7 +426,10 @@ class ChatDelivery:
                 return None
             task = yield from self._stores.tasks.get(record.task_id)
             message_id = yield from self._stores.outbox.get_remote_id(f"{question_id}:asked")
-            return QuestionContext(record, "" if task is None else task.instruction, message_id)
+            if task is None:
+                return QuestionContext(record, "", message_id)
+            asked = yield from find_persons_task(self._stores, task)
+            return QuestionContext(record, asked.instruction, message_id)
 
         return await self._database.read(work)
 

@@ -550,7 +550,7 @@ class Gateway:
                     if not any(map(_may_settle, batch)):
                         continue
                     task, run = await read()
-                    if run.status not in {"queued", "running"}:
+                    if run.is_settled:
                         return task, run
         return await read()
 

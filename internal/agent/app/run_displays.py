@@ -7,7 +7,7 @@ from typing import NamedTuple
 from internal.agent.app.chats import find_unfinished
 from internal.agent.domain.chats import OutgoingState, RunDisplay, reply_key
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Run, Task
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
@@ -38,19 +38,22 @@ class RunDisplays:
     async def claim(
         self, run_id: RunId, holder: DisplayHolder, lease: float
     ) -> ClaimedDisplay | None:
-        """Claim the display of a run; None if it is closed or held by another process."""
+        """Claim the display of a run; None if it is closed or held by another process.
+
+        A subtask has none: it is part of the display of the outermost run.
+        """
         now, until = rfc3339(self._clock.now()), self._after(lease)
         stores = self._stores
 
         def work() -> Write[ClaimedDisplay | None]:
             run = yield from stores.runs.get(run_id)
             task = None if run is None else (yield from stores.tasks.get(run.task_id))
+            if run is None or task is None or task.is_subtask:
+                return None
             display = yield from stores.run_displays.claim(
                 run_id, *holder, lease_until=until, now=now
             )
-            if run is None or task is None or display is None:
-                return None
-            return ClaimedDisplay(display, run, task)
+            return None if display is None else ClaimedDisplay(display, run, task)
 
         return await self._database.write(work)
 
@@ -81,15 +84,22 @@ class RunDisplays:
         """Return the stored events of a run in order."""
         return await self._database.read(partial(self._stores.events.list_by_run, run_id))
 
+    async def list_subtasks(self, task_id: TaskId) -> list[Run]:
+        """Return the runs of all subtasks below an outermost task, oldest first."""
+        return await self._database.read(partial(self._stores.subtasks.list_tree, task_id))
+
     async def is_waiting(self, run_id: RunId) -> bool:
         """Return True if a run waits for a person."""
         run = await self._database.read(partial(self._stores.runs.get, run_id))
-        return run is not None and run.status == "waiting"
+        return run is not None and run.status == "waiting" and not run.awaits_tasks
 
     async def list_unfinished(
         self, channel: str, session_id: SessionId | None = None
     ) -> list[RunId]:
-        """Return the unfinished runs that came from chats of a channel, of one session or all."""
+        """Return the unfinished runs that came from chats of a channel, of one session or all.
+
+        Those of subtasks are left out: they are part of the display of the outermost run.
+        """
         stores = self._stores
 
         def of_session(session_id: SessionId) -> Read[list[RunId]]:
@@ -113,4 +123,5 @@ class RunDisplays:
 
 def _is_from(task: Task, channel: str) -> bool:
     origin = task.origin
-    return f"{origin.channel}:{origin.app}" == channel and bool(origin.chat_id)
+    is_here = f"{origin.channel}:{origin.app}" == channel and bool(origin.chat_id)
+    return is_here and not task.is_subtask

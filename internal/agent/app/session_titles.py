@@ -92,7 +92,13 @@ class SessionTitler:
             return None
         task = yield from self._stores.tasks.get(run.task_id)
         session = yield from self._stores.sessions.get(run.session_id)
-        if task is None or task.status != "completed" or session is None or session.one_shot:
+        if (
+            task is None
+            or task.reports
+            or task.status != "completed"
+            or session is None
+            or session.one_shot
+        ):
             return None
         if (yield from self._stores.sessions.is_named(session.id)):
             return None

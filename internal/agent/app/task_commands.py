@@ -201,11 +201,11 @@ def rate_task(stores: Stores, task_id: TaskId, feedback: Feedback) -> Write[None
 def interrupt_session(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> Write[tuple[Submitted, Interruption | None, list[EventRecord]]]:
-    """Store a message as the next task and request the stop of the session's running run.
+    """Store a message as the next task and stop the session's active run.
 
     A run that the message could not steer goes on. Steering that the run has not read is moved
-    into the next task, that of other people into tasks of their own. Returns which run to stop,
-    None for none.
+    into the next task, that of other people into tasks of their own. A run that waits for its tasks
+    is ended here. Returns which running run to stop, None for none.
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
@@ -217,7 +217,7 @@ def interrupt_session(
     submitted = Submitted(ids.task_id, ids.run_id, session_id, "queued")
     if (
         active is None
-        or active.status != "running"
+        or not (active.status == "running" or active.awaits_tasks)
         or not (yield from _may_join(stores, active, message, principal))
     ):
         create = _create_task(stores, submission, principal, session_id, ids=ids, now=now)
@@ -244,6 +244,11 @@ def interrupt_session(
     is_own = task.origin.principal == principal.id
     reason = INTERRUPTED_REASON if is_own else INTERRUPTED_BY_OTHER
     request = StopRequest(principal.id, submission.channel, reason)
+    if active.awaits_tasks:
+        outcome = stop_outcome(request.to_error())
+        end = end_idle_run(stores, active, task, outcome=outcome, ids=ids.another(), now=now)
+        events += yield from end
+        return submitted, None, events
     yield from stores.runs.request_stop(active.id, request)
     return submitted, Interruption(active.id, request), events
 

@@ -327,6 +327,11 @@ class Run(msgspec.Struct, frozen=True):
         """Whether it waits for tasks that it created, not for a person."""
         return self.status == "waiting" and self.stop_reason == "await_tasks"
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has ended or waits for a person."""
+        return self.status not in {"queued", "running"} and not self.awaits_tasks
+
 
 class Session(msgspec.Struct, frozen=True):
     """A conversation. `owner` is the principal that it belongs to.

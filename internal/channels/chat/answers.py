@@ -25,7 +25,12 @@ from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import chat_name
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.policy import ChatUsers, Ignored
-from internal.channels.chat.question_text import describe_late, describe_outcome, format_time
+from internal.channels.chat.question_text import (
+    describe_late,
+    describe_outcome,
+    format_time,
+    with_asker,
+)
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
@@ -298,7 +303,11 @@ def _format_list(open_: Sequence[QuestionRecord], phrases: ChatPhrases) -> str:
             "question_line",
             id=short_id(each.question.id),
             about=phrases(f"asked_about_{each.question.kind}"),
-            title=escape_markdown(truncate_line(_title(each, phrases), MAX_TITLE_LENGTH)),
+            title=escape_markdown(
+                truncate_line(
+                    with_asker(_title(each, phrases), each.question, phrases), MAX_TITLE_LENGTH
+                )
+            ),
             until=format_time(each.expires),
         )
         for each in open_

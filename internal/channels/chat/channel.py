@@ -21,10 +21,18 @@ from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
 from internal.channels.chat.displays.run_display import RunDisplayLoop
+from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.transport import ChatTransport, ReceivedMessage, TransportHealth
+from internal.channels.chat.transport import (
+    ActionResult,
+    ChatAction,
+    ChatTransport,
+    ReceivedMessage,
+    StopAction,
+    TransportHealth,
+)
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
 
@@ -111,6 +119,7 @@ class ChatChannel:
             on_answered=self._on_answered,
             start=self._start,
         )
+        self._stop_button = StopButtonHandler(transport, gateway, people, texts)
         self._people = people
         self._stopping = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -145,7 +154,7 @@ class ChatChannel:
             await self._release()
 
     async def _serve(self, supervisor: Supervisor) -> None:
-        receive = partial(self._transport.run, self._accept, self._actions.handle)
+        receive = partial(self._transport.run, self._accept, self._handle_action)
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 receiving = self._tasks.create_task(
@@ -199,6 +208,11 @@ class ChatChannel:
         except (TimeoutError, LarkspurError) as error:
             log.warning("leases of run displays kept", extra={"reason": str(error)})
         await self._transport.close()
+
+    async def _handle_action(self, action: ChatAction | StopAction) -> ActionResult:
+        if isinstance(action, StopAction):
+            return await self._stop_button.handle(action)
+        return await self._actions.handle(action)
 
     def _wake_sender(self) -> None:
         self._sender.wake()

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from internal.agent.app.chats import ChatTask
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.tasks import ENDED, Run, Task
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.commands import COMMAND_ID_PREFIX
 from internal.channels.chat.answers import (
@@ -28,10 +30,11 @@ from internal.channels.chat.command_parser import (
     is_stop_word,
 )
 from internal.channels.chat.policy import ChatUsers
+from internal.channels.chat.question_text import seconds_between
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 
-MAX_LISTED_TASKS = 10
+MAX_LISTED_TASKS, MAX_LISTED_SUBTASKS = 10, 20
 MAX_LISTED_SKILLS = 30
 MAX_STATUS_LENGTH, MAX_TASK_LENGTH, MAX_SKILL_LENGTH = 200, 100, 150
 _RESUMABLE = frozenset({"failed", "cancelled"})
@@ -122,6 +125,8 @@ class CommandHandlers:
             open_ = await self._find_runs(argument, message)
         else:
             open_ = await self._list_unfinished(message)
+        if stop_all:
+            open_ = [*await self._list_left_subtasks(open_, message), *open_]
         if not open_:
             return message.phrases("nothing_to_stop")
         if not stop_all:
@@ -136,7 +141,7 @@ class CommandHandlers:
         """Stop a task and return the key of the phrase for the result."""
         actor = message.actor
         try:
-            await self._gateway.stop(task.id, _principal_for(task, actor.principal), actor.via)
+            await self._gateway.stop(task.id, principal_for(task, actor.principal), actor.via)
         except (NotFound, Forbidden):
             return "stop_not_allowed"
         except Conflict:
@@ -150,7 +155,7 @@ class CommandHandlers:
         found = (task for task in ended if not argument or matches_id(task.id, argument))
         if (task := next(found, None)) is None:
             return CommandResult(phrases("nothing_to_resume"))
-        principal = _principal_for(task, actor.principal)
+        principal = principal_for(task, actor.principal)
         try:
             resumed = await self._gateway.resume(task.id, principal, actor.via, message.row)
         except (NotFound, Forbidden):
@@ -166,34 +171,39 @@ class CommandHandlers:
     async def _work(self, message: MessageContext) -> str:
         """Return what runs in the conversation."""
         phrases, open_ = message.phrases, await self._list_unfinished(message)
+        lines = [self._describe_active(open_, phrases)]
+        if len(open_) > 1:
+            lines.append(phrases("status_more", count=len(open_) - 1))
+        via, scope = message.actor.via, message.chat.scope
+        if subtasks := await self._gateway.chats.list_unfinished(via, scope, subtasks=True):
+            command = phrases.command("tasks")
+            lines.append(phrases("status_subtasks", count=len(subtasks), command=command))
+        return "\n".join(lines)
+
+    def _describe_active(self, open_: Sequence[tuple[Run, Task]], phrases: ChatPhrases) -> str:
         if not open_:
             return phrases("idle")
         run, task = active_run(open_)
         summary = escape_markdown(truncate_line(task.instruction, MAX_STATUS_LENGTH))
-        status = phrases("status", status=phrases.status(run.status), task=summary)
-        more = phrases("status_more", count=len(open_) - 1) if len(open_) > 1 else ""
-        return f"{status}\n{more}".strip()
+        status = phrases.status(run.status, run.stop_reason)
+        return phrases("status", status=status, task=summary)
 
     async def _tasks(self, message: MessageContext) -> str:
-        phrases, tasks = message.phrases, await self._list_newest(message)
-        if not tasks:
-            return phrases("no_tasks")
-        lines = (
-            phrases(
-                "task_line",
-                id=short_id(task.id),
-                status=phrases.status(task.status),
-                task=escape_markdown(truncate_line(task.instruction, MAX_TASK_LENGTH)),
-            )
-            for task in tasks
+        phrases = message.phrases
+        trees = await self._gateway.chats.list_trees(
+            message.actor.via, message.chat.scope, MAX_LISTED_TASKS
         )
+        if not trees:
+            return phrases("no_tasks")
+        now = message.row.received
+        lines = [line for tree in trees for line in _format_tree(tree, phrases, now)]
         return phrases("tasks", tasks="\n".join(lines))
 
     async def _list_commands(self, message: MessageContext) -> str:
         phrases, newest = message.phrases, await self._list_newest(message)
         if not newest:
             return phrases("no_commands")
-        principal = _principal_for(newest[0], message.actor.principal)
+        principal = principal_for(newest[0], message.actor.principal)
         try:
             found = await self._gateway.list_commands(newest[0].session_id, principal)
         except NotFound:  # the conversation of others
@@ -256,7 +266,7 @@ class CommandHandlers:
         newest = await self._list_newest(message)
         try:
             task = newest[0]
-            principal = _principal_for(task, message.actor.principal)
+            principal = principal_for(task, message.actor.principal)
             await self._gateway.stop_command(task.session_id, command_id, principal)
         except (IndexError, NotFound):
             return message.phrases("nothing_to_stop")
@@ -269,6 +279,19 @@ class CommandHandlers:
 
     async def _list_unfinished(self, message: MessageContext) -> list[tuple[Run, Task]]:
         return await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
+
+    async def _list_left_subtasks(
+        self, open_: Sequence[tuple[Run, Task]], message: MessageContext
+    ) -> list[tuple[Run, Task]]:
+        """Return the unfinished subtasks that do not end with these tasks."""
+        via, scope = message.actor.via, message.chat.scope
+        found = await self._gateway.chats.list_unfinished(via, scope, subtasks=True)
+        roots = {task.id for _, task in open_}
+        return [
+            (run, task)
+            for run, task in found
+            if run.subtask is not None and run.subtask.root_task_id not in roots
+        ]
 
     async def _find_runs(self, argument: str, message: MessageContext) -> list[tuple[Run, Task]]:
         """Return the unfinished runs of the chat's tasks with that id, else the task itself."""
@@ -287,11 +310,61 @@ def _shown(text: str, max_chars: int) -> str:
 
 
 def active_run(open_: Sequence[tuple[Run, Task]]) -> tuple[Run, Task]:
-    """Return the run that is not queued, else the first."""
-    return next((each for each in open_ if each[0].status != "queued"), open_[0])
+    """Return the run that is not queued, else the first; one in the background comes last."""
+    return min(open_, key=lambda each: (each[0].lane != each[0].session_id, _is_queued(each[0])))
 
 
-def _principal_for(task: Task, principal: Principal) -> Principal:
+def _is_queued(run: Run) -> bool:
+    return run.status == "queued"
+
+
+def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
+    """Return a task and below it its subtasks, those that have not ended first of all."""
+    task, run = tree.task, tree.run
+    shown = _below(tree.subtasks, run.id)
+    if len(shown) > MAX_LISTED_SUBTASKS:
+        kept = sorted(shown, key=lambda each: each.status in ENDED)[:MAX_LISTED_SUBTASKS]
+        shown = [each for each in shown if each in kept]
+    lines = [
+        phrases(
+            "task_line",
+            id=short_id(task.id),
+            status=phrases.status(task.status, task.stop_reason),
+            took=_format_duration(run, phrases, now),
+            task=_shown(task.instruction, MAX_TASK_LENGTH),
+        )
+    ]
+    for each in shown:
+        place = each.subtask
+        if place is None:
+            continue
+        line = phrases(
+            "task_subtask_line",
+            id=short_id(each.task_id),
+            task=_shown(phrases.subtask(place.path), MAX_STATUS_LENGTH),
+            status=phrases.status(each.status, each.stop_reason),
+            took=_format_duration(each, phrases, now),
+            preview=_shown(place.preview, MAX_TASK_LENGTH),
+        )
+        lines.append(f"{'    ' * place.depth}{line}")
+    if more := len(tree.subtasks) - len(shown):
+        lines.append(f"    {phrases('task_subtasks_more', count=more)}")
+    return lines
+
+
+def _below(runs: Sequence[Run], parent: RunId) -> list[Run]:
+    """Return the runs below a run, each one followed by those below it."""
+    own = [run for run in runs if run.parent_run_id == parent]
+    return [each for run in own for each in (run, *_below(runs, run.id))]
+
+
+def _format_duration(run: Run, phrases: ChatPhrases, now: str) -> str:
+    """Return how long a run has taken so far, "" if it has not started."""
+    seconds = seconds_between(run.started, run.ended or now)
+    return "" if seconds is None else phrases("task_took", took=phrases.duration(seconds))
+
+
+def principal_for(task: Task, principal: Principal) -> Principal:
     """Return the principal; an operator of the chat has the owner's rights to its tasks."""
     if not principal.may("operate") or task.origin.principal == principal.id:
         return principal

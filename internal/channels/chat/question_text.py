@@ -1,15 +1,15 @@
-"""Describe how a question was settled: the outcome, who answered, through which channel, when."""
+"""Describe who asks a question and how it was settled: the outcome, who answered, where, when."""
 
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.questions import Answer, QuestionRecord
-from internal.agent.domain.text import truncate_line
+from internal.agent.domain.questions import Answer, Question, QuestionRecord
+from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.i18n.chat import ChatPhrases
 
 OutcomeColor = Literal["green", "red", "blue", "grey"]
-MAX_ANSWERER_LENGTH, MAX_CHANNEL_LENGTH = 60, 30
+MAX_ANSWERER_LENGTH, MAX_CHANNEL_LENGTH, MAX_ASKER_LENGTH = 60, 30, 60
 
 _APPROVALS: dict[str, tuple[str, OutcomeColor]] = {
     "once": ("asked_allowed_once", "green"),
@@ -60,6 +60,14 @@ def describe_outcome(record: QuestionRecord, phrases: ChatPhrases) -> QuestionOu
     return QuestionOutcome(phrases(key), color)
 
 
+def with_asker(title: str, question: Question, phrases: ChatPhrases) -> str:
+    """Return the title of a question, after the subtask that asks it if it is of one."""
+    if not question.asked_by:
+        return title
+    path = truncate_line(escape_invisible(phrases.subtask(question.asked_by)), MAX_ASKER_LENGTH)
+    return phrases("subtask_asks", task=path, title=title)
+
+
 def is_allowed(answer: Answer, call_id: str) -> bool:
     """Return True if the answer allows this call."""
     return answer.items.get(call_id, answer.decision == "approve")
@@ -103,6 +111,15 @@ def format_time(instant: str, now: datetime | None = None) -> str:
     date = "" if local.date() == today else f"{local:%Y-%m-%d} "
     zone = " UTC" if local.tzname() == "UTC" else ""
     return f"{date}{local:%H:%M}{zone}"
+
+
+def seconds_between(start: str, end: str) -> int | None:
+    """Return the seconds between two RFC 3339 instants; None if one is invalid."""
+    try:
+        passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    except ValueError:
+        return None
+    return max(0, round(passed.total_seconds()))
 
 
 def _describe_approval(

@@ -75,7 +75,11 @@ class TaskRouter:
     async def _is_waiting(self, run_id: RunId, message: MessageContext) -> bool:
         """Return True if another run of the conversation comes first."""
         open_ = await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
-        runs = [run for run, _ in open_ if run.stop is None and run.status != "waiting"]
+        runs = [
+            run
+            for run, _ in open_
+            if run.stop is None and run.status != "waiting" and run.lane == run.session_id
+        ]
         return len(runs) > 1 and runs[0].id != run_id
 
     async def _build_spec(self, message: MessageContext) -> RunSpec:

@@ -16,7 +16,7 @@ from internal.i18n.chat import ChatPhrases
 Reaction = Literal["working", "received"]
 """A run works on the message; the message was added to a run."""
 
-RunPhase = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
+RunPhase = Literal["queued", "working", "awaiting_tasks", "waiting", "done", "failed", "cancelled"]
 
 
 Refusal = Literal["", "content", "permission"]
@@ -139,6 +139,16 @@ class ChatAction(NamedTuple):
     """The user belongs to another organization."""
 
 
+class StopAction(NamedTuple):
+    """The Stop button of a run's message that a user activated."""
+
+    run_id: str
+    user_id: str
+    chat_id: str
+    is_external: bool = False
+    """The user belongs to another organization."""
+
+
 class TextContent(NamedTuple):
     """Markdown. `mentions` are ids of users to notify besides the one who is replied to."""
 
@@ -164,7 +174,8 @@ class QuestionNotice(NamedTuple):
 class RunContent(NamedTuple):
     """The progress of a run: a title, lines and a footer, all without markup.
 
-    `updates` counts earlier updates; no update follows a final one.
+    `updates` counts earlier updates; no update follows a final one. `run_id` is the run that a
+    button stops, "" for no button.
     """
 
     phase: RunPhase
@@ -174,6 +185,7 @@ class RunContent(NamedTuple):
     updates: int = 0
     is_final: bool = False
     footer: str = ""
+    run_id: str = ""
 
 
 class FileContent(NamedTuple):
@@ -219,7 +231,7 @@ class TransportHealth(NamedTuple):
 
 OnMessage = Callable[[ReceivedMessage], Future[bool]]
 """Stores a message; may be called from any thread. Messages are processed in call order."""
-OnAction = Callable[[ChatAction], Coroutine[Any, Any, ActionResult]]
+OnAction = Callable[[ChatAction | StopAction], Coroutine[Any, Any, ActionResult]]
 
 
 class ChatTransport(Protocol):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -11,9 +12,14 @@ from cachetools import TTLCache
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.questions import Question
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.transport import ActionResult, ChatAction, OnAction
+from internal.channels.chat.transport import ActionResult, ChatAction, OnAction, StopAction
 from internal.channels.lark.question_card import question_card
-from internal.channels.lark.question_form import ButtonAction, InvalidAnswer, read_card_answer
+from internal.channels.lark.question_form import (
+    ButtonAction,
+    InvalidAnswer,
+    StopButton,
+    read_card_answer,
+)
 from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
@@ -101,7 +107,7 @@ class CardActionHandler:
         self._responses[header.event_id] = response
         return response
 
-    async def _run(self, action: ChatAction) -> ActionResult | None:
+    async def _run(self, action: ChatAction | StopAction) -> ActionResult | None:
         """Return the result of an action; None if it is not known in time."""
         if len(self._running) >= MAX_RUNNING:
             log.warning("card action rejected: too many are running")
@@ -133,10 +139,15 @@ class CardActionHandler:
         return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
 
 
-def _read_action(event: _Event, tenant_key: str) -> ChatAction | None:
+def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | None:
     """Return the action of an event; None if its value is not that of our buttons."""
+    value, is_external = event.action.value, event.operator.tenant_key != tenant_key
+    with suppress(msgspec.ValidationError):
+        stop = msgspec.convert(value, StopButton)
+        who, chat = event.operator.open_id, event.context.open_chat_id
+        return StopAction(stop.run, who, chat, is_external)
     try:
-        button = msgspec.convert(event.action.value, ButtonAction)
+        button = msgspec.convert(value, ButtonAction)
     except msgspec.ValidationError:
         return None
 
@@ -150,5 +161,5 @@ def _read_action(event: _Event, tenant_key: str) -> ChatAction | None:
         chat_id=event.context.open_chat_id,
         message_id=event.context.open_message_id,
         read_answer=read_answer,
-        is_external=event.operator.tenant_key != tenant_key,
+        is_external=is_external,
     )

@@ -19,7 +19,7 @@ from internal.channels.lark.lark_markdown import (
     escape_active,
     parse_markdown,
 )
-from internal.channels.lark.question_form import plain_text
+from internal.channels.lark.question_form import plain_text, stop_button
 from internal.i18n.chat import ChatPhrases
 
 MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
@@ -235,6 +235,7 @@ MAX_TEXT_EDITS = 18
 _COLORS: dict[RunPhase, str] = {
     "queued": "grey",
     "working": "blue",
+    "awaiting_tasks": "blue",
     "waiting": "orange",
     "done": "green",
     "failed": "red",
@@ -248,6 +249,8 @@ def progress_card(content: RunContent) -> str:
     title = {"tag": "plain_text", "content": content.title}
     header = {"title": title, "template": _COLORS[content.phase]}
     elements = [plain_text(body)]
+    if content.run_id:
+        elements.append(stop_button(content.run_id, content.phrases("progress_stop")))
     if content.footer:
         elements.append(plain_text(content.footer, soft=True))
     return as_json(card_json(elements, content.title) | {"header": header})

@@ -23,6 +23,7 @@ from internal.channels.chat.question_text import (
     describe_outcome,
     format_time,
     is_allowed,
+    with_asker,
 )
 from internal.channels.lark.api import as_json
 from internal.channels.lark.lark_markdown import escape_active, escape_links, fence
@@ -127,7 +128,7 @@ def render_outcome(
     outcome = describe_outcome(record, phrases).text
     question = record.question
     title = phrases.runs.question_title(question.title, question.reason_code)
-    about = truncate_line(title, 200)
+    about = truncate_line(with_asker(title, question, phrases), 200)
     blocks = [ContentBlock("text", f"{QUESTION_MARK} {outcome}: {about}")]
     if (answer := _personal_answer(record)) is not None:
         blocks.append(_answerer_block(answer, app_id, phrases))
@@ -214,7 +215,10 @@ def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
 
 
 def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
-    question = record.question
+    return with_asker(_own_title(record.question, phrases), record.question, phrases)
+
+
+def _own_title(question: Question, phrases: ChatPhrases) -> str:
     if question.kind != "approval":
         return phrases(f"asked_{question.kind}")
     if len(question.calls) != 1:

@@ -37,6 +37,12 @@ class ButtonAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int = 0
 
 
+class StopButton(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The payload of a Stop button. It names the run and grants nothing."""
+
+    run: str
+
+
 Element = dict[str, Any]
 
 
@@ -67,6 +73,18 @@ def button(
     if submits:
         element["form_action_type"] = "submit"
     return element
+
+
+def stop_button(run_id: str, label: str) -> Element:
+    """Return the button that stops a run."""
+    return {
+        "tag": "button",
+        "name": "stop",
+        "type": "default",
+        "size": "small",
+        "text": {"tag": "plain_text", "content": label},
+        "behaviors": [{"type": "callback", "value": msgspec.to_builtins(StopButton(run_id))}],
+    }
 
 
 def button_row(buttons: Sequence[Element]) -> Element:

@@ -136,7 +136,10 @@ class SearchSessionsArguments(ToolArguments, frozen=True):
 
 
 class WaitingQuestion(msgspec.Struct, frozen=True):
-    """A question that only a person can answer. `expires` is RFC 3339."""
+    """A question that only a person can answer; `title` names the subtask that asks, if any.
+
+    `expires` is RFC 3339.
+    """
 
     question_id: QuestionId
     kind: QuestionKind

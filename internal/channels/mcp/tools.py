@@ -102,7 +102,7 @@ async def task_result(call: McpToolCall, given: TaskResultArguments) -> TaskOutc
     queries, left = call.gateway.queries, float(given.wait_seconds)
     task, run = await queries.task_with_run(TaskId(given.task_id), call.principal)
     watched = Submitted(task.id, run.id, task.session_id, run.status)
-    while left > 0 and run.status in {"queued", "running"}:
+    while left > 0 and not run.is_settled:
         seconds = min(left, PROGRESS_SECONDS)
         task, run = await call.gateway.wait_for_run(watched, call.principal, seconds)
         left -= seconds
@@ -224,17 +224,20 @@ async def _progress(call: McpToolCall, task: Task, run: Run) -> TaskProgress:
 
 
 async def _open_question(call: McpToolCall, task: Task) -> WaitingQuestion | None:
-    """Return the open question of a task; None if it was answered a moment ago."""
+    """Return the open question of a task or its subtasks; None if there is none now."""
+    tree = await call.gateway.queries.task_tree(task.id, call.principal)
+    tasks = {task.id, *(item.task.id for item in tree.subtasks)}
     found = await call.gateway.queries.questions(
         call.principal, session_id=task.session_id, limit=MAX_OPEN_QUESTIONS
     )
     for record, _ in found:
-        if record.task_id == task.id:
+        if record.task_id in tasks:
             question = record.question
+            asks = f"{question.asked_by}: " if question.asked_by else ""
             return WaitingQuestion(
                 question.id,
                 question.kind,
-                question.title,
+                asks + question.title,
                 truncate(question.body),
                 question.options,
                 record.expires,

@@ -432,7 +432,9 @@ async def test_questions_and_tasks_are_listed(tmp_path: Path) -> None:
         listed = (await lark.until_replies(5))[4]
         assert f"`{asked.question.id[-6:]}` approval: touch ran" in listed
         await lark.say("/任务")
-        assert "等待答复\uff1atouch it" in (await lark.until_replies(6))[5]
+        listed = (await lark.until_replies(6))[5]
+        assert "等待答复 · " in listed
+        assert listed.endswith("\uff1atouch it")
         await lark.say("/approve 0000-9")
         assert "No open question 0000-9" in (await lark.until_replies(7))[6]
         await lark.say("/reject too risky")

@@ -27,7 +27,7 @@ def test_every_error_code_and_stop_reason_has_its_own_sentence(language: Languag
     by_code = {code: said.ended("error", code) for code in CODES | {*model_codes()}}
     assert len({*by_code.values(), said.ended("error")}) == len(by_code) + 1
     quiet = {reason for reason in get_args(StopReason) if not said.ended(reason)}
-    assert quiet == {"final_answer", "await_user_input", "user_stop"}
+    assert quiet == {"final_answer", "await_user_input", "await_tasks", "user_stop"}
     assert said.ended("error", "of_a_later_version") == said.ended("error")
 
 

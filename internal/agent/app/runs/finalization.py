@@ -151,7 +151,10 @@ def _settle_subtasks(
             events += yield from _release_dependent(
                 stores, dependent, run, result.end, ids=ids, now=now
             )
-        events += yield from tell_end(stores, run, task, ids=ids.another(), now=now)
+        if result.silent:  # there is nobody to tell
+            yield from stores.subtasks.mark_reported([task.id])
+        else:
+            events += yield from tell_end(stores, run, task, ids=ids.another(), now=now)
     return events
 
 

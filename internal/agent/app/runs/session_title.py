@@ -12,7 +12,10 @@ MAX_TITLE_CHARACTERS = 80
 
 
 class PlanSessionTitleRecorder:
-    """Stores the title of a run's first titled plan unless somebody named the session."""
+    """Stores the title of a run's first titled plan unless somebody named the session.
+
+    The plans of subtasks are left out.
+    """
 
     def __init__(self, database: Database, stores: Stores) -> None:
         self._database = database
@@ -22,6 +25,8 @@ class PlanSessionTitleRecorder:
     async def on_event(self, envelope: WorkflowEventEnvelope) -> None:
         """Store the title of a plan."""
         match envelope.payload:
+            case PlanUpdated() if envelope.is_subtask:
+                pass
             case PlanUpdated(title=str(title)) if title.strip() and not self._title:
                 self._title = one_line(title)
                 await self._database.write(

@@ -23,6 +23,11 @@ ReportMode = Literal["group", "each", "silent"]
 at all."""
 
 
+def subtask_path(number: int, role: str) -> str:
+    """Return what people read in place of an id, such as `task 2 · analyst`."""
+    return f"task {number} · {role}" if role else f"task {number}"
+
+
 class Subtask(msgspec.Struct, frozen=True):
     """The place of a task that a run created.
 
@@ -47,7 +52,7 @@ class Subtask(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """What people read in place of an id, such as `task 2 · analyst`."""
-        return f"task {self.number} · {self.role}" if self.role else f"task {self.number}"
+        return subtask_path(self.number, self.role)
 
 
 class TaskWait(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from internal.agent.domain.permissions.network import network_kind
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.displays.display_state import UNKNOWN_SECONDS, read_state
 from internal.channels.chat.displays.run_state import RunProgress
+from internal.channels.chat.displays.subtask_states import SubtaskStates
 from internal.channels.chat.transport import (
     ChatPost,
     ChatTransport,
@@ -71,7 +72,7 @@ class DisplayedRun:
         )
         self._state = read_state(self._display)
         self._state.resting = False
-        self._progress = RunProgress()
+        self._progress, self._subtasks = RunProgress(), SubtaskStates(self._run.id)
         self._changed, self._idle, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._quiet.set()
         self._started_at = 0.0
@@ -103,7 +104,7 @@ class DisplayedRun:
         for row in await self._gateway.run_displays.list_events(self._run.id):
             self._progress.apply(row.event, row.json)
             position = row.position
-        self._note_change()
+        await self._load_subtasks()
         async with asyncio.TaskGroup() as tasks:
             reacting = tasks.create_task(self._add_reaction())
             updating = tasks.create_task(self._keep_updated())
@@ -186,22 +187,32 @@ class DisplayedRun:
         return retry
 
     async def _watch(self, position: int) -> None:
-        """Apply the run's events until it is idle, or until streams are closed."""
+        """Apply the events of the run and its subtasks until it is idle, or streams are closed."""
         watched = frozenset({self._run.session_id})
         start = self._gateway.cursor(position)
         async with aclosing(self._gateway.watch(watched, start)) as batches:
             async for batch in batches:
                 for shown in batch:
-                    if isinstance(shown, EventRecord) and shown.run_id == self._run.id:
+                    if isinstance(shown, EventRecord) and shown.position:
                         self._apply(shown)
                 if self._progress.is_idle:
                     return
+                if self._subtasks.has_unnamed:
+                    await self._load_subtasks()
+
+    async def _load_subtasks(self) -> None:
+        self._subtasks.load(await self._gateway.run_displays.list_subtasks(self._run.task_id))
+        self._note_change()
 
     def _apply(self, record: EventRecord) -> None:
-        if record.position and self._progress.apply(record.event, record.json):
+        is_own = record.run_id == self._run.id
+        has_changed = is_own and self._progress.apply(record.event, record.json)
+        if self._subtasks.apply(record.event, record.json) or has_changed:
             self._note_change()
 
     def _note_change(self) -> None:
+        if self._subtasks.is_asking and self._state.has_message:
+            self._state.asked = True
         if not self._started_at and self._progress.phase != "queued":
             self._started_at = self._clock.monotonic()
         if self._progress.is_idle:
@@ -230,7 +241,7 @@ class DisplayedRun:
         if is_hidden or not self._started_at:
             return False
         age = self._clock.monotonic() - self._started_at
-        has_details = bool(self._state.message) or self._progress.has_details
+        has_details = bool(self._state.message or self._subtasks) or self._progress.has_details
         return has_details or age >= MIN_DISPLAYED_SECONDS
 
     async def _show(self, content: RunContent) -> bool:
@@ -289,11 +300,12 @@ class DisplayedRun:
         return RunContent(
             state.phase,
             state.title(self._phrases),
-            tuple(state.lines(self._phrases)),
+            tuple(state.lines(self._phrases, self._subtasks.lines(self._phrases))),
             self._phrases,
             updates=self._state.edits,
             is_final=state.is_idle,
             footer=self._footer,
+            run_id="" if state.has_ended else self._run.id,
         )
 
     async def _add_reaction(self) -> None:

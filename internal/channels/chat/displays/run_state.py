@@ -1,5 +1,6 @@
 """The state of a run, computed from its events, as a chat shows it."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -53,6 +54,7 @@ _TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗"}
 
 class _Payload(msgspec.Struct):
     status: str = ""
+    stop_reason: str | None = None
     steps: tuple[PlanStep, ...] = ()
     call_id: str = ""
     tool_name: str = ""
@@ -105,6 +107,11 @@ class RunProgress:
         return self.is_over or self.phase == "waiting"
 
     @property
+    def has_ended(self) -> bool:
+        """True if the run cannot be stopped any more."""
+        return self.is_over or self.phase in {"done", "failed", "cancelled"}
+
+    @property
     def has_details(self) -> bool:
         """True if there is a plan or a tool call to show."""
         return bool(self._steps or self._tools)
@@ -118,6 +125,8 @@ class RunProgress:
         match event:
             case LifecycleUpdated.name:
                 self.phase = _PHASES.get(payload.status, self.phase)
+                if self.phase == "waiting" and payload.stop_reason == "await_tasks":
+                    self.phase = "awaiting_tasks"
             case ModelRetry.name:
                 self._retry = payload
             case OutputSummary.name:
@@ -141,18 +150,22 @@ class RunProgress:
         """Return the phase in a word or two."""
         return phrases(f"progress_{self.phase}")
 
-    def lines(self, phrases: ChatPhrases) -> list[str]:
-        """Return the plan's steps, the newest tool calls and a wait for the model."""
+    def lines(self, phrases: ChatPhrases, subtasks: Sequence[str] = ()) -> list[str]:
+        """Return the plan's steps, the newest tool calls and a wait for the model.
+
+        The lines of the subtasks are between the steps and the calls.
+        """
         steps = [
             f"{_STEP_MARKS[step.status]} {truncate_line(step.description, MAX_LINE_LENGTH)}"
             for step in self._steps
         ]
         tools = [_describe_tool(tool, phrases) for tool in self._tools.values()]
-        max_tools = max(MAX_LINES - len(steps), MIN_TOOL_LINES)
+        max_tools = max(MAX_LINES - len(steps) - len(subtasks), MIN_TOOL_LINES)
         if len(tools) > max_tools:
             hidden = phrases("progress_more", count=len(tools) - max_tools)
             tools = [hidden, *tools[-max_tools:]]
         if retry := self._retry:
             tools.append(phrases.runs.retry(retry.reason, retry.seconds, retry.attempt))
-        gap = [""] if steps and tools else []
-        return [*steps[:MAX_STEPS], *gap, *tools]
+        parts = [steps[: MAX_STEPS - len(subtasks)], subtasks, tools]
+        lines = [line for part in parts if part for line in ("", *part)]
+        return lines[1:]

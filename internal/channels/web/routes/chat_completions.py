@@ -24,7 +24,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import InvalidRequest, NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import SessionId
-from internal.agent.domain.tasks import Run, Status
+from internal.agent.domain.tasks import Run
 from internal.agent.domain.usage import Usage
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
@@ -44,7 +44,6 @@ _IMAGE_NAMES = {"image/jpeg": "jpg", "image/svg+xml": "svg"}
 _DELTA, _PARTIAL = "workflow.node.output.delta", "partial"
 _SUMMARY = "workflow.node.output.summary"
 _TEXT_EVENTS = frozenset({_DELTA, _PARTIAL, _SUMMARY})
-_UNSETTLED: frozenset[Status] = frozenset({"queued", "running"})
 
 
 class ImageUrl(msgspec.Struct, frozen=True):
@@ -269,7 +268,7 @@ async def _answer(request: ApiRequest[Any, Any], submitted: Submitted, run: Run)
     Raises:
         HttpError: the run failed, or has not ended in time.
     """
-    if run.status in _UNSETTLED:
+    if not run.is_settled:
         message = f"The run has not ended in time and goes on: task {submitted.task_id}."
         raise HttpError(504, "timeout", message)
     if run.status == "failed":
@@ -343,7 +342,7 @@ class _CompletionStream:
             self._request.services.gateway.queries.task_with_run, self._submitted.task_id
         )
         _, run = await read(self._request.principal)
-        return None if run.status in _UNSETTLED else run
+        return run if run.is_settled else None
 
     def _text_of(self, item: StreamItem) -> str:
         """Return the new text of an event of the run."""

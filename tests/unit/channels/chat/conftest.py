@@ -15,9 +15,14 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.questions import Question, QuestionRecord
+from internal.agent.domain.tasks import Task
+from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Write
+from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
 from internal.channels.chat.policy import ChatUsers
@@ -35,6 +40,7 @@ from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
+from tests.support.store_records import a_run, a_task
 from tests.support.web_app import IdleDispatcher, defaults
 
 CHAT = "echo:test:direct"
@@ -81,6 +87,49 @@ class EchoApp:
     async def submit(self, text: str, user: str = "mei", *roles: Right) -> tuple[RunId, bool]:
         """Route a message and return its run, and whether it was added to an earlier one."""
         return await self.router.submit(await self.message(text, user, *roles), text)
+
+    async def add_subtask(
+        self, root: RunId, number: int, role: str = "analyst", parent: RunId | None = None
+    ) -> Task:
+        """Store a queued subtask of a run, or below it of another subtask's run."""
+
+        def work() -> Write[Task]:
+            run = yield from self.stores.runs.get(root)
+            above = run if parent is None else (yield from self.stores.runs.get(parent))
+            assert run is not None
+            assert above is not None
+            origin = yield from self.stores.tasks.get(run.task_id)
+            assert origin is not None
+            place = Subtask(
+                run.task_id, root, "call-1", number, 3, role, f"read site {number}",
+                depth=1 if parent is None else 2,
+            )  # fmt: skip
+            task = a_task(
+                f"task-sub-{root[-4:]}-{number}", run.session_id, kind="background",
+                lane=f"lane-{number}", parent_task_id=above.task_id, origin=origin.origin,
+                instruction=f"read site {number}",
+            )  # fmt: skip
+            yield from self.stores.tasks.add(task, None)
+            sub = a_run(
+                task.id.replace("task", "run"), run.session_id, task_id=task.id, lane=task.lane,
+                parent_run_id=above.id, subtask=place,
+            )  # fmt: skip
+            yield from self.stores.runs.add(sub, T0)
+            return task
+
+        return await self.database.write(work)
+
+    async def end(self, run_id: RunId) -> None:
+        """Complete a queued run."""
+
+        def work() -> Write[None]:
+            run = yield from self.stores.runs.claim(run_id, "worker", lease_until=LATER, now=T0)
+            assert run is not None
+            end = RunEnd("completed", "final_answer", Usage(), 0.0, "", "", T0)
+            assert (yield from self.stores.runs.end(run_id, run.fence, end))
+            yield from self.stores.tasks.set_status(run.task_id, end.status, None, now=T0)
+
+        await self.database.write(work)
 
     async def ask(self, number: int = 1, title: str = "Which colour?") -> QuestionRecord:
         """Store an open question of a new run, and its post."""

@@ -15,6 +15,7 @@ from internal.channels.chat.question_text import (
     describe_late,
     describe_outcome,
     format_time,
+    with_asker,
 )
 from internal.i18n.chat import ChatPhrases
 
@@ -88,3 +89,10 @@ def local_zone(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[str], Non
     yield set_zone
     monkeypatch.undo()
     time.tzset()
+
+
+def test_the_subtask_that_asks_is_named_in_both_languages() -> None:
+    asks = Question(ID, "clarify", "Which?", asked_by="task 2 · analyst\u202e")
+    assert with_asker("Which?", asks, EN) == r"task 2 · analyst\u202e asks: Which?"
+    assert with_asker("Which?", asks, ChatPhrases("zh")).startswith("任务 2 · analyst")
+    assert with_asker("Which?", Question(ID, "clarify", "Which?"), EN) == "Which?"

@@ -40,3 +40,11 @@ async def test_a_run_has_the_settings_of_its_chat(app: EchoApp) -> None:
     spec = task.spec
     assert (spec.model, spec.plan_review, spec.workspace) == ("big-1", "always", "")
     assert spec.policy.mode == Mode.ASK
+
+
+async def test_subtasks_do_not_keep_messages_waiting(app: EchoApp) -> None:
+    root, _ = await app.submit("compare")
+    await app.add_subtask(root, 1)
+    await app.end(root)
+    _, is_waiting = await app.submit("next")
+    assert not is_waiting

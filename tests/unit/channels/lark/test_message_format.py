@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.delegation.subtask import Subtask
+from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
+from internal.agent.domain.events.types import PlanUpdated, SubflowProgress, ToolCompleted
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.plans import number_steps
 from internal.agent.domain.text import truncate_line
+from internal.channels.chat.displays.run_state import RunProgress
+from internal.channels.chat.displays.subtask_states import SubtaskStates
 from internal.channels.chat.transport import FileContent, RunContent, RunPhase
 from internal.channels.lark.message_format import (
     MAX_FILE_BYTES,
@@ -26,7 +33,9 @@ from internal.channels.lark.message_format import (
 )
 from internal.channels.lark.replies import is_auxiliary
 from internal.i18n.chat import ChatPhrases
+from internal.simulators.lark.cards.card_json import check_card
 from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
+from tests.support.store_records import a_run
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 
@@ -169,6 +178,42 @@ def test_a_card_has_the_title_and_color_of_its_phase(phase: RunPhase, color: str
 def test_a_card_without_lines_shows_that_the_model_works() -> None:
     card = json.loads(progress_card(RunContent("working", "Title", (), PHRASES)))
     assert card["body"]["elements"][0]["text"]["content"] == PHRASES("progress_thinking")
+
+
+def test_a_card_of_a_run_has_a_button_that_stops_it() -> None:
+    content = RunContent("awaiting_tasks", "Title", ("● task 1",), PHRASES, run_id="run-1")
+    card = json.loads(progress_card(content))
+    check_card(card)
+    assert card["header"]["template"] == "blue"
+    element = card["body"]["elements"][1]
+    assert element["text"]["content"] == "Stop"
+    assert element["behaviors"] == [{"type": "callback", "value": {"run": "run-1"}}]
+
+
+def test_the_largest_card_is_accepted() -> None:
+    progress, subtasks, step = RunProgress(), SubtaskStates(RunId("run-0")), '"' * 500
+    plan = PlanUpdated(version=1, goal="g", complexity="complex", steps=number_steps([step] * 60))
+    ids = RunIds(SessionId("session-1"), TaskId("task-0"), RunId("run-0"))
+    progress.apply(plan.name, encode_envelope(wrap_event(ids, plan, "", 1)))
+    for number in range(20):
+        call = ToolCompleted(
+            call_id=f"c{number}", tool_name=step, duration_ms=10_000,
+            metadata={"configuration": [step]},
+        )  # fmt: skip
+        progress.apply(call.name, encode_envelope(wrap_event(ids, call, "", 1)))
+    for number in range(1, 65):
+        place = Subtask(ids.task_id, ids.run_id, "c", number, 64, step, step)
+        run = a_run(f"run-{number}", status="running", subtask=place)
+        subtasks.load([run])
+        does = SubflowProgress(
+            subtask_index=number, total_subtasks=64, completed=0, tokens=1, tool_calls=1,
+            preview=step,
+        )  # fmt: skip
+        subtasks.apply(does.name, encode_envelope(wrap_event(RunIds.of(run), does, "", 1)))
+    lines = progress.lines(PHRASES, subtasks.lines(PHRASES))
+    content = RunContent("working", "Title", tuple(lines), PHRASES, footer="f", run_id="run-0")
+    assert "and 56 more: 56 working" in lines
+    assert len(json.dumps(progress_card(content), ensure_ascii=False).encode()) < 30 * 1024
 
 
 def test_a_card_ends_with_the_footer_in_small_letters() -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -224,3 +225,22 @@ def test_placeholders_of_question_messages_are_filled_in() -> None:
     for name in ("asked_allowed_some", "asked_by", "click_late", "asked_until"):
         for word in ("{", "}"):
             assert word not in EN(name, **fields) + ZH(name, **fields)
+
+
+def test_every_form_names_the_subtask_that_asks() -> None:
+    question = of("approval", calls=(call(1, subject="ls", action="run"),))
+    question = msgspec.structs.replace(question, asked_by="task 2 · analyst")
+    title = "task 2 · analyst asks: Run ls?"
+    open_ = question_card(asked(question), EN, "a")
+    assert open_["header"]["title"]["content"] == title
+    assert open_["config"]["summary"]["content"].startswith(title)
+    for _, parts in render_question(asked(question), EN, "a"):
+        assert title in parts[0].content
+    settled = asked(question, "answered", answer())
+    assert question_card(settled, EN, "a")["header"]["subtitle"]["content"] == title
+    assert (
+        "任务 2 · analyst 提问"
+        in question_card(asked(question), ZH, "a")["header"]["title"]["content"]
+    )
+    for _, parts in render_outcome(settled, EN, "a"):
+        assert "task 2 · analyst asks" in parts[0].content

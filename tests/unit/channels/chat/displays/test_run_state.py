@@ -1,5 +1,7 @@
 """The state of a run as a chat shows it."""
 
+from typing import Any
+
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
     Event,
@@ -87,6 +89,29 @@ def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:
     )
     apply(state, summary)
     assert state.lines(EN) == []
+
+
+def test_a_run_that_waits_for_its_tasks_is_not_idle() -> None:
+    state = RunProgress()
+    apply(state, LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_tasks"))
+    assert not state.is_idle
+    assert state.title(EN) == "Waiting for its tasks"
+    asks = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_user_input")
+    apply(state, asks)
+    assert state.is_idle
+
+
+def test_the_lines_of_subtasks_are_between_the_plan_and_the_calls() -> None:
+    state = RunProgress()
+    steps = number_steps([f"step {number}" for number in range(60)])
+    subtasks = [f"● task {number}" for number in range(9)]
+    call: dict[str, Any] = {"call_id": "c1", "arguments": {}, "iteration": 1, "risk": "read"}
+    apply(state, ToolStarted(tool_name="read_file", **call))
+    assert state.lines(EN, subtasks) == [*subtasks, "", "… Read a file"]
+    apply(state, PlanUpdated(version=1, goal="g", complexity="complex", steps=steps))
+    lines = state.lines(EN, subtasks)
+    assert lines[31:43] == ["", *subtasks, "", "… Read a file"]
+    assert len(lines) == 43
 
 
 def apply(state: RunProgress, event: Event) -> None:

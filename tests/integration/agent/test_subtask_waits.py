@@ -1,0 +1,69 @@
+"""A run that waits for its subtasks does not wait for a person: what others see of it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from internal.agent.domain.principals import LOCAL_OWNER
+from internal.channels.mcp.schemas import TaskResultArguments, TaskStatusArguments
+from internal.channels.mcp.tools import McpToolCall, task_result, task_status
+from tests.support.agent_app import Core, core, plan
+from tests.support.anthropic_server import Call, Reply, Rules
+from tests.support.scripted_model import When
+
+NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
+DELEGATE = Call(
+    "subagent", {"tasks": [{"instruction": "dig", "agent_profile": {"role": "digger"}}]}
+)
+
+
+def when(last_user: str, results: int = 0) -> When:
+    return When(last_user=last_user, results=results)
+
+
+def is_asking(each: dict[str, Any]) -> bool:
+    return bool(each["payload"].get("stop_reason") == "await_user_input")
+
+
+def client(here: Core) -> McpToolCall:
+    services = here.services
+    return McpToolCall(services.gateway, services.defaults, LOCAL_OWNER, "http://127.0.0.1:1")
+
+
+async def test_a_wait_for_the_run_lasts_until_its_subtasks_have_ended(tmp_path: Path) -> None:
+    rules = [
+        Reply(calls=[DELEGATE], when=when("start")),
+        Reply(calls=[Call("request_user", {"question": "Where?"})], when=when("dig")),
+        Reply("dug there", when=when("dig", 1)),
+        Reply("found", when=when("start", 1)),
+    ]
+    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+        made = await here.submit("start")
+        gateway, tools = here.services.gateway, client(here)
+        waiting = asyncio.create_task(gateway.wait_for_run(made, LOCAL_OWNER, 60))
+        result = asyncio.create_task(task_result(tools, TaskResultArguments(made.task_id, 50)))
+        await here.until(made.session_id, is_asking)
+        [state] = (await task_status(tools, TaskStatusArguments((made.task_id,)))).tasks
+        assert (state.status, state.stop_reason) == ("waiting", "await_tasks")
+        assert state.question is not None
+        assert state.question.title == "task 1 · digger: Where?"
+        await here.answer(state.question.question_id, "text", "in the garden")
+        _, run = await waiting
+        assert (run.status, run.answer) == ("completed", "found")
+        assert (await result).answer == "found"
+
+
+async def test_the_plan_of_a_subtask_does_not_title_the_session(tmp_path: Path) -> None:
+    rules = [
+        Reply(calls=[DELEGATE], when=when("start")),
+        Reply(calls=[plan("dig", title="The plan of the worker")], when=when("dig")),
+        Reply("dug", when=when("dig", 1)),
+        Reply("found", when=when("start", 1)),
+    ]
+    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+        made = await here.submit("start")
+        events = await here.end_of(made)
+        session = await here.services.gateway.queries.session(made.session_id, LOCAL_OWNER)
+    plans = [each for each in events if each["event"] == "workflow.plan.updated"]
+    assert any(each["payload"].get("title") == "The plan of the worker" for each in plans)
+    assert session.title == "start"
