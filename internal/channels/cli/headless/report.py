@@ -25,6 +25,7 @@ _EXIT_CODES = {
     "budget_exceeded": LIMIT,
     "rejected": DENIED,
 }
+_ENDED = {None, "completed", "failed", "cancelled"}
 _COMPLETED = {"final_answer", "max_iterations", "max_output"}
 _QUESTION_FIELDS = ("question_id", "kind", "title", "options")
 _MAX_COMPLETE_CHARS = 10_000
@@ -38,8 +39,8 @@ class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
     `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
-    event, or when the run waits for a person. `find_file` returns the path of a produced file on
-    this machine.
+    event, or when nothing goes on until a person answers: the run or its subtasks wait for one.
+    `find_file` returns the path of a produced file on this machine.
     """
 
     def __init__(
@@ -61,15 +62,34 @@ class RunReport:
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
+        self._states: dict[str, str] = {}
+        """The states of the run and its subtasks by run id; "awaits" one that waits for tasks."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the run waits for a person."""
-        return bool(self._result["status"] == "waiting")
+        """Whether nothing goes on until a person answers."""
+        states = {*self._states.values()}
+        return "waiting" in states and not states & {"queued", "running"}
+
+    @property
+    def unfinished_subtasks(self) -> int:
+        """How many subtasks have not ended."""
+        own = self._states.get(self.ids.run_id)
+        unfinished = [each for each in self._states.values() if each not in _ENDED]
+        return len(unfinished) - (own not in _ENDED)
+
+    @property
+    def had_subtasks(self) -> bool:
+        """Whether the run created subtasks."""
+        return len(self._states) > 1
 
     def resume(self) -> None:
         """Accept further events of a run that waited."""
         self.has_ended = False
+        self._states = {
+            run_id: "queued" if state == "waiting" else state
+            for run_id, state in self._states.items()
+        }
 
     @property
     def is_answered(self) -> bool:
@@ -154,7 +174,7 @@ class RunReport:
         elif self._error:
             details = RunMessages("en").details(reason or "", self._error_code, self._error)
             messages += [sentence, f"  {details}"] if details else [sentence]
-        elif status == "waiting":
+        elif self.is_waiting:
             catalog = MessageCatalog("cli", "en")
             messages.append(catalog("task_waiting", task=short_id(self.ids.task_id)))
             messages += [
@@ -169,6 +189,10 @@ class RunReport:
     def _apply(self, event: Mapping[str, Any]) -> None:
         payload = event["payload"]
         own = event["run_id"] == self.ids.run_id
+        if event["event"] == "workflow.lifecycle.updated":
+            awaits = payload.get("stop_reason") == "await_tasks"
+            self._states[event["run_id"]] = "awaits" if awaits else payload["status"]
+            self.has_ended = self.is_waiting
         match event["event"]:
             case "workflow.tool.completed" if payload["metadata"].get("denied"):
                 named = {"call_id": payload["call_id"], "tool_name": payload["tool_name"]}
@@ -187,7 +211,6 @@ class RunReport:
             case "workflow.lifecycle.updated" if own:
                 self._result["status"] = payload["status"]
                 self._result["stop_reason"] = payload.get("stop_reason")
-                self.has_ended = payload["status"] == "waiting"
             case "workflow.result.final" if own:
                 self._finish(payload)
             case "workflow.result.cancelled" if own:
@@ -212,7 +235,7 @@ class RunReport:
     def _code(self, signalled: int | None) -> int:
         if signalled is not None:
             return signalled
-        if self._result["status"] == "waiting":
+        if self.is_waiting:
             return WAITING
         if self._error_code == "model_key_refused":
             return CONFIG
