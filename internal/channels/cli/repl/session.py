@@ -21,7 +21,7 @@ from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.commands.shell import ShellRunner
 from internal.channels.cli.repl.paste import PasteBuffer, mentioned_files, pasted_paths
 from internal.channels.cli.repl.services import ReplServices
-from internal.channels.cli.repl.status_line import RunState, render_status
+from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunState, render_status
 from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
@@ -465,7 +465,8 @@ class ReplSession:
         await (await self.ready()).client.stop(task_id)
 
     def _adopt(self, task: TaskItem, run_id: str) -> None:
-        self.view.runs.expect(run_id, task.task_id, task.status)
+        awaits = task.stop_reason == AWAITS_TASKS
+        self.view.runs.expect(run_id, task.task_id, AWAITS_TASKS if awaits else task.status)
 
     def _watch(self, session_id: str, after: str) -> None:
         self._watching = asyncio.get_running_loop().create_task(
