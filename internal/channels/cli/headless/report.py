@@ -25,13 +25,16 @@ _EXIT_CODES = {
     "budget_exceeded": LIMIT,
     "rejected": DENIED,
 }
-_ENDED = {None, "completed", "failed", "cancelled"}
+_ENDED = {"completed", "failed", "cancelled"}
+_RESULTS = {"workflow.result.final", "workflow.result.cancelled"}
 _COMPLETED = {"final_answer", "max_iterations", "max_output"}
 _QUESTION_FIELDS = ("question_id", "kind", "title", "options")
 _MAX_COMPLETE_CHARS = 10_000
 """Length from which the answer in an event may be truncated."""
 
 
+REPORT_TASK = "Report the background tasks that have ended."
+"""What a task is asked that reports subtasks; see `domain.delegation.reports`."""
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 
@@ -62,8 +65,12 @@ class RunReport:
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
+        self._run_id = ids.run_id
+        self._awaits_subtasks = False
         self._states: dict[str, str] = {}
         """The states of the run and its subtasks by run id; "awaits" one that waits for tasks."""
+        self._subtasks: dict[str, str] = {}
+        """The ids of the subtasks that have not ended, by run id."""
 
     @property
     def is_waiting(self) -> bool:
@@ -72,16 +79,22 @@ class RunReport:
         return "waiting" in states and not states & {"queued", "running"}
 
     @property
-    def unfinished_subtasks(self) -> int:
-        """How many subtasks have not ended."""
-        own = self._states.get(self.ids.run_id)
-        unfinished = [each for each in self._states.values() if each not in _ENDED]
-        return len(unfinished) - (own not in _ENDED)
+    def subtasks(self) -> list[str]:
+        """The ids of the subtasks that have not ended."""
+        return [*self._subtasks.values()]
 
     @property
     def had_subtasks(self) -> bool:
         """Whether the run created subtasks."""
         return len(self._states) > 1
+
+    def follow_subtasks(self) -> None:
+        """Accept further events until all subtasks have ended."""
+        self.has_ended, self._awaits_subtasks = False, True
+
+    def follow_report(self, run_id: str) -> None:
+        """Accept the events of a run that reports subtasks; its answer comes after the first."""
+        self.has_ended, self._run_id = False, run_id
 
     def resume(self) -> None:
         """Accept further events of a run that waited."""
@@ -130,7 +143,7 @@ class RunReport:
         if self.has_ended or not (row_id or self._stream):
             return  # only stream-json shows ephemeral events
         event = json.loads(envelope)
-        if self.ids.run_id not in {event.get("run_id"), event.get("correlation_id")}:
+        if not {self.ids.run_id, self._run_id} & {event.get("run_id"), event.get("correlation_id")}:
             return
         self.last_id = row_id or self.last_id
         if self._stream:
@@ -188,11 +201,8 @@ class RunReport:
 
     def _apply(self, event: Mapping[str, Any]) -> None:
         payload = event["payload"]
-        own = event["run_id"] == self.ids.run_id
-        if event["event"] == "workflow.lifecycle.updated":
-            awaits = payload.get("stop_reason") == "await_tasks"
-            self._states[event["run_id"]] = "awaits" if awaits else payload["status"]
-            self.has_ended = self.is_waiting
+        own = event["run_id"] == self._run_id
+        self._note_state(event, payload)
         match event["event"]:
             case "workflow.tool.completed" if payload["metadata"].get("denied"):
                 named = {"call_id": payload["call_id"], "tool_name": payload["tool_name"]}
@@ -220,12 +230,26 @@ class RunReport:
             case _:
                 pass
 
+    def _note_state(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
+        run_id, task_id = event["run_id"], event.get("task_id", "")
+        if event["event"] in _RESULTS:
+            self._states[run_id] = "ended"
+            self._subtasks.pop(run_id, None)
+            self.has_ended = self._awaits_subtasks and (not self._subtasks or self.is_waiting)
+        elif event["event"] == "workflow.lifecycle.updated" and payload["status"] not in _ENDED:
+            awaits = payload.get("stop_reason") == "await_tasks"
+            self._states[run_id] = "awaits" if awaits else payload["status"]
+            self.has_ended = self.is_waiting
+            if event.get("is_subtask"):
+                self._subtasks[run_id] = task_id
+
     def _finish(self, payload: Mapping[str, Any]) -> None:
         reason = payload["stop_reason"]
+        answers = [self._result["text"]] if self._run_id != self.ids.run_id else []
         self._result |= {
             "status": "completed" if reason in _COMPLETED else "failed",
             "stop_reason": reason,
-            "text": payload["final_answer"],
+            "text": "\n\n".join(filter(None, [*answers, payload["final_answer"]])),
             "usage": payload["usage"],
             "cost": payload.get("cost"),
         }
