@@ -50,6 +50,8 @@ const FILE_ICONS =
 const SESSIONS =
   /(src[\\/](components[\\/]sessions|i18n[\\/]sessions)|icons[\\/](ellipsis|mail-open|messages-square|package|package-open|pin|pin-off|sliders-horizontal|square-terminal|text-search)\.)/;
 
+const TASKS = /src[\\/](components[\\/]tasks|i18n[\\/]tasks)/;
+
 const SETTINGS = /src[\\/](components[\\/]settings|i18n[\\/]settings|api[\\/]settings)/;
 
 /** The libraries and the modules that most chunks import form one chunk. */
@@ -80,6 +82,7 @@ export default defineConfig({
             { name: 'sessions', test: SESSIONS },
             { name: 'decision', test: DECISION },
             { name: 'settings', test: SETTINGS },
+            { name: 'tasks', test: TASKS },
             { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
             { name: 'shared', test: isShared },
           ],

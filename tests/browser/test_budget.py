@@ -27,6 +27,7 @@ MAX_CHUNKS = {
     "highlight": 27_000,
     "math": 78_000,
     "settings": 11_000,
+    "tasks": 5_000,
     "virtual_rows": 5_000,
     "welcome": 2_000,
     "zh": 3_000,

@@ -21,6 +21,7 @@ import { useTitle } from './state/sessions';
 const WaitingPage = lazyComponent(() =>
   import('./components/decision/waiting_page').then((module) => module.WaitingPage),
 );
+const TasksPage = lazyComponent(() => import('./components/tasks/tasks_page').then((module) => module.TasksPage));
 const LibraryPage = lazyComponent(() =>
   import('./components/files/library_page').then((module) => module.LibraryPage),
 );
@@ -29,6 +30,7 @@ const SettingsPage = lazyComponent(() =>
 );
 const PAGES: Record<PageName, ComponentType<{ onMenu: () => void; section?: string | undefined }>> = {
   waiting: WaitingPage,
+  tasks: TasksPage,
   library: LibraryPage,
   settings: SettingsPage,
 };
@@ -52,9 +54,10 @@ export function App() {
   const queries = useQueryClient();
   const [, params] = useRoute('/sessions/:id');
   const [isWaitingPage] = useRoute('/waiting');
+  const [isTasks] = useRoute('/tasks');
   const [isLibrary] = useRoute('/library');
   const [isSettings, settings] = useRoute('/settings/:section?');
-  const page: PageName | null = isWaitingPage ? 'waiting' : isLibrary ? 'library' : isSettings ? 'settings' : null;
+  const page: PageName | null = isWaitingPage ? 'waiting' : isTasks ? 'tasks' : isLibrary ? 'library' : isSettings ? 'settings' : null;
   const Page = page === null ? null : PAGES[page];
   const [, navigate] = useLocation();
   const [overlay, setOverlay] = useState<Overlay>('none');

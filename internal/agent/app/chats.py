@@ -22,7 +22,7 @@ from internal.agent.domain.events.types import DiagnosticError, InputReceived
 from internal.agent.domain.ids import QuestionId, RunId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task
+from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task, TaskFilter
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
@@ -38,7 +38,9 @@ def find_unfinished(
     """Return the unfinished runs of the tasks that are wanted."""
     found: list[tuple[Run, Task]] = []
     for status in _UNFINISHED:
-        page = stores.tasks.list_page(None, None, status, before=None, limit=_MAX_TASKS)
+        page = stores.tasks.list_page(
+            None, TaskFilter(status=status, subtasks=True), before=None, limit=_MAX_TASKS
+        )
         for task in (yield from page):
             run = (yield from stores.runs.get_by_task(task.id)) if is_wanted(task) else None
             if run is not None:
@@ -87,7 +89,9 @@ class Chats:
             if session is None:
                 return []
             return (
-                yield from stores.tasks.list_page(None, session.id, None, before=None, limit=limit)
+                yield from stores.tasks.list_page(
+                    None, TaskFilter(session_id=session.id, subtasks=True), before=None, limit=limit
+                )
             )
 
         return await self._database.read(work)

@@ -36,6 +36,8 @@ from internal.agent.domain.tasks import (
     SessionListFilter,
     Status,
     Task,
+    TaskFilter,
+    TaskSummary,
 )
 from internal.agent.domain.usage import UsageKey, UsageSum
 from internal.agent.store.database import Database, Read
@@ -63,16 +65,25 @@ class SubtaskItem(NamedTuple):
     run: Run
 
 
+class TaskListItem(NamedTuple):
+    """A task in a list."""
+
+    task: Task
+    summary: TaskSummary
+
+
 class TaskTree(NamedTuple):
     """A task, its newest run, and all subtasks below it, oldest first.
 
-    `cost` is the known cost of all of them in US dollars.
+    `cost` is the known cost of all of them in US dollars. `artifacts` are the newest versions of
+    the files that they made, oldest first.
     """
 
     task: Task
     run: Run
     subtasks: list[SubtaskItem]
     cost: float
+    artifacts: list[Artifact]
 
 
 class Queries:
@@ -136,7 +147,9 @@ class Queries:
                 if root == task_id
                 else sum(each.cost or 0.0 for each in own)
             )
-            return TaskTree(task, run, found, cost)
+            made = yield from self._stores.artifacts.list_of_tree(root)
+            newest = {each.name: each for each in made if each.task_id in above}
+            return TaskTree(task, run, found, cost, list(newest.values()))
 
         return await self._database.read(work)
 
@@ -157,21 +170,49 @@ class Queries:
         before: str | None = None,
         limit: int = 50,
     ) -> list[Task]:
-        """Return tasks, newest first, starting after the task id `before`.
+        """Return tasks and subtasks, newest first, starting after the task id `before`.
 
         Raises:
             NotFound: the task `before` does not exist or belongs to another person.
         """
         who = _owner_filter(principal)
+        wanted = TaskFilter(session_id=session_id, status=status, subtasks=True)
 
         def work() -> Read[list[Task]]:
             if before is not None:
                 yield from _as_cursor(before, self._get_task(TaskId(before), principal))
             return (
-                yield from self._stores.tasks.list_page(
-                    who, session_id, status, before=before, limit=limit
-                )
+                yield from self._stores.tasks.list_page(who, wanted, before=before, limit=limit)
             )
+
+        return await self._database.read(work)
+
+    async def task_list(
+        self,
+        principal: Principal,
+        wanted: TaskFilter,
+        *,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[TaskListItem]:
+        """Return tasks as a list shows them, newest first, starting after the task id `before`.
+
+        Raises:
+            NotFound: the task `before` or the parent does not exist or belongs to another person.
+        """
+        who = _owner_filter(principal)
+
+        def work() -> Read[list[TaskListItem]]:
+            if wanted.parent is not None:
+                yield from self._get_task(wanted.parent, principal)
+            if before is not None:
+                yield from _as_cursor(before, self._get_task(TaskId(before), principal))
+            tasks = yield from self._stores.tasks.list_page(who, wanted, before=before, limit=limit)
+            items = []
+            for task in tasks:
+                summary = yield from self._stores.tasks.get_summary(task.id)
+                items.append(TaskListItem(task, summary))
+            return items
 
         return await self._database.read(work)
 
@@ -514,7 +555,8 @@ class QuestionView(msgspec.Struct, frozen=True):
 
     `task` is the beginning of the instruction. `may_answer` is True if the question is open and
     the caller may answer it; `answer_schema` is the JSON schema of an answer. `reason_code` says
-    why a run cannot continue by itself, "" for other questions.
+    why a run cannot continue by itself, "" for other questions. `asked_by` is the place of the
+    subtask that asks, such as `task 2 · analyst`, "" for the task itself.
     """
 
     question_id: QuestionId
@@ -538,6 +580,7 @@ class QuestionView(msgspec.Struct, frozen=True):
     answer: AnswerView | None
     answer_schema: dict[str, Any]
     reason_code: str
+    asked_by: str
 
 
 def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionView:
@@ -565,6 +608,7 @@ def question_view(record: QuestionRecord, task: Task, actor: Actor) -> QuestionV
         answer=None if record.answer is None else _view_of_answer(record.answer),
         answer_schema=answer_schema(question),
         reason_code=question.reason_code,
+        asked_by=question.asked_by,
     )
 
 

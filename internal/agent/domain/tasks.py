@@ -86,6 +86,7 @@ StopReason = Literal[
     "await_user_input",
     "await_tasks",
 ]
+TaskGroup = Literal["needs_me", "running", "done"]
 GateMode = Literal["strict", "advisory", "off"]
 
 ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
@@ -245,6 +246,36 @@ class Task(msgspec.Struct, frozen=True):
 def may_control(principal: Principal, task: Task) -> bool:
     """Return True if a person may steer, interrupt and stop the runs of a task."""
     return principal.may("operate") or principal.id == task.origin.principal
+
+
+class TaskFilter(msgspec.Struct, frozen=True):
+    """Which tasks a list contains; None for no condition.
+
+    `group` is what people look for: tasks that wait for a person, others that have not ended, or
+    ended ones. `parent` is the task that created them. Without `subtasks` those of runs are left
+    out, unless `parent` names their creator.
+    """
+
+    session_id: SessionId | None = None
+    status: Status | None = None
+    group: TaskGroup | None = None
+    parent: TaskId | None = None
+    subtasks: bool = False
+
+
+class TaskSummary(NamedTuple):
+    """What a list shows of the newest run of a task.
+
+    `cost` is in US dollars, None for unknown; `parent` is the beginning of the instruction of the
+    task that created it, "" for none; `files` is the number of files that it made.
+    """
+
+    started: str = ""
+    ended: str = ""
+    cost: float | None = None
+    subtask: Subtask | None = None
+    parent: str = ""
+    files: int = 0
 
 
 class StopRequest(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
-from internal.agent.domain.ids import ArtifactId, RunId, SessionId
+from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.tasks import Task
 from internal.agent.store.database import Read, Row, Statement, Write
 from internal.agent.store.encoding import storable
@@ -123,6 +123,11 @@ class ArtifactStore:
     def list_of_run(self, run_id: RunId, /) -> Read[list[Artifact]]:
         """Return the last version of every name that a run made or shared, oldest first."""
         rows = yield Statement("artifacts_of_run", (run_id,))
+        return [_artifact(row) for row in rows]
+
+    def list_of_tree(self, root_task_id: TaskId, /) -> Read[list[Artifact]]:
+        """Return all versions that a task and the subtasks below it made, oldest first."""
+        rows = yield Statement("artifacts_of_tree", (root_task_id,))
         return [_artifact(row) for row in rows]
 
     def change(self, artifact: Artifact, /) -> Write[bool]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from internal.agent.domain.delegation.subtask import TaskWait
+from internal.agent.domain.delegation.subtask import Subtask, TaskWait
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.tasks import (
     Attachment,
@@ -15,6 +15,8 @@ from internal.agent.domain.tasks import (
     Status,
     StopReason,
     Task,
+    TaskFilter,
+    TaskSummary,
 )
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
@@ -81,8 +83,7 @@ class TaskStore:
     def list_page(
         self,
         principal: str | None,
-        session_id: SessionId | None,
-        status: Status | None,
+        wanted: TaskFilter,
         *,
         before: str | None,
         limit: int,
@@ -91,8 +92,7 @@ class TaskStore:
 
         Args:
             principal: who submitted them; None for all principals.
-            session_id: only tasks of this session.
-            status: only tasks with this status.
+            wanted: which ones.
             before: return the tasks after this task id in the order. No task is returned when the
                 id is unknown or belongs to another principal.
             limit: the maximum number of tasks.
@@ -103,14 +103,27 @@ class TaskStore:
             if not rows:
                 return []
             cursor = rows[0]
-        values = (*cursor, status, limit)
-        if session_id is not None:
-            rows = yield Statement("tasks_page_of_session", (*values, session_id, principal))
+        has_subtasks = wanted.subtasks or wanted.parent is not None
+        values = (*cursor, wanted.status, limit, wanted.group, int(has_subtasks))
+        if wanted.parent is not None:
+            rows = yield Statement("tasks_page_of_parent", (*values, wanted.parent, principal))
+        elif wanted.session_id is not None:
+            of_session = (*values, wanted.session_id, principal)
+            rows = yield Statement("tasks_page_of_session", of_session)
         elif principal is not None:
             rows = yield Statement("tasks_page_of_principal", (*values, principal))
         else:
             rows = yield Statement("tasks_page", values)
         return [_task(row) for row in rows]
+
+    def get_summary(self, task_id: TaskId, /) -> Read[TaskSummary]:
+        """Return what a list shows of the newest run of a task."""
+        rows = yield Statement("task_summary", (task_id,))
+        if not rows:
+            return TaskSummary()
+        started, ended, cost, subtask, parent, files = rows[0]
+        place = None if subtask is None else msgspec.json.decode(subtask, type=Subtask)
+        return TaskSummary(started, ended, cost, place, parent or "", files)
 
     def set_attachments(
         self, task_id: TaskId, attachments: tuple[Attachment, ...], /

@@ -25,6 +25,7 @@ from internal.agent.domain.tasks import (
     Status,
     StopReason,
     Task,
+    TaskGroup,
     TaskKind,
 )
 from internal.agent.domain.usage import RunLimits, Usage
@@ -169,10 +170,17 @@ class SessionsQuery(RequestModel, frozen=True):
 
 
 class TasksQuery(RequestModel, frozen=True):
-    """Filters and page of a list of tasks. `cursor` is `next` of the previous page."""
+    """Filters and page of a list of tasks. `cursor` is `next` of the previous page.
+
+    `group` contains tasks that wait for a person, others that have not ended, or ended ones.
+    Subtasks are left out unless `subtasks` is true or `parent` is the task that created them.
+    """
 
     session_id: Id | UnsetType = UNSET
     status: Status | UnsetType = UNSET
+    group: TaskGroup | UnsetType = UNSET
+    parent: Id | UnsetType = UNSET
+    subtasks: Flag | UnsetType = UNSET
     limit: Limit = 50
     cursor: Id | UnsetType = UNSET
 
@@ -243,19 +251,6 @@ class CreatedTask(Submitted, frozen=True):
     """A task that was created; with `wait`, also its run at the time of the response."""
 
     run: RunView | UnsetType = UNSET
-
-
-class TaskWithRun(TaskView, frozen=True):
-    """A task with its newest run."""
-
-    run: RunView
-
-
-class TasksPage(msgspec.Struct, frozen=True):
-    """Tasks, newest first. `next` is null on the last page."""
-
-    tasks: list[TaskView]
-    next: str | None
 
 
 class StopView(msgspec.Struct, frozen=True):
@@ -439,12 +434,7 @@ def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:
 
 def task_view(task: Task) -> TaskView:
     """Return the view of a task in lists."""
-    return TaskView(**_task_fields(task))
-
-
-def task_with_run(task: Task, run: Run) -> TaskWithRun:
-    """Return the view of a task with its newest run."""
-    return TaskWithRun(run=run_view(run), **_task_fields(task))
+    return TaskView(**task_fields(task))
 
 
 def run_view(run: Run) -> RunView:
@@ -461,7 +451,8 @@ def run_view(run: Run) -> RunView:
     )
 
 
-def _task_fields(task: Task) -> dict[str, Any]:
+def task_fields(task: Task) -> dict[str, Any]:
+    """Return the fields of the view of a task."""
     spec = task.spec
     return {
         "task_id": task.id,

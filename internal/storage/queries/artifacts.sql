@@ -54,6 +54,13 @@ where session_id = $8 and (created, id) < ($1, $2) and newest >= $3
     and (cast($10 as text) is null or task_id = $10)
 order by created desc, id desc limit $7;
 
+-- name: artifacts_of_tree
+select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
+    size, uri, created, caption, favourite
+from artifacts
+where run_id in (select id from runs where root_task_id = $1 or task_id = $1)
+order by created, id;
+
 -- name: artifacts_page_of_task
 select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
     size, uri, created, caption, favourite

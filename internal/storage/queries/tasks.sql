@@ -25,23 +25,58 @@ select id, session_id, kind, lane, instruction, origin, spec, status, created, a
     parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks
 where (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('completed', 'failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_principal
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks
-where principal = $5 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
+where principal = $7 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('completed', 'failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
 order by created desc, id desc limit $4;
 
 -- name: tasks_page_of_session
 select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
     parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
 from tasks
-where session_id = $5 and (created, id) < ($1, $2)
-    and (cast($3 as text) is null or status = $3)
-    and (cast($6 as text) is null or principal = $6)
+where session_id = $7 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('completed', 'failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
+    and (cast($8 as text) is null or principal = $8)
 order by created desc, id desc limit $4;
+
+-- name: tasks_page_of_parent
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
+from tasks
+where parent_task_id = $7 and (created, id) < ($1, $2) and (cast($3 as text) is null or status = $3)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('completed', 'failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
+    and (cast($8 as text) is null or principal = $8)
+order by created desc, id desc limit $4;
+
+-- name: task_summary
+select runs.started, runs.ended, runs.cost, runs.subtask,
+    (select substr(above.instruction, 1, 200) from tasks above
+        where above.id = tasks.parent_task_id),
+    (select count(distinct artifacts.name) from artifacts where artifacts.task_id = tasks.id)
+from tasks join runs on runs.task_id = tasks.id
+where tasks.id = $1 order by runs.arrival desc limit 1;
 
 -- name: task_cursor
 select created, id from tasks

@@ -149,6 +149,8 @@ export const api = {
     request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key }),
   tasks: (id: string, cursor: string) =>
     request<TasksPage>('GET', `/api/tasks?session_id=${encodeURIComponent(id)}&limit=500${cursor && `&cursor=${cursor}`}`),
+  taskGroup: (group: 'needs_me' | 'running' | 'done') =>
+    request<TasksPage>('GET', `/api/tasks?group=${group}&subtasks=true&limit=50`),
   rate: (id: string, rating: 'up' | 'down' | null, comment: string) =>
     request<TaskView>('PUT', `${task(id)}/feedback`, { rating, comment }),
   resume: (id: string) => request<Submitted>('POST', `${task(id)}/resume`, {}),

@@ -30,12 +30,13 @@ export function noticeOf(
   runs: RunMessages | null,
 ): { kind: keyof NoticeTexts; text: string } | null {
   if (event.event === 'workflow.question.asked') {
-    const { title, reason_code: code = '' } = event.payload;
-    return { kind: 'waits', text: code === '' || runs === null ? title : runs.ended('error', code) };
+    const { title, reason_code: code = '', asked_by: asker = '' } = event.payload;
+    const text = code === '' || runs === null ? title : runs.ended('error', code);
+    return { kind: 'waits', text: asker === '' ? text : `${asker}: ${text}` };
   }
-  if (event.event !== 'workflow.result.final' || !own.has(event.run_id)) return null;
+  if (event.event !== 'workflow.result.final' || event.is_subtask || !own.has(event.run_id)) return null;
   const { stop_reason: reason, final_answer: answer, error = '', error_code: code = '' } = event.payload;
-  if (reason === 'await_user_input') return null;
+  if (reason === 'await_user_input' || reason === 'await_tasks') return null;
   const failed = error !== '';
   return { kind: failed ? 'failed' : 'completed', text: failed ? (runs?.ended(reason, code) ?? '') : answer };
 }

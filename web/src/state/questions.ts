@@ -20,6 +20,8 @@ export interface Question {
   expires: string;
   /** Why a run cannot continue by itself, "" for other questions. */
   reasonCode: string;
+  /** The subtask that asks, such as `task 2 · analyst`, "" for the task itself. */
+  askedBy: string;
 }
 
 /** A question of the session. `answer` is null if its run ended without one. */
@@ -35,8 +37,8 @@ export type Answer = Pick<
 
 export function toQuestion(view: QuestionView): Question {
   const { question_id: id, run_id: run, session_id: session } = view;
-  const { kind, title, body, options, multiple, calls, plan, who, expires, reason_code: reasonCode } = view;
-  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires, reasonCode };
+  const { kind, title, body, options, multiple, calls, plan, who, expires, reason_code: reasonCode, asked_by: askedBy } = view;
+  return { id, run, session, kind, title, body, options, multiple, calls, plan, who, expires, reasonCode, askedBy };
 }
 
 /** Return the questions after an event: asked, answered, or closed because their run ended. */
@@ -46,9 +48,10 @@ export function reduceQuestions(questions: readonly SessionQuestion[], event: En
     case 'workflow.question.asked': {
       const { question_id: id, kind, title, body, options, expires_at: expires } = event.payload;
       const { calls = [], multiple = false, plan = null, who = 'operators', reason_code: reasonCode = '' } = event.payload;
+      const { asked_by: askedBy = '' } = event.payload;
       if (questions.some((one) => one.id === id)) return questions;
       const placed = { id, run: event.run_id, session: event.session_id, closed: null };
-      const more = { options, multiple, calls, plan, who, expires, reasonCode };
+      const more = { options, multiple, calls, plan, who, expires, reasonCode, askedBy };
       return [...questions, { ...placed, kind, title, body, ...more }];
     }
     case 'workflow.question.answered': {
@@ -73,7 +76,17 @@ export function iconOf(kind: Question['kind']): string {
   return kind === 'approval' ? '!' : '?';
 }
 
+/** Return the title of a question, after the subtask that asks. */
 export function questionTitle(
+  question: Pick<Question, 'kind' | 'title' | 'calls' | 'reasonCode' | 'askedBy'>,
+  t: Messages,
+  runs: RunMessages | null,
+): string {
+  const title = plainTitle(question, t, runs);
+  return question.askedBy === '' ? title : `${t.subtaskPath(question.askedBy)}: ${title}`;
+}
+
+function plainTitle(
   question: Pick<Question, 'kind' | 'title' | 'calls' | 'reasonCode'>,
   t: Messages,
   runs: RunMessages | null,

@@ -104,11 +104,23 @@ export interface EndLine extends Placed {
   cost: number | null;
 }
 
-/** The run of a subtask: one line that expands to its own thread. */
+/** A subtask: a lane beside the others of its call, which expands to its own thread. */
 export interface SubtaskLine extends Placed {
   kind: 'subtask';
-  ended: boolean;
-  failed: boolean;
+  task: string;
+  number: number;
+  role: string;
+  preview: string;
+  status: Status;
+  reason: StopReason | null;
+  /** What it does now. */
+  activity: string;
+  started: string;
+  duration: number;
+  cost: number | null;
+  error: string;
+  /** Its own run: the artifacts and questions of the session name it. */
+  ownRun: string;
   thread: Thread;
 }
 

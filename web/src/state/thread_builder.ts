@@ -1,7 +1,7 @@
 /** Builds the thread of a session: which line an event adds or updates. */
 import { statusAfter, toTokens } from './run_reducer';
 import type { Envelope } from '../stream/events';
-import { keyOf, type SubtaskLine, type Line, type Thread, type ToolLine } from './session_state';
+import { isOver, keyOf, type SubtaskLine, type Line, type Thread, type ToolLine } from './session_state';
 
 /** A mutable copy of a thread. */
 export class ThreadBuilder {
@@ -17,16 +17,28 @@ export class ThreadBuilder {
     return { lines: this.lines, open: this.open };
   }
 
-  /** Add an event of a subtask to the thread of that subtask. */
+  /** Add an event of a subtask to its lane, which is one of its outermost run. */
   applySubtask(event: Envelope): void {
-    const key = keyOf(event.run_id, 'subtask');
+    if (event.event === 'background.task.dispatched') {
+      this.dispatch(event);
+      return;
+    }
+    const key = keyOf(event.task_id, 'subtask');
     const known = this.lineAt(key);
-    const before = known?.kind === 'subtask' ? known : newSubtask(event, key);
+    const before = known?.kind === 'subtask' ? known : newSubtask(event, key, event.task_id);
     const nested = new ThreadBuilder(before.thread);
     nested.apply(event);
-    const ended = event.event.startsWith('workflow.result.');
-    const failed = ended && nested.lines.some((line) => line.kind === 'end' && line.error !== '');
-    this.put({ ...before, ended, failed, thread: nested.thread() }, !ended);
+    const thread = nested.thread();
+    this.put({ ...reduceLane(before, event), ownRun: event.run_id, thread }, true);
+  }
+
+  /** Add the lane of a subtask that was created. */
+  private dispatch(event: Extract<Envelope, { event: 'background.task.dispatched' }>): void {
+    const { task_id: task, number, role, instruction: preview } = event.payload;
+    const key = keyOf(task, 'subtask');
+    const known = this.lineAt(key);
+    const before = known?.kind === 'subtask' ? known : newSubtask(event, key, task);
+    this.put({ ...before, number, role, preview }, true);
   }
 
   /** Add the line of an event, or update the line that it belongs to. */
@@ -86,6 +98,9 @@ export class ThreadBuilder {
         if (asked?.kind === 'question') this.put({ ...asked, answered: event.payload });
         return;
       }
+      case 'background.task.dispatched':
+        this.dispatch(event);
+        return;
       case 'workflow.result.final':
       case 'workflow.result.cancelled':
         this.endRun(event);
@@ -176,14 +191,49 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
   };
 }
 
-function newSubtask(event: Envelope, key: string): SubtaskLine {
+function newSubtask(event: Envelope, key: string, task: string): SubtaskLine {
   return {
     kind: 'subtask',
     key,
-    run: event.parent_run_id ?? event.run_id, // among the lines of its parent
+    run: event.is_subtask ? event.correlation_id : event.run_id,
     time: event.timestamp,
-    ended: false,
-    failed: false,
+    task,
+    number: event.subtask_index ?? 0,
+    role: '',
+    preview: event.subtask_preview ?? '',
+    status: 'queued',
+    reason: null,
+    activity: '',
+    started: '',
+    duration: 0,
+    cost: null,
+    error: '',
+    ownRun: '',
     thread: { lines: [], open: {} },
   };
+}
+
+/** Return a lane after an event of its subtask: its state and what it does now. */
+function reduceLane(lane: SubtaskLine, event: Envelope): SubtaskLine {
+  switch (event.event) {
+    case 'workflow.lifecycle.updated': {
+      const { status, stop_reason: reason = null } = event.payload;
+      if (isOver(lane.status)) return lane;
+      const started = lane.started === '' && status === 'running' ? event.timestamp : lane.started;
+      return { ...lane, status, reason, started };
+    }
+    case 'workflow.tool.started':
+      return { ...lane, activity: event.payload.tool_name };
+    case 'workflow.subflow.progress':
+      return { ...lane, activity: event.payload.preview };
+    case 'workflow.result.final': {
+      const { stop_reason: reason, duration_ms: duration, cost = null, error = '' } = event.payload;
+      if (reason === 'await_user_input' || reason === 'await_tasks') return lane;
+      return { ...lane, status: statusAfter(reason), reason, duration, cost, error, activity: '' };
+    }
+    case 'workflow.result.cancelled':
+      return { ...lane, status: 'cancelled', reason: 'user_stop', activity: '' };
+    default:
+      return lane;
+  }
 }

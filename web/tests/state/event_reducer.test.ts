@@ -207,6 +207,73 @@ describe('streamed output', () => {
   });
 });
 
+const sub = (number: number) => ({ is_subtask: true, correlation_id: 'A', parent_run_id: 'A', subtask_index: number });
+
+/** Two subtasks of a run, whose events alternate: one completes, one asks and is blocked. */
+function twoSubtasks(): Row[] {
+  const log = new Log();
+  const dispatched = (number: number) =>
+    log.durable('A', 'background.task.dispatched', {
+      task_id: `task-S${number}`,
+      call_id: 'c',
+      number,
+      total: 2,
+      instruction: `do ${number}`,
+      profile: 'default',
+      role: number === 1 ? 'analyst' : '',
+      depends_on: [],
+    });
+  const update = (number: number, payload: Parameters<typeof log.durable<'workflow.lifecycle.updated'>>[2]) =>
+    log.durable(`S${number}`, 'workflow.lifecycle.updated', payload, sub(number));
+  const ended = (number: number, stop_reason: 'final_answer' | 'blocked') => {
+    const usage = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const payload = { final_answer: 'found', total_iterations: 1, stop_reason, duration_ms: 14_000, usage, artifacts: [], cost: 0.5 };
+    return log.durable(`S${number}`, 'workflow.result.final', payload, sub(number));
+  };
+  return [
+    dispatched(1),
+    dispatched(2),
+    update(1, { status: 'running', phase: 'prepare' }),
+    update(2, { status: 'running', phase: 'prepare' }),
+    log.durable('S1', 'workflow.subflow.progress', { subtask_index: 1, total_subtasks: 2, completed: 0, tokens: 1, tool_calls: 1, preview: 'reading the page' }, sub(1)),
+    update(2, { status: 'waiting', phase: 'act', stop_reason: 'await_user_input' }),
+    update(1, { status: 'completed', phase: 'end', stop_reason: 'final_answer' }),
+    ended(1, 'final_answer'),
+    ended(2, 'blocked'),
+  ];
+}
+
+const lanes = (state: State) => state.thread.lines.filter((line) => line.kind === 'subtask');
+
+test('each subtask is a lane of its outermost run, with what it does now', () => {
+  const rows = twoSubtasks();
+  const running = lanes(reduceEvents(EMPTY, rows.slice(0, 6)));
+  expect(running).toMatchObject([
+    { run: 'A', number: 1, role: 'analyst', preview: 'do 1', status: 'running', activity: 'reading the page' },
+    { run: 'A', number: 2, role: '', status: 'waiting', reason: 'await_user_input' },
+  ]);
+  expect(lanes(reduceEvents(EMPTY, rows))).toMatchObject([
+    { status: 'completed', duration: 14_000, cost: 0.5, activity: '', ownRun: 'S1' },
+    { status: 'failed', reason: 'blocked' },
+  ]);
+});
+
+test('lanes are the same however their events are batched', () => {
+  const rows = twoSubtasks();
+  const whole = reduceEvents(EMPTY, rows);
+  fc.assert(
+    fc.property(fc.array(fc.nat(rows.length), { maxLength: 5 }), (cuts) => {
+      let state = EMPTY;
+      let from = 0;
+      for (const cut of [...cuts.toSorted((a, b) => a - b), rows.length]) {
+        state = reduceEvents(state, rows.slice(from, cut));
+        from = cut;
+      }
+      expect(state).toEqual(whole);
+    }),
+  );
+});
+
 test('a subtask is one line with its own thread', () => {
   const log = new Log();
   const sub = { is_subtask: true };
@@ -225,7 +292,7 @@ test('a subtask is one line with its own thread', () => {
   const state = reduceEvents(EMPTY, [started, done]);
   expect(lines(state)).toEqual(['subtask']);
   const [lane] = state.thread.lines;
-  expect(lane).toMatchObject({ kind: 'subtask', ended: false });
+  expect(lane).toMatchObject({ kind: 'subtask', status: 'queued' });
   expect(lane?.kind === 'subtask' && lane.thread.lines).toMatchObject([{ status: 'done', configuration: ['AGENTS.md'] }]);
 });
 

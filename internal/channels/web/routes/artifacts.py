@@ -104,13 +104,13 @@ async def list_artifacts(request: ApiRequest[ArtifactsQuery, EmptyRequest]) -> A
     found = await request.services.gateway.queries.artifacts(
         request.principal, wanted, before=query.cursor or None, limit=query.limit + 1
     )
-    page = [_view(artifact) for artifact in found[: query.limit]]
+    page = [artifact_view(artifact) for artifact in found[: query.limit]]
     return ArtifactsPage(page, page[-1].artifact_id if len(found) > query.limit else None)
 
 
 async def show_artifact(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ArtifactView:
     """Return an artifact."""
-    return _view(await _find(request))
+    return artifact_view(await _find(request))
 
 
 async def change_artifact(
@@ -124,7 +124,7 @@ async def change_artifact(
         favourite=None if body.favourite is UNSET else body.favourite,
         caption=None if body.caption is UNSET else body.caption,
     )
-    return _view(changed)
+    return artifact_view(changed)
 
 
 async def download_artifact(request: ApiRequest[ContentQuery, EmptyRequest]) -> Response:
@@ -178,7 +178,8 @@ def _shown_media_type(artifact: Artifact) -> str:
     return ""
 
 
-def _view(artifact: Artifact) -> ArtifactView:
+def artifact_view(artifact: Artifact) -> ArtifactView:
+    """Return the view of an artifact."""
     return ArtifactView(
         artifact_id=artifact.id,
         session_id=artifact.session_id,

@@ -85,6 +85,7 @@ from internal.channels.web.routes.setup import (
     LarkAppRequest,
     StoreKeyRequest,
 )
+from internal.channels.web.routes.tasks import TaskDetails, TasksPage
 from internal.channels.web.routes.usage import UsageQuery, UsageView
 from internal.channels.web.schemas import (
     MAX_WAIT_SECONDS,
@@ -110,10 +111,8 @@ from internal.channels.web.schemas import (
     StopTaskRequest,
     StopView,
     StreamQuery,
-    TasksPage,
     TasksQuery,
     TaskView,
-    TaskWithRun,
     UpdateSessionRequest,
 )
 from internal.channels.web.services import (
@@ -175,13 +174,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/v1/models", chat_completions.list_completion_models, CompletionModels),
     Endpoint("GET", "/api/tasks", tasks.list_tasks, TasksPage, query=TasksQuery, errors=(404,)),
-    Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskWithRun),
+    Endpoint("GET", "/api/tasks/{task_id}", tasks.show_task, TaskDetails),
     Endpoint(
         "POST",
         "/api/tasks/{task_id}/stop",
         tasks.stop_task,
         StopView,
         body=StopTaskRequest,
+        errors=(409,),
+    ),
+    Endpoint(
+        "POST",
+        "/api/tasks/{task_id}/background",
+        tasks.move_task_to_background,
+        TaskView,
         errors=(409,),
     ),
     Endpoint(

@@ -1,14 +1,20 @@
 """Routes for tasks."""
 
+from typing import Any
+
 import msgspec
 
+from internal.agent.app.queries import TaskListItem, TaskTree
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
 from internal.agent.app.task_options import TaskOptions, build_run_spec
+from internal.agent.domain.delegation.subtask import Subtask, WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest
-from internal.agent.domain.ids import SessionId, TaskId
-from internal.agent.domain.tasks import Feedback
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.tasks import Feedback, Run, Status, StopReason, Task, TaskFilter
+from internal.agent.domain.usage import Usage
 from internal.channels.web.endpoints import ApiRequest
+from internal.channels.web.routes.artifacts import ArtifactView, artifact_view
 from internal.channels.web.routes.attachments import store_attachments
 from internal.channels.web.schemas import (
     CreatedTask,
@@ -16,17 +22,103 @@ from internal.channels.web.schemas import (
     CreateTaskRequest,
     EmptyRequest,
     FeedbackRequest,
+    RunView,
     SteerRequest,
     StopTaskRequest,
     StopView,
-    TasksPage,
     TasksQuery,
     TaskView,
-    TaskWithRun,
     run_view,
+    task_fields,
     task_view,
-    task_with_run,
 )
+
+MAX_PREVIEW_CHARACTERS = 500
+
+
+class TaskListView(TaskView, frozen=True):
+    """A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "".
+
+    `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
+    is the number of files that it made, `cost` is in US dollars, if known.
+    """
+
+    parent_task_id: TaskId | None
+    parent: str
+    path: str
+    files: int
+    cost: float | None
+    started_at: str | None
+    completed_at: str | None
+
+
+class TasksPage(msgspec.Struct, frozen=True):
+    """Tasks, newest first. `next` is null on the last page."""
+
+    tasks: list[TaskListView]
+    next: str | None
+
+
+class AgentProfileView(msgspec.Struct, frozen=True):
+    """The agent of a task."""
+
+    name: str
+    role: str
+    goal: str
+    tone: str
+
+
+class SubtaskView(msgspec.Struct, frozen=True):
+    """A subtask. `number` counts those of the outermost task from 1; `total` is how many they were.
+
+    `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first
+    500 characters. `cost` is in US dollars, if known.
+    """
+
+    task_id: TaskId
+    parent_task_id: TaskId | None
+    run_id: RunId
+    number: int
+    total: int
+    role: str
+    path: str
+    status: Status
+    stop_reason: StopReason | None
+    instruction: str
+    result: str | None
+    error: str | None
+    cost: float | None
+    usage: Usage
+    depends_on: tuple[TaskId, ...]
+    workspace: WorkspaceChoice
+    started_at: str | None
+    completed_at: str | None
+    created_at: str
+
+
+class TaskDetails(TaskView, frozen=True):
+    """A task with its newest run, all subtasks below it and the files that they made.
+
+    `skill_ids` null is every skill. `artifacts` are the newest versions, oldest first.
+    `total_cost` is the known cost of the task and its subtasks in US dollars.
+    """
+
+    run: RunView
+    id: TaskId
+    team_id: str
+    instruction: str
+    agent_profile: AgentProfileView
+    skill_ids: tuple[str, ...] | None
+    result: str | None
+    error: str | None
+    started_at: str | None
+    completed_at: str | None
+    created_at: str
+    parent_task_id: TaskId | None
+    depends_on: tuple[TaskId, ...]
+    children: list[SubtaskView]
+    artifacts: list[ArtifactView]
+    total_cost: float
 
 
 async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -> CreatedTask:
@@ -58,21 +150,24 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
 async def list_tasks(request: ApiRequest[TasksQuery, EmptyRequest]) -> TasksPage:
     """List tasks, newest first."""
     query, queries = request.query, request.services.gateway.queries
-    tasks = await queries.tasks(
-        request.principal,
+    wanted = TaskFilter(
         session_id=SessionId(query.session_id) if query.session_id else None,
         status=query.status or None,
-        before=query.cursor or None,
-        limit=query.limit + 1,
+        group=query.group or None,
+        parent=TaskId(query.parent) if query.parent else None,
+        subtasks=query.subtasks == "true",
     )
-    page = [task_view(task) for task in tasks[: query.limit]]
-    return TasksPage(page, page[-1].task_id if len(tasks) > query.limit else None)
+    items = await queries.task_list(
+        request.principal, wanted, before=query.cursor or None, limit=query.limit + 1
+    )
+    page = [_list_view(item) for item in items[: query.limit]]
+    return TasksPage(page, page[-1].task_id if len(items) > query.limit else None)
 
 
-async def show_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskWithRun:
-    """Return a task with its newest run."""
+async def show_task(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskDetails:
+    """Return a task with its newest run, all subtasks below it and the files that they made."""
     queries, task_id = request.services.gateway.queries, TaskId(request.path["task_id"])
-    return task_with_run(*await queries.task_with_run(task_id, request.principal))
+    return _details(await queries.task_tree(task_id, request.principal))
 
 
 async def stop_task(request: ApiRequest[EmptyRequest, StopTaskRequest]) -> StopView:
@@ -84,8 +179,17 @@ async def stop_task(request: ApiRequest[EmptyRequest, StopTaskRequest]) -> StopV
     return StopView(task_id, status)
 
 
+async def move_task_to_background(request: ApiRequest[EmptyRequest, EmptyRequest]) -> TaskView:
+    """Let an unfinished task go on beside its session, whose next task can start at once."""
+    task_id = TaskId(request.path["task_id"])
+    return task_view(await request.services.gateway.move_to_background(task_id, request.principal))
+
+
 async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered:
-    """Steer the active run of the task's session, or create its next task if there is none."""
+    """Steer the active run of the task's session, or create its next task if there is none.
+
+    A subtask and a task in the background have a run of their own, which is steered.
+    """
     task_id, body = TaskId(request.path["task_id"]), request.body
     return await request.services.gateway.steer_task(
         task_id,
@@ -116,3 +220,70 @@ def _options(task: CreateTaskRequest) -> TaskOptions:
     if task.options.plan_review not in {None, task.plan_review}:
         raise InvalidRequest("plan_review and options.plan_review differ. Set only one of them.")
     return msgspec.structs.replace(task.options, plan_review=task.plan_review)
+
+
+def _list_view(item: TaskListItem) -> TaskListView:
+    task, summary = item
+    return TaskListView(
+        **task_fields(task),
+        parent_task_id=task.parent_task_id,
+        parent=summary.parent,
+        path="" if summary.subtask is None else summary.subtask.path,
+        files=summary.files,
+        cost=summary.cost,
+        **_times(summary.started, summary.ended),
+    )
+
+
+def _details(tree: TaskTree) -> TaskDetails:
+    task, run = tree.task, tree.run
+    profile = task.spec.profile
+    return TaskDetails(
+        **task_fields(task),
+        run=run_view(run),
+        id=task.id,
+        team_id=task.team_id,
+        instruction=task.instruction,
+        agent_profile=AgentProfileView(profile.name, profile.role, profile.goal, profile.tone),
+        skill_ids=task.spec.skills,
+        result=run.answer or None,
+        error=run.error or None,
+        **_times(run.started, run.ended),
+        created_at=task.created,
+        parent_task_id=task.parent_task_id,
+        depends_on=task.depends_on,
+        children=[
+            _subtask_view(each, own, own.subtask)
+            for each, own in tree.subtasks
+            if own.subtask is not None
+        ],
+        artifacts=[artifact_view(each) for each in tree.artifacts],
+        total_cost=tree.cost,
+    )
+
+
+def _subtask_view(task: Task, run: Run, place: Subtask) -> SubtaskView:
+    return SubtaskView(
+        task_id=task.id,
+        parent_task_id=task.parent_task_id,
+        run_id=run.id,
+        number=place.number,
+        total=place.total,
+        role=place.role,
+        path=place.path,
+        status=run.status,
+        stop_reason=run.stop_reason,
+        instruction=task.instruction[:MAX_PREVIEW_CHARACTERS],
+        result=run.answer[:MAX_PREVIEW_CHARACTERS] or None,
+        error=run.error or None,
+        cost=run.cost,
+        usage=run.usage,
+        depends_on=task.depends_on,
+        workspace=place.workspace,
+        created_at=task.created,
+        **_times(run.started, run.ended),
+    )
+
+
+def _times(started: str, ended: str) -> dict[str, Any]:
+    return {"started_at": started or None, "completed_at": ended or None}

@@ -6,7 +6,7 @@ import pytest
 
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import SessionId, TaskId
-from internal.agent.domain.tasks import Attachment, Origin, Profile, RunSpec, Status
+from internal.agent.domain.tasks import Attachment, Origin, Profile, RunSpec, Status, TaskFilter
 from internal.agent.domain.usage import RunLimits
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
@@ -63,7 +63,7 @@ async def test_an_idempotency_key_belongs_to_one_task_of_a_principal(
     assert (
         len(
             await database.read(
-                lambda: stores.tasks.list_page(None, None, None, before=None, limit=9)
+                lambda: stores.tasks.list_page(None, TaskFilter(), before=None, limit=9)
             )
         )
         == 4
@@ -88,8 +88,9 @@ async def test_pages_are_newest_first(database: Database, stores: Stores) -> Non
         before: str | None = None,
         limit: int = 9,
     ) -> str:
+        wanted = TaskFilter(session_id=session, status=status)
         tasks = await database.read(
-            lambda: stores.tasks.list_page(principal, session, status, before=before, limit=limit)
+            lambda: stores.tasks.list_page(principal, wanted, before=before, limit=limit)
         )
         return "".join(task.id.removeprefix("task-") for task in tasks)
 

@@ -59,8 +59,9 @@ export function Composer(props: {
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const onUnreachable = useCallback(() => setFailure(t.unreachable), [t]);
-  const isWaiting = active?.status === 'waiting';
-  const canSteer = active !== undefined && active.status === 'running' && files.length === 0;
+  const awaitsTasks = active?.status === 'waiting' && active.reason === 'await_tasks';
+  const isWaiting = active?.status === 'waiting' && !awaitsTasks;
+  const canSteer = active !== undefined && (active.status === 'running' || awaitsTasks) && files.length === 0;
   const { shown, mayAnswer } = useShownQuestion();
   /** The question that a message answers. */
   const asked = session !== null && mayAnswer && files.length === 0 ? shown : undefined;
@@ -193,7 +194,7 @@ export function Composer(props: {
     event.preventDefault();
     void send(draft.text, event.ctrlKey || event.metaKey);
   };
-  const hint = asked !== undefined ? t.answerPlaceholder[asked.kind] : canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
+  const hint = asked !== undefined ? t.answerPlaceholder[asked.kind] : awaitsTasks ? t.awaitsTasksPlaceholder : canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
   const action = asked !== undefined ? t.answer : canSteer ? t.steer : t.send;
   const isEmpty = draft.text.trim() === '' && files.length === 0;
   const [stopping, stop] = useStop(active?.task, onUnreachable);

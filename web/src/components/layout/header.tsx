@@ -13,8 +13,8 @@ import { StatusIcon } from '../thread/status_icon';
 
 const SessionDialog = lazyComponent(() => import('./session_dialog').then((module) => module.SessionDialog));
 
-function statusOf(state: State) {
-  return activeRun(state)?.status ?? state.runs.at(-1)?.status;
+function runOf(state: State) {
+  return activeRun(state) ?? state.runs.at(-1);
 }
 
 export function Header(props: {
@@ -26,7 +26,9 @@ export function Header(props: {
   const t = useMessages();
   const title = useTitle(props.session);
   const workspace = useListed(props.session)?.workspace ?? '';
-  const status = useSessionStore((store) => statusOf(store.state));
+  const run = useSessionStore((store) => runOf(store.state));
+  const status = run?.status;
+  const awaitsTasks = status === 'waiting' && run?.reason === 'await_tasks';
   const model = useSessionStore((store) => lastModel(store.state)) || props.me?.model;
   const chosen = useTaskOptions(props.session ?? 'new');
   const network = (chosen.network || props.me?.network) as MeView['network'];
@@ -67,8 +69,8 @@ export function Header(props: {
         <span className="max-w-24 truncate sm:max-w-48">{model}</span>
         {status !== undefined && props.session !== null && (
           <span data-testid="status" className="flex items-center">
-            <StatusIcon status={status} />
-            {t.status[status]}
+            <StatusIcon status={awaitsTasks ? 'running' : status} />
+            {awaitsTasks ? t.awaitsTasks : t.status[status]}
           </span>
         )}
       </span>

@@ -1,4 +1,4 @@
-import { Inbox, Keyboard, Languages, Library, LogOut, Monitor, Moon, Plus, Settings, Sun } from 'lucide-react';
+import { Inbox, Keyboard, Languages, Library, ListTodo, LogOut, Monitor, Moon, Plus, Settings, Sun } from 'lucide-react';
 import { Suspense } from 'react';
 import { Link } from 'wouter';
 import { api, setLoginKey } from '../../api/client';
@@ -13,7 +13,7 @@ const SessionList = lazyComponent(() =>
 );
 
 /** A page besides the conversations. */
-export type PageName = 'waiting' | 'library' | 'settings';
+export type PageName = 'waiting' | 'tasks' | 'library' | 'settings';
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
 
@@ -37,7 +37,7 @@ export function Sidebar(props: {
           <Plus size={15} aria-hidden="true" />
           {t.newSession}
         </Link>
-        {([['waiting', Inbox], ['library', Library], ['settings', Settings]] as const).map(([page, Icon]) => (
+        {([['waiting', Inbox], ['tasks', ListTodo], ['library', Library], ['settings', Settings]] as const).map(([page, Icon]) => (
           <Link
             key={page}
             href={`/${page}`}

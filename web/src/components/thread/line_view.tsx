@@ -1,10 +1,9 @@
-import { memo, Suspense, useRef, useState } from 'react';
+import { memo, Suspense, useRef } from 'react';
 import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
 import {
   isOver as isEnded,
   type EndLine,
   type InputLine,
-  type SubtaskLine,
   type Line,
   type LiveNode,
   type PlanLine,
@@ -56,7 +55,7 @@ export const LineView = memo(function LineView(
     case 'end':
       return <End line={line} {...row} />;
     case 'subtask':
-      return <SubtaskRow line={line} {...row} />;
+      return null; // lanes are shown side by side, see lanes.tsx
   }
 });
 
@@ -161,7 +160,7 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '' }, t, runs)}</span>}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs)}</span>}
       hint={summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
@@ -220,24 +219,5 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
         </Suspense>
       </NoteRow>
     </>
-  );
-}
-
-function SubtaskRow({ line, ...row }: RowProps & { line: SubtaskLine }) {
-  const t = useMessages();
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const toggle = (key: string) => {
-    const next = new Set(open);
-    if (!next.delete(key)) next.add(key);
-    setOpen(next);
-  };
-  const state = line.ended ? (line.failed ? '✕' : '✓') : '●';
-  const tools = line.thread.lines.filter((one) => one.kind === 'tool').length;
-  return (
-    <ExpandableRow {...row} id={line.key} glyph="├" tone="text-dim" title={`${t.subtask} ${state}`} end={t.steps(tools)}>
-      {line.thread.lines.map((one) => (
-        <LineView key={one.key} line={one} live={undefined} open={open.has(one.key)} here={false} onToggle={toggle} />
-      ))}
-    </ExpandableRow>
   );
 }

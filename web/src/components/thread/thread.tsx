@@ -3,7 +3,7 @@ import { Fragment, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, u
 import type { VirtualizerHandle } from 'virtua';
 import { useLocationProperty } from 'wouter/use-browser-location';
 import { useSessionStore } from '../../state/session_store';
-import { keyOf, type Line, type LiveNode, type State } from '../../state/session_state';
+import { keyOf, type Line, type LiveNode, type State, type SubtaskLine } from '../../state/session_state';
 import { isTyping } from '../../lib/keyboard';
 import { useMessages } from '../../i18n/catalog';
 import { lazyComponent } from '../../lib/lazy';
@@ -14,6 +14,7 @@ import { WorkingRow, type Activity } from './working_row';
 const EarlierMessages = lazyComponent(() =>
   import('./earlier_messages').then((module) => module.EarlierMessages),
 );
+const Lanes = lazyComponent(() => import('../tasks/lanes').then((module) => module.Lanes));
 const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
 
 /** Above this number of rows only the visible ones are rendered. */
@@ -25,19 +26,28 @@ const NEAR_END_PX = 80;
 
 type Entry =
   | { key: string; run: string; line: Line }
+  | { key: string; run: string; lanes: SubtaskLine[] }
   | { key: string; run: string; node: LiveNode }
   | { key: string; run: string; activity: Activity };
 
 /** Return the lines of each run, the replies that are being streamed, and what active runs do. */
 function entriesOf(state: State): Entry[] {
-  const entries: Entry[] = state.thread.lines.map((line) => ({ key: line.key, run: line.run, line }));
+  const entries: Entry[] = [];
+  for (const line of state.thread.lines) {
+    const before = entries.at(-1);
+    const { key, run } = line;
+    if (line.kind !== 'subtask') entries.push({ key, run, line });
+    else if (before !== undefined && 'lanes' in before && before.run === run) before.lanes.push(line);
+    else entries.push({ key, run, lanes: [line] });
+  }
   const nodes = Object.values(state.live);
   const running = Object.values(state.thread.open).flatMap((at) => {
     const line = state.thread.lines[at];
     return line?.kind === 'tool' && line.status === 'running' ? [line] : [];
   });
   for (const run of state.runs) {
-    if (run.status !== 'running' && run.status !== 'queued') continue;
+    const awaitsTasks = run.status === 'waiting' && run.reason === 'await_tasks';
+    if (run.status !== 'running' && run.status !== 'queued' && !awaitsTasks) continue;
     const own = nodes.filter((node) => node.run === run.run);
     const replies = own.filter((node) => node.node.endsWith(':say') && node.retry === undefined);
     const calls = running.filter((line) => line.run === run.run);
@@ -47,6 +57,14 @@ function entriesOf(state: State): Entry[] {
     entries.splice(last < 0 ? entries.length : last + 1, 0, ...added);
   }
   return entries;
+}
+
+/** Return the entry that an address names by a run or a task, "" for none. */
+function linkedKey(state: State, entries: readonly Entry[], place: string): string {
+  if (place === '') return '';
+  const lane = entries.find((one) => 'lanes' in one && one.lanes.some((each) => each.task === place));
+  const run = state.runs.find((one) => one.task === place)?.run ?? place;
+  return lane?.key ?? keyOf(run, 'result');
 }
 
 export function Thread() {
@@ -62,7 +80,8 @@ export function Thread() {
   const follows = useRef(true);
   const shown = useRef('');
   const isVirtual = entries.length > VIRTUALIZE_FROM;
-  const linked = useLocationProperty(() => location.hash && keyOf(location.hash.slice(1), 'result'));
+  const place = useLocationProperty(() => location.hash.slice(1));
+  const linked = useMemo(() => linkedKey(state, entries, place), [state, entries, place]);
 
   // a reply that was seen while it was streamed stays expanded when it is complete
   const streamed = entries.flatMap((one) => ('node' in one ? [one.key] : []));
@@ -134,7 +153,11 @@ export function Thread() {
     const isSelected = one.key === selected;
     return (
       <RowBoundary key={one.key} content={'line' in one ? one.line : 'node' in one ? one.node : one}>
-        {'line' in one ? (
+        {'lanes' in one ? (
+          <Suspense fallback={null}>
+            <Lanes lanes={one.lanes} open={open} here={isSelected} onToggle={toggle} />
+          </Suspense>
+        ) : 'line' in one ? (
           <LineView
             line={one.line}
             live={one.line.kind === 'tool' ? state.live[one.key] : undefined}

@@ -70,6 +70,7 @@ function describe(
     if (calls.length > 1) return { title: t.calls(calls.length), hint: calls.map((one) => one.name).join(', '), text: '' };
     return { title: call.name, hint: gist(call.arguments), text: '' };
   }
+  if (run.status === 'waiting') return { title: t.awaitsTasks, hint: '', text: '' };
   if (run.status === 'queued') return { title: t.status.queued, hint: '', text: '' };
   if (nodes.some((node) => !node.reasoning && node.text !== '')) return { title: t.writing, hint: '', text: '' };
   const thought = nodes.find((node) => node.reasoning)?.text ?? '';
