@@ -30,9 +30,11 @@ from internal.channels.cli.records import (
     SessionItem,
     StreamBatch,
     StreamRow,
+    SubtaskItem,
     TaskItem,
     TaskRequest,
     TaskState,
+    TaskTree,
     TranscriptMessage,
     UnusedFilesCount,
     UsageItem,
@@ -174,9 +176,20 @@ class GatewayClient:
         """Continue a failed or stopped task as a new task of its session."""
         return await self._send("POST", f"/api/tasks/{_quoted(task_id)}/resume", {}, _ids)
 
-    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
-        """Return tasks, newest first."""
-        query = {"limit": limit, "session_id": session_id}
+    async def move_to_background(self, task_id: str) -> None:
+        """Let an unfinished task go on beside its session."""
+        path = f"/api/tasks/{_quoted(task_id)}/background"
+        await self._send("POST", path, {}, _ignore, retry=True)
+
+    async def task_tree(self, task_id: str) -> TaskTree:
+        """Return the subtasks of a task with what they cost together."""
+        return await self._get(f"/api/tasks/{_quoted(task_id)}", {}, _task_tree)
+
+    async def tasks(
+        self, session_id: str | None = None, limit: int = 50, *, subtasks: bool = False
+    ) -> list[TaskItem]:
+        """Return tasks, newest first, with `subtasks` also those that runs created."""
+        query = {"limit": limit, "session_id": session_id, "subtasks": "true" if subtasks else None}
         return await self._get("/api/tasks", query, _items("tasks", TaskItem))
 
     async def task(self, task_id: str) -> TaskState:
@@ -518,6 +531,13 @@ def _picked(found: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
 def _task_state(found: Any) -> TaskState:
     item, run = TaskItem._make(_picked(found, TaskItem._fields)), found["run"]
     return TaskState(item, found["profile"], run["run_id"], run["answer"], run["error"])
+
+
+def _task_tree(found: Any) -> TaskTree:
+    subtasks = [SubtaskItem._make(_picked(one, SubtaskItem._fields)) for one in found["children"]]
+    state = _task_state(found)
+    times = found["started_at"], found["completed_at"]
+    return TaskTree(state.item, state.run_id, *times, found["total_cost"], subtasks)
 
 
 def _question(view: Any) -> QuestionItem:

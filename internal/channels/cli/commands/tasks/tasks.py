@@ -9,6 +9,7 @@ from internal.channels.cli.commands.gateway import run_with_records
 from internal.channels.cli.commands.parser import add_gateway, add_json
 from internal.channels.cli.id_lookup import find_session
 from internal.channels.cli.output import Output
+from internal.channels.cli.render.task_tree import tree_json, tree_rows
 from internal.channels.cli.task_request import decode_argument
 
 
@@ -18,6 +19,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--session", type=decode_argument, metavar="ID", help="only the tasks of this session"
     )
+    parser.add_argument("--tree", action="store_true", help="show the subtasks below each task")
     add_json(parser)
     add_gateway(parser)
     parser.set_defaults(run=run)
@@ -28,6 +30,10 @@ def run(args: Namespace, context: CommandContext) -> int:
 
     async def work(client: GatewayClient) -> int:
         session_id = None if args.session is None else await find_session(client, args.session)
-        return CommandOutput(Output(), args.json).items(await client.tasks(session_id))
+        output, tasks = CommandOutput(Output(), args.json), await client.tasks(session_id)
+        if not args.tree:
+            return output.items(tasks)
+        trees = [await client.task_tree(one.task_id) for one in tasks]
+        return output.json([*map(tree_json, trees)]) if args.json else output.rows(tree_rows(trees))
 
     return run_with_records(args, context, work)
