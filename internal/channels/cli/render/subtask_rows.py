@@ -100,7 +100,7 @@ class SubtaskRows:
         task_id = event["task_id"]
         if task_id not in self._lanes:
             name = self._messages("subtask", number=event.get("subtask_index") or "?")
-            role = self._roles.get(task_id, "")
+            role = self._roles.get(task_id) or event.get("subtask_preview") or ""
             self._lanes[task_id] = _Lane(f"{name} · {role}" if role else name)
         return self._lanes[task_id]
 
