@@ -24,17 +24,17 @@ from internal.channels.cli.records import (
     IssuedCode,
     ListedMcpServer,
     ListedSkill,
+    ListedSubtask,
+    ListedTaskTree,
     PersonItem,
     QuestionItem,
     RuleItem,
     SessionItem,
     StreamBatch,
     StreamRow,
-    SubtaskItem,
     TaskItem,
     TaskRequest,
     TaskState,
-    TaskTree,
     TranscriptMessage,
     UnusedFilesCount,
     UsageItem,
@@ -181,7 +181,7 @@ class GatewayClient:
         path = f"/api/tasks/{_quoted(task_id)}/background"
         await self._send("POST", path, {}, _ignore, retry=True)
 
-    async def task_tree(self, task_id: str) -> TaskTree:
+    async def task_tree(self, task_id: str) -> ListedTaskTree:
         """Return the subtasks of a task with what they cost together."""
         return await self._get(f"/api/tasks/{_quoted(task_id)}", {}, _task_tree)
 
@@ -533,11 +533,13 @@ def _task_state(found: Any) -> TaskState:
     return TaskState(item, found["profile"], run["run_id"], run["answer"], run["error"])
 
 
-def _task_tree(found: Any) -> TaskTree:
-    subtasks = [SubtaskItem._make(_picked(one, SubtaskItem._fields)) for one in found["children"]]
+def _task_tree(found: Any) -> ListedTaskTree:
+    subtasks = [
+        ListedSubtask._make(_picked(one, ListedSubtask._fields)) for one in found["children"]
+    ]
     state = _task_state(found)
     times = found["started_at"], found["completed_at"]
-    return TaskTree(state.item, state.run_id, *times, found["total_cost"], subtasks)
+    return ListedTaskTree(state.item, state.run_id, *times, found["total_cost"], subtasks)
 
 
 def _question(view: Any) -> QuestionItem:

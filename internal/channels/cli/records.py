@@ -112,7 +112,7 @@ class TaskState(NamedTuple):
     error: str
 
 
-class SubtaskItem(NamedTuple):
+class ListedSubtask(NamedTuple):
     """A task that a run created. Times are RFC 3339; `cost` is in US dollars, if known."""
 
     task_id: str
@@ -126,7 +126,7 @@ class SubtaskItem(NamedTuple):
     completed_at: str | None
 
 
-class TaskTree(NamedTuple):
+class ListedTaskTree(NamedTuple):
     """A task and all subtasks below it. `cost` is that of all together, in US dollars."""
 
     item: TaskItem
@@ -134,7 +134,7 @@ class TaskTree(NamedTuple):
     started_at: str | None
     completed_at: str | None
     cost: float
-    subtasks: Sequence[SubtaskItem]
+    subtasks: Sequence[ListedSubtask]
 
 
 class TranscriptMessage(NamedTuple):

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from internal.channels.cli.command_output import format_cost, short_ids
-from internal.channels.cli.records import SubtaskItem, TaskTree, format_minute
+from internal.channels.cli.records import ListedSubtask, ListedTaskTree, format_minute
 
 _MINUTE = 60
 
 
-def tree_rows(trees: Sequence[TaskTree]) -> list[tuple[str, ...]]:
+def tree_rows(trees: Sequence[ListedTaskTree]) -> list[tuple[str, ...]]:
     """Return a row for each task and below it one for each subtask.
 
     The columns are id, creation, state, duration, cost, and what was asked.
@@ -32,7 +32,7 @@ def tree_rows(trees: Sequence[TaskTree]) -> list[tuple[str, ...]]:
     return rows
 
 
-def tree_json(tree: TaskTree) -> dict[str, object]:
+def tree_json(tree: ListedTaskTree) -> dict[str, object]:
     """Return a task with its subtasks as JSON."""
     times = {"started_at": tree.started_at, "completed_at": tree.completed_at}
     subtasks = [one._asdict() for one in tree.subtasks]
@@ -40,8 +40,8 @@ def tree_json(tree: TaskTree) -> dict[str, object]:
 
 
 def _below(
-    subtasks: Sequence[SubtaskItem], task_id: str, depth: int = 1
-) -> Iterator[tuple[int, SubtaskItem]]:
+    subtasks: Sequence[ListedSubtask], task_id: str, depth: int = 1
+) -> Iterator[tuple[int, ListedSubtask]]:
     for one in subtasks:
         if one.parent_task_id == task_id:
             yield depth, one
