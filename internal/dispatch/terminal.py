@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from internal.agent.app.background_task import background_task
@@ -10,7 +11,8 @@ from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import LeaseLost, NotFound, RunExit, StoreUnavailable
-from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ENDED, Run
 from internal.agent.ports.runtime import Clock
@@ -27,6 +29,12 @@ CLAIMS_PER_RECOVERY = 25
 
 ANSWER_POLL_SECONDS = 1.0
 """How often a waiting run is checked for an answer given in another process."""
+
+READY_POLL_SECONDS = 1.0
+"""How often queued runs are looked for that no event of this process told about."""
+
+_MAX_READY = 1_000
+"""Ready runs that are read at once, among them those of other processes."""
 
 
 class TerminalDispatcher:
@@ -50,10 +58,43 @@ class TerminalDispatcher:
         self._supervisor = supervisor
         self._active = ActiveRuns()
         self._wake_event = asyncio.Event()
+        self._ready_event = asyncio.Event()
 
     def wake(self) -> None:
-        """Check waiting runs for an answer now."""
+        """Check waiting runs for an answer, and look for queued runs, now."""
         self._wake_event.set()
+        self._wake_event = asyncio.Event()  # each waiting run holds the one that it waits for
+        self._ready_event.set()
+
+    def on_event(self, record: EventRecord) -> None:
+        """Wake up when an event says that a run is queued or over."""
+        envelope = record.envelope
+        if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
+            return
+        if envelope.payload.status != "running":
+            self.wake()
+
+    async def watch_ready(self, start: Callable[[Run], None]) -> None:
+        """Call `start` with the queued runs of this terminal that can be executed.
+
+        Goes on until cancelled. A run is passed again until it is executed.
+        """
+
+        async def look() -> None:
+            for run in await self.list_ready():
+                start(run)
+
+        await self._supervisor.repeat(
+            "dispatcher", look, interval=READY_POLL_SECONDS, wake=self._ready_event
+        )
+
+    async def list_ready(self) -> list[Run]:
+        """Return the queued runs of this terminal that can be executed now."""
+        now, owner = rfc3339(self._clock.now()), self._leases.owner
+        ready = await self._database.read(
+            partial(self._stores.runs.list_ready, owner, now, _MAX_READY)
+        )
+        return [run for run in ready if run.terminal and run.owner == owner]
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Cancel a run of this process. False when this process does not execute it."""
@@ -66,7 +107,7 @@ class TerminalDispatcher:
 
         While the run waits for an answer it stays with this terminal, regardless of who answers,
         and can be abandoned by cancelling the call. Without `wait_for_answers` it is released
-        instead, so that another process resumes it.
+        instead, so that another process resumes it. A run that waits for its subtasks stays.
 
         Raises:
             NotFound: there is no such run.
@@ -81,7 +122,7 @@ class TerminalDispatcher:
                     await coordinator.execute_task(self._active.add(run))
                 finally:
                     self._active.remove(run_id)
-                if not wait_for_answers:
+                if not wait_for_answers and not (await self._load(run_id)).awaits_tasks:
                     await self.release(run_id)
                     return
                 await self._wait_for_answer(run_id)
@@ -139,7 +180,7 @@ class TerminalDispatcher:
     async def _wait_for_answer(self, run_id: RunId) -> None:
         """Return when the run does not wait for an answer any more."""
         while True:
-            self._wake_event.clear()
+            wake = self._wake_event
             try:
                 if (await self._load(run_id)).status != "waiting":
                     return
@@ -149,7 +190,7 @@ class TerminalDispatcher:
                 logger.warning("questions cannot be read", extra={"reason": str(error)})
             try:
                 async with asyncio.timeout(ANSWER_POLL_SECONDS):
-                    await self._wake_event.wait()
+                    await wake.wait()
             except TimeoutError:
                 pass
 

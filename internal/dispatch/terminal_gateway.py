@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
+from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
@@ -21,6 +23,7 @@ from internal.agent.domain.errors import LarkspurError, StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import QuestionRecord
+from internal.agent.domain.tasks import Run
 from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock
@@ -53,8 +56,10 @@ class TerminalRunner:
 class TerminalGateway(Gateway):
     """A gateway whose tasks are owned and executed by this process.
 
-    Leaving its context stops the executing runs and waits until that is stored. Runs that wait for
-    a person are released, so that another process can continue them.
+    It also executes the subtasks that its runs create, and the reports about them.
+
+    Leaving its context stops the executing runs, with their subtasks, and waits until that is
+    stored. Runs that wait for a person are released, so that another process can continue them.
     """
 
     def __init__(
@@ -81,8 +86,13 @@ class TerminalGateway(Gateway):
         )
         self._runner = runner
         self._runs: dict[RunId, tuple[asyncio.Task[None], TaskId]] = {}
+        self._watching = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        dispatcher = self._runner.dispatcher
+        self._watching.enter_context(self._broadcaster.listen(dispatcher.on_event))
+        watch = dispatcher.watch_ready(self._start_ready)
+        await self._watching.enter_async_context(background_task(watch))
         return self
 
     async def __aexit__(
@@ -91,6 +101,7 @@ class TerminalGateway(Gateway):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        await self._watching.aclose()  # starts no more runs
         for run_id, (run, task_id) in [*self._runs.items()]:
             try:
                 await self._end(run, run_id, task_id)
@@ -100,6 +111,11 @@ class TerminalGateway(Gateway):
                 pass
         if self._runs:
             await asyncio.wait([run for run, _ in self._runs.values()])
+        with suppress(LarkspurError):
+            # subtasks that were not started yet, and reports about those that were stopped
+            while ready := await self._runner.dispatcher.list_ready():
+                for queued in ready:
+                    await self.stop(queued.task_id, LOCAL_OWNER, "cli")
 
     async def submit(self, submission: Submission, principal: Principal) -> Submitted:
         """Store a task as this process's own and execute its run."""
@@ -143,6 +159,9 @@ class TerminalGateway(Gateway):
             self._start(run_id, run.task_id, run.session_id)
         return run is not None
 
+    def _start_ready(self, run: Run) -> None:
+        self._start(run.id, run.task_id, run.session_id)
+
     def _start(self, run_id: RunId, task_id: TaskId, session_id: SessionId) -> None:
         if run_id in self._runs:
             return
@@ -180,8 +199,11 @@ class TerminalGateway(Gateway):
                 return
 
     async def _end(self, run: asyncio.Task[None], run_id: RunId, task_id: TaskId) -> None:
-        """Stop a run that executes; release one that waits for a person."""
-        if (await self.queries.latest_run(task_id, LOCAL_OWNER)).status != "waiting":
+        """Stop a run that executes, or waits for one that does; release one that waits."""
+        tree = await self.queries.task_tree(task_id, LOCAL_OWNER)
+        runs = [tree.run, *(item.run for item in tree.subtasks)]
+        is_active = any(each.status in {"queued", "running"} for each in runs)
+        if tree.run.status != "waiting" or (tree.run.awaits_tasks and is_active):
             await self.stop(task_id, LOCAL_OWNER, "cli")
             return
         if self._runner.waits:

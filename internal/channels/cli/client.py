@@ -25,6 +25,8 @@ from internal.channels.cli.records import (
     IssuedCode,
     ListedMcpServer,
     ListedSkill,
+    ListedSubtask,
+    ListedTaskTree,
     PersonItem,
     QuestionItem,
     RuleItem,
@@ -182,9 +184,20 @@ class GatewayClient:
             "POST", path, {}, lambda made: AppliedFiles(made["folder"], tuple(made["paths"]))
         )
 
-    async def tasks(self, session_id: str | None = None, limit: int = 50) -> list[TaskItem]:
-        """Return tasks, newest first."""
-        query = {"limit": limit, "session_id": session_id}
+    async def move_to_background(self, task_id: str) -> None:
+        """Let an unfinished task go on beside its session."""
+        path = f"/api/tasks/{_quoted(task_id)}/background"
+        await self._send("POST", path, {}, _ignore, retry=True)
+
+    async def task_tree(self, task_id: str) -> ListedTaskTree:
+        """Return the subtasks of a task with what they cost together."""
+        return await self._get(f"/api/tasks/{_quoted(task_id)}", {}, _task_tree)
+
+    async def tasks(
+        self, session_id: str | None = None, limit: int = 50, *, subtasks: bool = False
+    ) -> list[TaskItem]:
+        """Return tasks, newest first, with `subtasks` also those that runs created."""
+        query = {"limit": limit, "session_id": session_id, "subtasks": "true" if subtasks else None}
         return await self._get("/api/tasks", query, _items("tasks", TaskItem))
 
     async def task(self, task_id: str) -> TaskState:
@@ -532,6 +545,15 @@ def _picked(found: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
 def _task_state(found: Any) -> TaskState:
     item, run = TaskItem._make(_picked(found, TaskItem._fields)), found["run"]
     return TaskState(item, found["profile"], run["run_id"], run["answer"], run["error"])
+
+
+def _task_tree(found: Any) -> ListedTaskTree:
+    subtasks = [
+        ListedSubtask._make(_picked(one, ListedSubtask._fields)) for one in found["children"]
+    ]
+    state = _task_state(found)
+    times = found["started_at"], found["completed_at"]
+    return ListedTaskTree(state.item, state.run_id, *times, found["total_cost"], subtasks)
 
 
 def _question(view: Any) -> QuestionItem:

@@ -65,7 +65,7 @@ async def find_task(client: GatewayClient, written: str) -> TaskItem:
         return (active[::-1] or found)[0]
     if _is_complete(written, "task-"):
         return (await client.task(written)).item
-    found = await client.tasks(limit=_LIMIT)
+    found = await client.tasks(limit=_LIMIT, subtasks=True)
     by_id = {one.task_id: one for one in found}
     if written.startswith("run-"):
         states = [await client.task(one.task_id) for one in found[:_MAX_RUNS]]

@@ -17,12 +17,15 @@ def render_question(question: Mapping[str, Any], messages: MessageCatalog) -> li
     `question` has the fields of `workflow.question.asked`.
     """
     runs = RunMessages(messages.language)
-    title = runs.question_title(str(question["title"]), str(question.get("reason_code") or ""))
+    asks = runs.question_title(str(question["title"]), str(question.get("reason_code") or ""))
+    title = asks
+    if asked_by := question.get("asked_by"):
+        title = f"{asked_by}: {title}"
     lines = [f"? {title}"]
-    if (body := str(question.get("body") or "")).strip() not in {"", title.strip()}:
+    if (body := str(question.get("body") or "")).strip() not in {"", asks.strip()}:
         lines += _cut(body, "  ", messages)
     if plan := question.get("plan"):
-        lines += [f"  {plan['goal']}"] if plan["goal"] != title else []
+        lines += [f"  {plan['goal']}"] if plan["goal"] != asks else []
         lines += [f"  {n}. {step['description']}" for n, step in enumerate(plan["steps"], 1)]
     calls = question.get("calls") or ()
     for number, call in enumerate(calls, 1):

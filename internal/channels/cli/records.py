@@ -119,6 +119,31 @@ class TaskState(NamedTuple):
     error: str
 
 
+class ListedSubtask(NamedTuple):
+    """A task that a run created. Times are RFC 3339; `cost` is in US dollars, if known."""
+
+    task_id: str
+    parent_task_id: str
+    path: str
+    status: str
+    stop_reason: str | None
+    instruction: str
+    cost: float | None
+    started_at: str | None
+    completed_at: str | None
+
+
+class ListedTaskTree(NamedTuple):
+    """A task and all subtasks below it. `cost` is that of all together, in US dollars."""
+
+    item: TaskItem
+    run_id: str
+    started_at: str | None
+    completed_at: str | None
+    cost: float
+    subtasks: Sequence[ListedSubtask]
+
+
 class TranscriptMessage(NamedTuple):
     """A message of a session by `user` or `assistant`, without tool calls."""
 

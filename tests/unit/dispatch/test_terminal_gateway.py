@@ -73,3 +73,20 @@ async def test_leaving_stops_the_executing_run(parts: DispatchParts) -> None:
         made = await gateway.submit(TASK, LOCAL_OWNER)
         await parts.coordinator.wait_for(lambda: ("started", made.run_id) in parts.coordinator.log)
     assert parts.coordinator.log[-1] == ("RunStopped", made.run_id)
+
+
+async def test_a_run_that_a_run_of_this_process_created_is_executed(parts: DispatchParts) -> None:
+    parts.coordinator.gate.set()
+    async with await gateway_of(parts, []):
+        created = a_run(owner="worker", terminal=True)
+        await add_run(parts.database, parts.stores, created, "9999")
+        await parts.coordinator.wait_for(lambda: ("ended", created.id) in parts.coordinator.log)
+
+
+async def test_queued_runs_of_other_processes_are_left_to_them(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run())
+    parts.coordinator.gate.set()
+    async with await gateway_of(parts, []) as gateway:
+        made = await gateway.submit(TASK, LOCAL_OWNER)
+        await parts.coordinator.wait_for(lambda: ("ended", made.run_id) in parts.coordinator.log)
+    assert ("started", a_run().id) not in parts.coordinator.log

@@ -25,12 +25,16 @@ _EXIT_CODES = {
     "budget_exceeded": LIMIT,
     "rejected": DENIED,
 }
+_ENDED = {"completed", "failed", "cancelled"}
+_RESULTS = {"workflow.result.final", "workflow.result.cancelled"}
 _COMPLETED = {"final_answer", "max_iterations", "max_output"}
 _QUESTION_FIELDS = ("question_id", "kind", "title", "options")
 _MAX_COMPLETE_CHARS = 10_000
 """Length from which the answer in an event may be truncated."""
 
 
+REPORT_TASK = "Report the background tasks that have ended."
+"""What a task is asked that reports subtasks; see `domain.delegation.reports`."""
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 
@@ -38,8 +42,8 @@ class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
     `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
-    event, or when the run waits for a person. `find_file` returns the path of a produced file on
-    this machine.
+    event, or when nothing goes on until a person answers: the run or its subtasks wait for one.
+    `find_file` returns the path of a produced file on this machine.
     """
 
     def __init__(
@@ -61,15 +65,44 @@ class RunReport:
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
+        self._run_id = ids.run_id
+        self._awaits_subtasks = False
+        self._states: dict[str, str] = {}
+        """The states of the run and its subtasks by run id; "awaits" one that waits for tasks."""
+        self._subtasks: dict[str, str] = {}
+        """The ids of the subtasks that have not ended, by run id."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the run waits for a person."""
-        return bool(self._result["status"] == "waiting")
+        """Whether nothing goes on until a person answers."""
+        states = {*self._states.values()}
+        return "waiting" in states and not states & {"queued", "running"}
+
+    @property
+    def subtasks(self) -> list[str]:
+        """The ids of the subtasks that have not ended."""
+        return [*self._subtasks.values()]
+
+    @property
+    def had_subtasks(self) -> bool:
+        """Whether the run created subtasks."""
+        return len(self._states) > 1
+
+    def follow_subtasks(self) -> None:
+        """Accept further events until all subtasks have ended."""
+        self.has_ended, self._awaits_subtasks = False, True
+
+    def follow_report(self, run_id: str) -> None:
+        """Accept the events of a run that reports subtasks; its answer comes after the first."""
+        self.has_ended, self._run_id = False, run_id
 
     def resume(self) -> None:
         """Accept further events of a run that waited."""
         self.has_ended = False
+        self._states = {
+            run_id: "queued" if state == "waiting" else state
+            for run_id, state in self._states.items()
+        }
 
     @property
     def is_answered(self) -> bool:
@@ -110,7 +143,7 @@ class RunReport:
         if self.has_ended or not (row_id or self._stream):
             return  # only stream-json shows ephemeral events
         event = json.loads(envelope)
-        if self.ids.run_id not in {event.get("run_id"), event.get("correlation_id")}:
+        if not {self.ids.run_id, self._run_id} & {event.get("run_id"), event.get("correlation_id")}:
             return
         self.last_id = row_id or self.last_id
         if self._stream:
@@ -154,7 +187,7 @@ class RunReport:
         elif self._error:
             details = RunMessages("en").details(reason or "", self._error_code, self._error)
             messages += [sentence, f"  {details}"] if details else [sentence]
-        elif status == "waiting":
+        elif self.is_waiting:
             catalog = MessageCatalog("cli", "en")
             messages.append(catalog("task_waiting", task=short_id(self.ids.task_id)))
             messages += [
@@ -168,7 +201,8 @@ class RunReport:
 
     def _apply(self, event: Mapping[str, Any]) -> None:
         payload = event["payload"]
-        own = event["run_id"] == self.ids.run_id
+        own = event["run_id"] == self._run_id
+        self._note_state(event, payload)
         match event["event"]:
             case "workflow.tool.completed" if payload["metadata"].get("denied"):
                 named = {"call_id": payload["call_id"], "tool_name": payload["tool_name"]}
@@ -187,7 +221,6 @@ class RunReport:
             case "workflow.lifecycle.updated" if own:
                 self._result["status"] = payload["status"]
                 self._result["stop_reason"] = payload.get("stop_reason")
-                self.has_ended = payload["status"] == "waiting"
             case "workflow.result.final" if own:
                 self._finish(payload)
             case "workflow.result.cancelled" if own:
@@ -197,12 +230,26 @@ class RunReport:
             case _:
                 pass
 
+    def _note_state(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
+        run_id, task_id = event["run_id"], event.get("task_id", "")
+        if event["event"] in _RESULTS:
+            self._states[run_id] = "ended"
+            self._subtasks.pop(run_id, None)
+            self.has_ended = self._awaits_subtasks and (not self._subtasks or self.is_waiting)
+        elif event["event"] == "workflow.lifecycle.updated" and payload["status"] not in _ENDED:
+            awaits = payload.get("stop_reason") == "await_tasks"
+            self._states[run_id] = "awaits" if awaits else payload["status"]
+            self.has_ended = self.is_waiting
+            if event.get("is_subtask"):
+                self._subtasks[run_id] = task_id
+
     def _finish(self, payload: Mapping[str, Any]) -> None:
         reason = payload["stop_reason"]
+        answers = [self._result["text"]] if self._run_id != self.ids.run_id else []
         self._result |= {
             "status": "completed" if reason in _COMPLETED else "failed",
             "stop_reason": reason,
-            "text": payload["final_answer"],
+            "text": "\n\n".join(filter(None, [*answers, payload["final_answer"]])),
             "usage": payload["usage"],
             "cost": payload.get("cost"),
         }
@@ -212,7 +259,7 @@ class RunReport:
     def _code(self, signalled: int | None) -> int:
         if signalled is not None:
             return signalled
-        if self._result["status"] == "waiting":
+        if self.is_waiting:
             return WAITING
         if self._error_code == "model_key_refused":
             return CONFIG

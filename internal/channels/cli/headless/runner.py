@@ -6,6 +6,7 @@ Standard library only: `larkspur -p` through a running gateway must start fast.
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from internal.channels.cli.artifact_files import find_local_file
@@ -18,10 +19,11 @@ from internal.channels.cli.exit_codes import (
     SignalGuard,
     output_failure,
 )
-from internal.channels.cli.headless.report import RunReport
+from internal.channels.cli.headless.report import REPORT_TASK, RunReport
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.records import SessionItem, StreamBatch, TaskRequest
 from internal.channels.cli.task_request import Format, Ids
+from internal.i18n.catalog import MessageCatalog
 
 if TYPE_CHECKING:
     from internal.channels.cli.headless.answer_schema import AnswerSchema
@@ -62,6 +64,8 @@ class HeadlessRunner:
         self._reconnect_seconds = reconnect_seconds
         self._task_id = ""
         self._stop_pending = False
+        self._outlasting: list[str] = []
+        """Tasks that a signal stops as well: subtasks that outlast the run, or their report."""
 
     async def run(self, shot: OneShot) -> int:
         """Submit a task, print its run and return the exit code.
@@ -161,6 +165,30 @@ class HeadlessRunner:
         if signals.code is not None:
             await self._stop()  # the signal came before the task was submitted
         await self._follow(report, after)
+        if report.had_subtasks and not report.is_waiting:
+            await self._follow_subtasks(report)
+
+    async def _follow_subtasks(self, report: RunReport) -> None:
+        """Print the stream until the subtasks that outlast the run have ended and are reported."""
+        if running := report.subtasks:
+            name = "waits_for_subtasks" if len(running) > 1 else "waits_for_subtask"
+            print_error(MessageCatalog("cli", "en")(name, count=len(running)))
+            self._outlasting = running
+            report.follow_subtasks()
+            await self._follow(report, report.last_id)
+            self._outlasting = []
+        told = {report.ids.task_id}
+        while not report.is_waiting:
+            newest = await self._client.tasks(report.ids.session_id)
+            later = takewhile(lambda each: each.task_id != report.ids.task_id, newest)
+            new = [each for each in later if each.task == REPORT_TASK and each.task_id not in told]
+            if not new:
+                return
+            told.add(new[-1].task_id)
+            state = await self._client.task(new[-1].task_id)
+            report.follow_report(state.run_id)
+            self._outlasting = [new[-1].task_id]
+            await self._follow(report, report.last_id)
 
     async def _follow(self, report: RunReport, after: str) -> None:
         """Print the session's stream until the run ends or waits for a person."""
@@ -211,7 +239,8 @@ class HeadlessRunner:
         """Store the stop request; if that fails, try again when the gateway is back."""
         self._stop_pending = True
         try:
-            await self._client.stop(self._task_id, retry=False)
+            for task_id in (self._task_id, *self._outlasting):
+                await self._client.stop(task_id, retry=False)
         except GatewayError as error:
             message = str(error).rstrip(".")
             print_error(f"The stop request is not stored yet ({message}); repeat to exit at once.")

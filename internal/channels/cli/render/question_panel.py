@@ -182,6 +182,14 @@ class QuestionPanel:
 
     def _parts(self, question: OpenQuestion) -> Iterator[list[StyledLine]]:
         """Yield the head of a question, then the parts that may be shortened to fit."""
+        head, *bodies = self._content(question)
+        if question.asked_by:
+            asks = f"{self._glyphs.subagent} {_flat(question.asked_by)}"
+            head = [StyledLine(_faint(asks), rest=_INDENT), *head]
+        yield head
+        yield from bodies
+
+    def _content(self, question: OpenQuestion) -> Iterator[list[StyledLine]]:
         glyphs, messages = self._glyphs, self._messages
         match question.kind:
             case "approval":

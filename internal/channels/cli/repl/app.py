@@ -174,6 +174,8 @@ class _ReplApp:
             if session.session_id is not None:
                 resume = session.messages("resume_command", id=short_id(session.session_id))
                 session.note(session.view.rows.note(resume))
+                if ends := session.ending_tasks():
+                    session.note(session.view.rows.note(ends.partition(" · ")[0]))
                 for name in session.view.questions:
                     text = session.messages("question_open", id=short_id(name))
                     session.note(session.view.rows.note(text))

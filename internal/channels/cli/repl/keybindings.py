@@ -58,6 +58,7 @@ class KeyHandlers:
         keys = KeyBindings()
         editing = ~is_searching
         empty = Condition(lambda: not self._box.text)
+        runs = Condition(lambda: self._session.view.current is not None)
         # while a menu entry is selected, Enter inserts it and Esc closes the menu
         menu = Condition(lambda: self._box.complete_state is not None)
         chosen = Condition(
@@ -79,6 +80,7 @@ class KeyHandlers:
             (("c-d",), lambda _event: self.end(), editing & empty),
             (("s-tab",), self._next_mode, editing & ~menu),
             (("c-o",), self._show_output, editing),
+            (("c-b",), lambda _event: self._session.move_to_background(), editing & runs),
             (("c-g",), lambda _event: self._edit(), editing),
             (("c-v",), lambda _event: self._session.paste_picture(), editing),
             (("c-z",), lambda _event: self.suspend(), editing),
@@ -108,8 +110,11 @@ class KeyHandlers:
         if not again:
             if not idle:
                 session.stop()
+            ends = self._session.ending_tasks()
             session.hint(
-                session.messages("again_quit") if idle else session.messages("again_leave")
+                (ends or session.messages("again_quit"))
+                if idle
+                else session.messages("again_leave")
             )
         elif idle:
             self._actions.leave(INTERRUPTED)
@@ -120,10 +125,11 @@ class KeyHandlers:
         """Quit; while a task runs only on the second press."""
         now, session = time.monotonic(), self._session
         again, self._quit_requested = now - self._quit_requested < HINT_SECONDS, now
-        if session.view.current is None or again:
+        ends = session.ending_tasks()
+        if again or (session.view.current is None and not ends):
             self._actions.leave(OK)
         else:
-            session.hint(session.messages("quit_running"))
+            session.hint(ends or session.messages("quit_running"))
 
     def suspend(self) -> None:
         """Suspend to the shell until `fg`."""

@@ -23,6 +23,7 @@ class OpenQuestion:
         self.run_id: str = view["run_id"]
         self.kind: str = view["kind"]
         self.title = str(view.get("title") or "")
+        self.asked_by = str(view.get("asked_by") or "")
         self.reason_code = str(view.get("reason_code") or "")
         self.calls: Sequence[Mapping[str, Any]] = view.get("calls") or ()
         self.options: Sequence[str] = view.get("options") or ()

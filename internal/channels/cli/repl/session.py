@@ -12,7 +12,7 @@ from typing import Any
 
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.clipboard import NoPicture, read_picture
-from internal.channels.cli.command_output import format_cost
+from internal.channels.cli.command_output import format_cost, short_id
 from internal.channels.cli.exit_codes import FAILED, INTERRUPTED, CliExit
 from internal.channels.cli.input_files import InputFile, check_file
 from internal.channels.cli.records import TaskItem, TaskRequest
@@ -21,7 +21,7 @@ from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.commands.shell import ShellRunner
 from internal.channels.cli.repl.paste import PasteBuffer, mentioned_files, pasted_paths
 from internal.channels.cli.repl.services import ReplServices
-from internal.channels.cli.repl.status_line import RunState, render_status
+from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunState, render_status
 from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
@@ -286,6 +286,22 @@ class ReplSession:
         self.start(self._stop(run.task_id))
         self.redraw()
 
+    def move_to_background(self) -> None:
+        """Let the running task go on in the background; the next one can start at once."""
+        run = self.view.current
+        if run is not None:
+            self.start(self._move_to_background(run.task_id))
+
+    def ending_tasks(self) -> str:
+        """Return the sentence about the background tasks that end with this terminal, "" for none.
+
+        A gateway executes them regardless of the terminal.
+        """
+        services, count = self.services, len(self.view.moved) + self.view.subtasks.count
+        if not count or services is None or services.client.transport.via == "gateway":
+            return ""
+        return self.messages("tasks_end" if count > 1 else "task_ends", count=count)
+
     def stop_upload(self) -> bool:
         """Stop sending files; their text goes back into the input. False if none are sent."""
         self._stops_upload = self._uploading
@@ -464,8 +480,18 @@ class ReplSession:
     async def _stop(self, task_id: str) -> None:
         await (await self.ready()).client.stop(task_id)
 
+    async def _move_to_background(self, task_id: str) -> None:
+        client = (await self.ready()).client
+        await client.move_to_background(task_id)
+        text = (await client.task(task_id)).item.task
+        self.view.move_to_background(task_id, text)
+        moved = self.messages("moved_to_background", id=short_id(task_id))
+        self.view.print_lines("note", [self.view.rows.note(moved)])
+        self._send_queued()
+
     def _adopt(self, task: TaskItem, run_id: str) -> None:
-        self.view.runs.expect(run_id, task.task_id, task.status)
+        awaits = task.stop_reason == AWAITS_TASKS
+        self.view.runs.expect(run_id, task.task_id, AWAITS_TASKS if awaits else task.status)
 
     def _watch(self, session_id: str, after: str) -> None:
         self._watching = asyncio.get_running_loop().create_task(

@@ -16,6 +16,7 @@ from internal.channels.cli.exit_codes import OK, USAGE
 from internal.channels.cli.id_lookup import find_id
 from internal.channels.cli.records import age
 from internal.channels.cli.render.event_rows import align_columns
+from internal.channels.cli.render.task_tree import tree_rows
 from internal.channels.cli.render.text import StyledLine, truncate_line
 from internal.channels.cli.render.theme import THEMES
 from internal.channels.cli.render.transcript import transcript_markdown
@@ -323,9 +324,10 @@ def _print_records(
 
 
 async def _tasks(context: SlashContext, _arguments: str) -> None:
-    found = await (await context.session.ready()).client.tasks(limit=_MAX_LISTED)
+    client = (await context.session.ready()).client
+    found = await client.tasks(limit=_MAX_LISTED)
     if found:
-        _print_records(context, [one.cells for one in found], [one.created for one in found])
+        context.print_table(tree_rows([await client.task_tree(one.task_id) for one in found]))
     else:
         context.print_message("no_tasks")
 

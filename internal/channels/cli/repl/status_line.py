@@ -17,6 +17,8 @@ from internal.channels.cli.render.text import Fragments, truncate_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.catalog import MessageCatalog
 
+AWAITS_TASKS = "await_tasks"
+"""The status here of a run that waits for its subtasks."""
 _ENDED = {"completed", "failed", "cancelled"}
 _MAX_ENDED_TASKS = 64
 _MAX_DETAIL_WIDTH = 60
@@ -52,8 +54,11 @@ class RunActivity:
 
     @property
     def current(self) -> RunState | None:
-        """The running run, else the next queued one. A run that waits for a person is neither."""
-        running = [run for run in self.runs.values() if run.status == "running"]
+        """The running run, else the next queued one. A run that waits for a person is neither.
+
+        A run that waits for its tasks counts as running.
+        """
+        running = [run for run in self.runs.values() if run.status in {"running", AWAITS_TASKS}]
         queued = [run for run in self.runs.values() if run.status == "queued"]
         return next(iter(running or queued), None)
 
@@ -74,7 +79,7 @@ class RunActivity:
         if status in _ENDED:
             return False  # the result event follows and ends the run
         run = self.runs.setdefault(run_id, RunState(event["task_id"], "", timestamp))
-        if status == "running" != run.status:
+        if status == "running" and run.status not in {"running", AWAITS_TASKS}:
             run.since = timestamp
         starts = status == "running" and not run.started
         run.status, run.started = status, run.started or starts
@@ -105,6 +110,8 @@ def render_status(
     activity = _describe_activity(run, plan, glyphs, messages)
     if stopping:
         activity = messages("stopping")
+    elif run.status == AWAITS_TASKS:
+        activity = messages("awaits_tasks")
     elif run.status != "running":
         activity = run.status
     return (

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
+from internal.channels.cli.render.subtask_rows import SubtaskRows
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line, wrap_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
-from internal.channels.cli.repl.status_line import RunActivity, RunState
+from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -76,6 +77,9 @@ class TranscriptView:
         """The ids of tasks that this terminal stopped."""
         self.rows = EventRows(messages, glyphs)
         self.panel = QuestionPanel(messages, glyphs)
+        self.subtasks = SubtaskRows(messages, glyphs)
+        self.moved: dict[str, str] = {}
+        """What the tasks in the background were asked that have not ended, by task id."""
         self._messages = messages
         self._run_messages = RunMessages(messages.language)
         self._glyphs = glyphs
@@ -115,6 +119,7 @@ class TranscriptView:
         """Start over for another session; printed rows stay."""
         self.runs, self.plan, self.output, self.questions = RunActivity(), None, None, {}
         self._reply, self._held, self._own_texts = None, [], []
+        self.subtasks, self.moved = SubtaskRows(self._messages, self._glyphs), {}
         self.request, self.last_answer, self.changes = RequestUsage(), "", []
         self.cost = 0.0
 
@@ -123,6 +128,14 @@ class TranscriptView:
         self._messages, self.rows = messages, EventRows(messages, self._glyphs)
         self._run_messages = RunMessages(messages.language)
         self.panel = QuestionPanel(messages, self._glyphs)
+        self.subtasks.set_messages(messages)
+
+    def move_to_background(self, task_id: str, text: str) -> None:
+        """Show nothing of a task any more until it asks or ends."""
+        self._close()
+        self.moved[task_id] = text
+        for run_id in [name for name, run in self.runs.runs.items() if run.task_id == task_id]:
+            del self.runs.runs[run_id]
 
     def add_own_task(self, task_id: str) -> None:
         """Remember that the text of a task is already shown."""
@@ -150,10 +163,13 @@ class TranscriptView:
     def add_event(self, envelope: bytes) -> None:
         """Add an event, as JSON."""
         event = json.loads(envelope)
-        if event.get("is_subtask"):
-            return
         payload, run_id = event["payload"], event["run_id"]
+        if event.get("is_subtask") or event["task_id"] in self.moved:
+            self._add_beside(event, payload)
+            return
         match event["event"]:
+            case "background.task.dispatched":
+                self.subtasks.add_created(payload)
             case "workflow.node.output.delta":
                 self._append_delta(run_id, payload)
             case "partial":
@@ -181,12 +197,39 @@ class TranscriptView:
             final += rows
         for item in self._held:
             tail += [row for line in item.lines for row in wrap_line(line, width)]
+        for line in self.subtasks.live():
+            tail += wrap_line(line, width)
         return final, tail
+
+    def _add_beside(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
+        """Add an event of a subtask or of a task in the background."""
+        match event["event"]:
+            case "workflow.question.asked" | "workflow.question.answered":
+                self._question(event, payload)
+            case "workflow.artifact.manifest":
+                self._add_files(event["session_id"], payload)
+            case "background.task.dispatched":
+                self.subtasks.add_created(payload)
+            case "workflow.result.final" | "workflow.result.cancelled" as name:
+                self._end_questions(event["run_id"])
+                self.cost += payload.get("cost") or 0.0
+                if event["task_id"] in self.moved:
+                    text = self.moved.pop(event["task_id"])
+                    result = payload if name == "workflow.result.final" else None
+                    row = self.subtasks.moved_ended(event["task_id"], text, result)
+                    self.print_lines("row", [row])
+                elif row_of_end := self.subtasks.add_event(event):
+                    self.print_lines("row", [row_of_end])
+            case _ if event["task_id"] not in self.moved:
+                self.subtasks.add_event(event)
+            case _:
+                pass
 
     def _add_state_event(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         match event["event"]:
             case "workflow.lifecycle.updated":
-                if self.runs.update_status(event, payload["status"]):
+                awaits = payload.get("stop_reason") == AWAITS_TASKS
+                if self.runs.update_status(event, AWAITS_TASKS if awaits else payload["status"]):
                     self.plan = None
             case "workflow.plan.updated":
                 known = self.plan or {}
@@ -345,8 +388,11 @@ class TranscriptView:
     def _end_run(self, event: Mapping[str, Any]) -> None:
         self.runs.end(event)
         self._last_reply = ""
+        self._end_questions(event["run_id"])
+
+    def _end_questions(self, run_id: str) -> None:
         for question in [*self.questions.values()]:
-            if question.run_id == event["run_id"] and question.id not in self.answering:
+            if question.run_id == run_id and question.id not in self.answering:
                 del self.questions[question.id]
 
     def _add(self, item: _Item) -> None:

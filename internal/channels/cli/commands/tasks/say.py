@@ -32,7 +32,7 @@ def run(args: Namespace, context: CommandContext) -> int:
         if task.status not in ACTIVE:
             new = f'larkspur -r {short_id(task.session_id)} -p "…"'
             raise CliExit(USAGE, f"The task has ended ({task.status}). Start a new one: {new}")
-        if task.status == "waiting":
+        if task.status == "waiting" and task.stop_reason != "await_tasks":
             questions = await client.questions(session_id=task.session_id)
             own = [one.question_id for one in questions if one.task_id == task.task_id]
             answers = " · ".join(

@@ -11,6 +11,7 @@ from internal.channels.cli.commands.tasks.changes import apply_changes, print_di
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.id_lookup import find_session
 from internal.channels.cli.output import Output
+from internal.channels.cli.render.task_tree import tree_json, tree_rows
 from internal.channels.cli.task_request import decode_argument
 
 _USAGE = "Usage: larkspur tasks [list] | diff ID | apply ID [--yes]"
@@ -35,6 +36,7 @@ def register(subparsers: Subparsers) -> None:
         "--session", type=decode_argument, metavar="ID", help="only the tasks of this session"
     )
     parser.add_argument("--yes", action="store_true", help="apply without a question")
+    parser.add_argument("--tree", action="store_true", help="show the subtasks below each task")
     add_json(parser)
     add_gateway(parser)
     parser.set_defaults(run=run)
@@ -51,6 +53,10 @@ def run(args: Namespace, context: CommandContext) -> int:
         if args.action == "apply":
             return await apply_changes(client, args.id, args, context)
         session_id = None if args.session is None else await find_session(client, args.session)
-        return CommandOutput(Output(), args.json).items(await client.tasks(session_id))
+        output, tasks = CommandOutput(Output(), args.json), await client.tasks(session_id)
+        if not args.tree:
+            return output.items(tasks)
+        trees = [await client.task_tree(one.task_id) for one in tasks]
+        return output.json([*map(tree_json, trees)]) if args.json else output.rows(tree_rows(trees))
 
     return run_with_records(args, context, work)

@@ -39,26 +39,31 @@ def run(args: Namespace, context: CommandContext) -> int:
     view = TranscriptView(MessageCatalog("repl", context.language), UNICODE)
     width, output = shutil.get_terminal_size((100, 24)).columns, Output()
 
-    def take(batch: StreamBatch, task_id: str) -> tuple[bytes, bool]:
-        """Return what to print, and whether the task has ended."""
+    def take(batch: StreamBatch, task_id: str, run_id: str) -> tuple[bytes, bool]:
+        """Return what to print, and whether the task has ended.
+
+        Of the outermost task that is also what its subtasks do.
+        """
         lines, ended = b"", False
         for envelope in batch.envelopes:
             event = json.loads(envelope)
-            if event.get("task_id") != task_id:
+            is_own = event.get("task_id") == task_id
+            if not is_own and event.get("correlation_id") != run_id:
                 continue
-            ended |= event["event"] in _LAST_EVENTS and not event["is_subtask"]
+            ended |= is_own and event["event"] in _LAST_EVENTS
             if args.json:
                 lines += b'{"event":%s}\n' % envelope
             else:
-                view.add_event(envelope)
+                view.add_event(json.dumps({**event, "is_subtask": not is_own}).encode())
         final, _ = view.take_rows(width)
         return lines + "".join(f"{plain_text(row).rstrip()}\n" for row in final).encode(), ended
 
     async def work(client: GatewayClient) -> int:
         task = await find_task(client, args.id)
+        run_id = (await client.task(task.task_id)).run_id
         async with aclosing(client.watch(task.session_id)) as batches:
             async for batch in batches:
-                text, ended = take(batch, task.task_id)
+                text, ended = take(batch, task.task_id, run_id)
                 if text:
                     await client.transport.run_blocking(partial(output.write, text))
                 if ended:

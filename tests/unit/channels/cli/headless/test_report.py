@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from internal.agent.domain.artifacts import ManifestEntry
+from internal.agent.domain.delegation.reports import REPORT_INSTRUCTION
 from internal.agent.domain.events.control import Connected, ControlFrame, Heartbeat
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
@@ -27,7 +28,7 @@ from internal.agent.domain.plans import Plan, number_steps
 from internal.agent.domain.questions import ApprovalItem, QuestionKind
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
-from internal.channels.cli.headless.report import RunReport
+from internal.channels.cli.headless.report import REPORT_TASK, RunReport
 from internal.channels.cli.task_request import Format, Ids
 from internal.channels.web.sse import render_control
 from internal.i18n.runs import RunMessages
@@ -349,3 +350,7 @@ def test_produced_files_are_named_with_their_place() -> None:
     elsewhere = RunReport("text", IDS)
     elsewhere.add_event("abc-1", enveloped(manifest(1)))
     assert elsewhere.messages()[0].endswith("  larkspur files get artifact-1")
+
+
+def test_the_task_of_a_report_is_recognized() -> None:
+    assert REPORT_TASK == REPORT_INSTRUCTION

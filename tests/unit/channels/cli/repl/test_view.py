@@ -129,11 +129,63 @@ def test_text_of_another_channel_names_the_channel() -> None:
     assert printed(view) == ["> do it  lark"]
 
 
-def test_events_of_subtasks_are_not_shown() -> None:
+def add_of_subtask(view: TranscriptView, name: str, payload: dict[str, Any]) -> None:
+    ids = {"run_id": "run-2", "task_id": "task-2", "subtask_index": 2}
+    add(view, name, payload, is_subtask=True, **ids)
+
+
+def test_a_subtask_has_a_live_row_and_one_at_its_end() -> None:
     view = new_view()
-    add(view, "workflow.lifecycle.updated", {"status": "running"}, is_subtask=True)
+    start(view)
+    add(view, "background.task.dispatched", {"task_id": "task-2", "role": "analyst"})
+    add_of_subtask(view, "workflow.lifecycle.updated", {"status": "running"})
+    stream(view, "the answer ")
+    add_of_subtask(
+        view, "workflow.node.output.delta", {"node_id": "1:say", "text": "x", "k": 1, "n": 1}
+    )
+    add_of_subtask(view, "workflow.subflow.progress", {"preview": "reads prices"})
+    assert shown(view.take_rows(WIDTH)[1])[-1] == "  ├ task 2 · analyst  ◆ reads prices"
+    add_of_subtask(view, "workflow.result.final", RESULT | {"duration_ms": 14_000})
+    final, tail = (shown(rows) for rows in view.take_rows(WIDTH))
+    assert final + tail == ["● the answer", "  ├ task 2 · analyst  ✓ 14s"]
+
+
+def test_the_row_of_a_failed_subtask_says_why_and_that_of_a_stopped_one_does_not() -> None:
+    view = new_view()
+    failed = RESULT | {"stop_reason": "blocked", "error": "too long"}
+    add_of_subtask(view, "workflow.result.final", failed)
+    sentence = RunMessages("en").ended("blocked", "")
+    assert " ".join(map(str.strip, printed(view))) == f"├ task 2  ✕ {sentence}"
+    add_of_subtask(view, "workflow.result.cancelled", {})
+    assert printed(view) == ["  ├ task 2  ■ stopped"]
+
+
+def test_a_run_that_waits_for_its_tasks_is_the_current_one() -> None:
+    view = new_view()
+    start(view)
+    waits = {"status": "waiting", "stop_reason": "await_tasks"}
+    add(view, "workflow.lifecycle.updated", waits)
+    assert view.current is not None
+
+
+def test_a_question_of_a_subtask_is_open_until_its_run_ends() -> None:
+    view = new_view()
+    add_of_subtask(view, "workflow.question.asked", QUESTION | {"asked_by": "task 2 · analyst"})
+    assert [each.asked_by for each in view.questions.values()] == ["task 2 · analyst"]
+    add_of_subtask(view, "workflow.result.final", RESULT)
+    assert not view.questions
+
+
+def test_of_a_task_in_the_background_only_the_end_is_shown() -> None:
+    view = new_view()
+    start(view)
+    view.move_to_background("task-1", "long work")
     assert view.current is None
+    stream(view, "words")
+    use_tool(view)
     assert view.take_rows(WIDTH) == ([], [])
+    add(view, "workflow.result.final", RESULT)
+    assert printed(view) == ["  ├ background · long work  ✓ 0.5s · larkspur watch 1"]
 
 
 def test_a_plan_is_printed_when_it_changes_and_not_for_its_progress() -> None:
@@ -262,3 +314,9 @@ def test_each_produced_file_has_a_row() -> None:
     assert rows[0].endswith(".md  1000 bytes · larkspur files get artifact-1")
     assert "2.0 KB" in rows[1]
     assert rows[2] == "· 4 more new files were not kept."
+
+
+def test_a_question_of_a_subtask_names_it_first() -> None:
+    view = new_view(asks=False)
+    add_of_subtask(view, "workflow.question.asked", QUESTION | {"asked_by": "task 2 · analyst"})
+    assert printed(view)[0] == "├ task 2 · analyst"

@@ -1,0 +1,60 @@
+"""Tasks with their subtasks as rows. Standard library only."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from internal.channels.cli.command_output import format_cost, short_ids
+from internal.channels.cli.records import ListedSubtask, ListedTaskTree, format_minute
+
+_MINUTE = 60
+
+
+def tree_rows(trees: Sequence[ListedTaskTree]) -> list[tuple[str, ...]]:
+    """Return a row for each task and below it one for each subtask.
+
+    The columns are id, creation, state, duration, cost, and what was asked.
+    """
+    ids = [one.item.task_id for one in trees]
+    short = short_ids([*ids, *(one.task_id for tree in trees for one in tree.subtasks)])
+    rows: list[tuple[str, ...]] = []
+    for tree in trees:
+        item = tree.item
+        taken = _duration(tree.started_at, tree.completed_at)
+        cost = format_cost(tree.cost) if tree.cost else ""
+        when, state = format_minute(item.created), _state(item.status, item.stop_reason)
+        rows.append((short[item.task_id], when, state, taken, cost, item.task))
+        for depth, one in _below(tree.subtasks, item.task_id):
+            taken = _duration(one.started_at, one.completed_at)
+            cost = format_cost(one.cost) if one.cost else ""
+            asked = f"{one.path}: {one.instruction}"
+            name = f"{'  ' * depth}{short[one.task_id]}"
+            rows.append((name, "", _state(one.status, one.stop_reason), taken, cost, asked))
+    return rows
+
+
+def tree_json(tree: ListedTaskTree) -> dict[str, object]:
+    """Return a task with its subtasks as JSON."""
+    times = {"started_at": tree.started_at, "completed_at": tree.completed_at}
+    subtasks = [one._asdict() for one in tree.subtasks]
+    return {**tree.item._asdict(), **times, "total_cost": tree.cost, "subtasks": subtasks}
+
+
+def _below(
+    subtasks: Sequence[ListedSubtask], task_id: str, depth: int = 1
+) -> Iterator[tuple[int, ListedSubtask]]:
+    for one in subtasks:
+        if one.parent_task_id == task_id:
+            yield depth, one
+            yield from _below(subtasks, one.task_id, depth + 1)
+
+
+def _state(status: str, stop_reason: str | None) -> str:
+    return f"{status} ({stop_reason})" if stop_reason in {"await_tasks", "blocked"} else status
+
+
+def _duration(started: str | None, completed: str | None) -> str:
+    if started is None:
+        return ""
+    end = datetime.now(UTC) if completed is None else datetime.fromisoformat(completed)
+    seconds = int(max((end - datetime.fromisoformat(started)).total_seconds(), 0))
+    return f"{seconds // _MINUTE}m{seconds % _MINUTE:02}s" if seconds >= _MINUTE else f"{seconds}s"
