@@ -77,11 +77,13 @@ class TasksAwaited(LarkspurError):
 
     Args:
         wait: which ones, and how long.
+        events: those of the call so far, stored with its wait.
     """
 
-    def __init__(self, wait: TaskWait) -> None:
+    def __init__(self, wait: TaskWait, events: tuple[Event, ...] = ()) -> None:
         super().__init__("the end of tasks is awaited")
         self.wait = wait
+        self.events = events
 
 
 @contextmanager

@@ -180,7 +180,7 @@ async def test_the_requests_of_a_long_session_begin_with_the_same_messages(home:
 
     environ = {
         **NO_GATES,
-        "LARKSPUR_LLM__CONTEXT_WINDOW": "26000",
+        "LARKSPUR_LLM__CONTEXT_WINDOW": "28000",
         "LARKSPUR_LLM__MAX_OUTPUT_TOKENS": "1000",
     }
     async with core(home, script, environ) as here:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from internal.agent.domain.errors import FilesUnavailable, ToolError
 from internal.agent.domain.events.types import (
     DiagnosticError,
     Event,
+    TaskCompleted,
     TaskDispatched,
     ToolCompleted,
     ToolProgress,
@@ -232,8 +234,9 @@ class ToolExecutor:
                 error = f"{call.name} asked people too often in one call."
             except TasksAwaited as awaited:
                 turn.await_tasks(call.call_id, awaited.wait)
+                _note_subtasks(turn, awaited.events)
                 batch.finish_call()
-                await context.stream.emit(turn=turn)
+                await context.stream.emit(*awaited.events, turn=turn)
                 return
             except ToolError as failure:
                 error = str(failure)
@@ -249,9 +252,10 @@ class ToolExecutor:
                 filter(None, (text, mask_secrets(notes.context), mask_secrets(made.note)))
             )
             result = ToolResult(call.call_id, text, bool(error), outcome.images)
+            news = [each for each in outcome.events if not _is_known(turn, each)]
             turn.tell_tasks(outcome.told_tasks)
-            turn.has_subtasks |= any(isinstance(each, TaskDispatched) for each in outcome.events)
-            events = [*outcome.events, *turn.add_tool_result(result)]
+            _note_subtasks(turn, news)
+            events = [*news, *turn.add_tool_result(result)]
             completed = ToolCompleted(
                 call_id=call.call_id,
                 tool_name=call.name,
@@ -389,6 +393,15 @@ def _shorten_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], bytes
 def _spec(config: RunConfig, call: ToolCall) -> ToolSpec:
     """Return the specification of a call that passed the review, so its tool exists."""
     return next(spec for spec in config.all_tools if spec.name == call.name)
+
+
+def _is_known(turn: Turn, event: Event) -> bool:
+    """Return True if an event tells the end of a subtask that the model knows."""
+    return isinstance(event, TaskCompleted) and event.task_id in turn.told_tasks
+
+
+def _note_subtasks(turn: Turn, events: Sequence[Event]) -> None:
+    turn.has_subtasks |= any(isinstance(each, TaskDispatched) for each in events)
 
 
 def _crash_message(tool: str, failure: Exception) -> str:

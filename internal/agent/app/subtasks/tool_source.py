@@ -169,7 +169,11 @@ class DelegationTools:
         most = 1 if wanted.mode == "serial" else wanted.max_parallel
         created = await self._create(context, wanted.wanted, most)
         ids = tuple(each.task.id for each in created)
-        outcome = await self._results(context, ids, SUBAGENT_WAIT)
+        dispatched = tuple(_dispatched(created)) if context.wait is None else ()
+        try:
+            outcome = await self._results(context, ids, SUBAGENT_WAIT)
+        except TasksAwaited as awaited:
+            raise TasksAwaited(awaited.wait, dispatched) from None
         ended = await self._load(ids)
         success = sum(each.run.status == "completed" for each in ended)
         completed: list[Event] = []
@@ -178,7 +182,7 @@ class DelegationTools:
                 call_id=context.call_id, success=success, failed=len(ended) - success
             )
             completed.append(done)
-        events = (*_dispatched(created), *outcome.events, *completed)
+        events = (*dispatched, *outcome.events, *completed)
         return ToolOutcome(outcome.text, events=events, told_tasks=outcome.told_tasks)
 
     async def _create(

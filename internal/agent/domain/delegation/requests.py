@@ -150,15 +150,36 @@ _CALLS: tuple[type[DelegationCall], ...] = (
 )
 
 
+_CHECKED = frozenset({"title", "default", "minLength", "maxLength", "maxItems"})
+"""Members of a schema that cost tokens and that the arguments are checked for anyway."""
+
+
+def _shortened(schema: Any) -> Any:
+    """Return a JSON Schema without what the model does not need."""
+    if isinstance(schema, list):
+        return [_shortened(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    short = {key: _shortened(value) for key, value in schema.items() if key not in _CHECKED}
+    options = [each for each in short.get("anyOf", ()) if each != {"type": "null"}]
+    if len(options) == 1:
+        del short["anyOf"]
+        short |= options[0]
+    elif options:
+        short["anyOf"] = options
+    return short
+
+
 def _spec(call: type[DelegationCall]) -> ToolSpec:
     schemas = msgspec.json.schema_components([call], ref_template="#/$defs/{name}")[1]
-    parameters = {
-        key: value
-        for key, value in schemas.pop(call.__name__).items()
-        if key not in {"title", "description"}
-    }
+    parameters = _shortened(schemas.pop(call.__name__))
+    parameters.pop("description", None)
     if schemas:
-        parameters["$defs"] = schemas
+        parameters["$defs"] = {name: _shortened(schema) for name, schema in schemas.items()}
+        # the description of `create_task` explains the members
+        for schema in parameters["$defs"].values() if call is SubagentCall else ():
+            for member in (schema, *schema["properties"].values()):
+                member.pop("description", None)
     description = " ".join((call.__doc__ or "").split())
     return ToolSpec(
         call.tool,
