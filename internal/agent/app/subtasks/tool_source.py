@@ -40,7 +40,7 @@ from internal.agent.domain.delegation.requests import (
     parse_call,
 )
 from internal.agent.domain.delegation.rights import describe_profile, narrow_profile, subtask_spec
-from internal.agent.domain.delegation.subtask import MAX_RUNNING, TaskWait
+from internal.agent.domain.delegation.subtask import MAX_RUNNING, Subtask, TaskWait
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, SubflowCompleted, TaskDispatched
@@ -196,15 +196,14 @@ class DelegationTools:
             if creator.spec.policy.mode is Mode.PLAN:
                 raise ToolError("Not created: in plan mode no tasks are created.")
             order = order_by_dependencies(wanted)
-            depth = 1 if run.subtask is None else run.subtask.depth + 1
             submissions = [
                 await self._submission(
                     context,
                     creator,
                     wanted[place],
-                    depth=depth,
-                    max_cost=left,
                     place=str(place + 1) if len(wanted) > 1 else "",
+                    subtask=run.subtask,
+                    max_cost=left,
                 )
                 for place in order
             ]
@@ -232,19 +231,20 @@ class DelegationTools:
         creator: Task,
         wanted: NewTask,
         *,
-        depth: int,
-        max_cost: float | None,
         place: str,
+        subtask: Subtask | None,
+        max_cost: float | None,
     ) -> SubtaskSubmission:
         profile = narrow_profile(
             creator.spec.profile, self._find_profile(creator, wanted), self._tools()
         )
         self._check_tools(profile, wanted)
+        depth, choice = (1, "shared") if subtask is None else (subtask.depth + 1, subtask.workspace)
         spec = subtask_spec(
             creator.spec,
             profile,
             wanted,
-            workspace=context.workspace,
+            workspace=_named_folder(context, creator, choice),
             depth=depth,
             max_cost=max_cost,
         )
@@ -436,6 +436,12 @@ class DelegationTools:
 
     def _publish(self, events: Sequence[EventRecord]) -> None:
         self._broadcaster.publish(events)
+
+
+def _named_folder(context: CallContext, creator: Task, choice: str) -> str:
+    """Return the creator's folder, "" if that is the one of the session."""
+    is_of_session = choice == "shared" and not (creator.spec.workspace or creator.spec.own_folder)
+    return "" if is_of_session else context.workspace
 
 
 def _dispatched(results: Iterable[SubtaskResult]) -> Iterable[TaskDispatched]:
