@@ -67,3 +67,37 @@ async def test_the_plan_of_a_subtask_does_not_title_the_session(tmp_path: Path) 
     plans = [each for each in events if each["event"] == "workflow.plan.updated"]
     assert any(each["payload"].get("title") == "The plan of the worker" for each in plans)
     assert session.title == "start"
+
+
+def starts_of(events: list[dict[str, Any]], run_id: str) -> int:
+    """Return how often a run was started or went on."""
+    states = [each for each in events if each["run_id"] == run_id]
+    return sum(each["payload"].get("status") == "running" for each in states)
+
+
+async def test_a_run_that_waits_again_sleeps_though_another_task_has_ended(
+    tmp_path: Path,
+) -> None:
+    """The end of a task that it does not wait for any more is told at its next step."""
+    slow = Call("subagent", {"tasks": [{"instruction": "climb"}]})
+    rules = [
+        Reply(calls=[DELEGATE, slow], when=when("start")),
+        Reply("dug", when=when("dig")),
+        Reply("climbed", hold="climb", when=When(last_user="climb")),
+        Reply("found", when=when("start", 2)),
+    ]
+    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+        made = await here.submit("start")
+        waits: int = 0
+
+        def has_waited_twice(each: dict[str, Any]) -> bool:
+            nonlocal waits
+            waits += int(each["payload"].get("stop_reason") == "await_tasks")
+            return waits == 2
+
+        await here.until(made.session_id, has_waited_twice)
+        run = await here.run(made)
+        here.model.release("climb")
+        events = await here.end_of(made)
+    assert run.awaits_tasks
+    assert starts_of(events, made.run_id) == 4  # prepare, execute, and once for each end

@@ -17,11 +17,11 @@ from internal.agent.app.subtasks.creation import (
     create_subtasks,
     find_created,
 )
+from internal.agent.app.subtasks.endings import has_message
 from internal.agent.app.subtasks.messages import cancel_subtask, message_subtask
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.delegation.reports import (
     POLLING_HINT,
-    TASK_ENDS_CHANNEL,
     SubtaskResult,
     describe_results,
     describe_status,
@@ -355,12 +355,14 @@ class DelegationTools:
         if unfinished and wait is not None:
             now = self._clock.now()
             until = rfc3339(now + wait) if context.wait is None else context.wait.until
-            has_message = await self._has_message(context.run_id)
-            if until > rfc3339(now) and not (has_message and context.wait is not None):
+            is_written_to = await self._database.read(
+                partial(has_message, self._stores, context.run_id)
+            )
+            if until > rfc3339(now) and not (is_written_to and context.wait is not None):
                 raise TasksAwaited(TaskWait(ids, until))
             note = "\n\nNot all have ended: " + (
                 "a person has written. Read the message first, then wait again."
-                if has_message
+                if is_written_to
                 else "the time to wait is over. Wait again, or go on without them."
             )
         ended = [each for each in results if each.has_ended]
@@ -369,10 +371,6 @@ class DelegationTools:
             events=tuple(map(completed_event, ended)),
             told_tasks=tuple(each.task.id for each in ended),
         )
-
-    async def _has_message(self, run_id: RunId) -> bool:
-        messages = await self._database.read(partial(self._stores.inbox.list_undelivered, run_id))
-        return any(message.channel != TASK_ENDS_CHANNEL for message in messages)
 
     async def _message(self, context: CallContext, name: str, text: str) -> ToolOutcome:
         [result] = await self._find(context, [name])
