@@ -6,10 +6,12 @@ before and after every commit.
 """
 
 import asyncio
+import re
+import signal
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing, closing
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.delegation.reports import REPORT_INSTRUCTION
+from internal.agent.domain.delegation.subtask import MAX_SUBTASKS
 from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, note, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
@@ -31,6 +34,7 @@ MAX_COMMITS = MIGRATIONS + 60
 
 TASK = "Please do task A."
 PARTS = ("Please do task B.", "Please do task C.", "Please do task D.")
+MANY = [f"Please do part {number}." for number in range(MAX_SUBTASKS)]
 REPORT = "The background tasks have ended."
 WORK: Steps = {
     "B": (Reply(calls=[note("B1")]), final("B")),
@@ -52,20 +56,53 @@ BACKGROUND: Steps = {
     **WORK,
     "A": (Reply(calls=[Call("create_task", {"instruction": part}) for part in PARTS]), final("A")),
 }
-SCENARIOS = {"awaited": AWAITED, "background": BACKGROUND}
+HELD: Steps = {**AWAITED, **{letter: (Reply(text="Late.", hold="go"),) for letter in "BCD"}}
 Environ = dict[str, str]
+Model = Callable[[dict[str, Any]], Reply]
 
 
-def model_of(steps: Steps) -> Callable[[dict[str, Any]], Reply]:
+def model_of(steps: Steps) -> Model:
     """Return the function from a request to the reply, which also knows reports."""
     scripted = scripted_model(steps)
 
     def reply(request: dict[str, Any]) -> Reply:
-        words = [str(each["content"]) for each in request["messages"] if each["role"] == "user"]
-        is_report = "Background tasks of this conversation have ended" in words[-1]
+        is_report = "Background tasks of this conversation have ended" in _words(request)[-1]
         return Reply(text=REPORT) if is_report else scripted(request)
 
     return reply
+
+
+def reply_of_many(request: dict[str, Any]) -> Reply:
+    """Return the reply to a task that creates as many subtasks as are possible, or to one."""
+    has_called = any(message.get("tool_calls") for message in request["messages"])
+    part = re.search(r"Please do part (\d+)", _words(request)[0])
+    if has_called:
+        return final("A")
+    if part is not None:
+        return Reply(calls=[note(f"P{part[1]}")])
+    return Reply(calls=[Call("subagent", {"tasks": [{"instruction": each} for each in MANY]})])
+
+
+def _words(request: dict[str, Any]) -> list[str]:
+    return [str(each["content"]) for each in request["messages"] if each["role"] == "user"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the model replies, what the subtasks are, and what a person sees of it."""
+
+    model: Model
+    parts: Sequence[str] = PARTS
+    is_reported: bool = False
+    questions: int = 1
+
+
+SCENARIOS = {
+    "awaited": Scenario(model_of(AWAITED)),
+    "background": Scenario(model_of(BACKGROUND), is_reported=True),
+    "many": Scenario(reply_of_many, MANY, questions=0),
+}
+SMALL = ("awaited", "background")
 
 
 @dataclass
@@ -76,13 +113,16 @@ class Person:
     made: dict[str, str] = field(default_factory=dict)
     frames: list[SseFrame] = field(default_factory=list)
 
-    async def run(self, is_answer_late: bool) -> None:
-        """Follow the session to its end. A late answer waits for the end of the first task."""
+    async def submit(self) -> None:
+        """Submit the task until it is acknowledged."""
         options = {"permission_mode": "full", "workspace": str(self.gateway.workspace)}
         body = {"task": TASK, "options": options, "idempotency_key": "A"}
         self.made = (await self.gateway.request("POST", "/api/tasks", body)).json()
+
+    async def follow(self, *, is_answer_late: bool = False) -> None:
+        """Follow the session to its end. A late answer waits for the end of the first task."""
         questions: list[str] = []
-        has_ended = False
+        ended: set[str] = set()
         path = f"session_id={self.made['session_id']}"
         async with aclosing(self.gateway.stream(path)) as frames:
             async for frame in frames:
@@ -90,10 +130,11 @@ class Person:
                 if frame.event == "workflow.question.asked":
                     questions.append(frame.json()["payload"]["question_id"])
                 if frame.event in invariants.TERMINAL:
-                    has_ended |= frame.json()["run_id"] == self.made["run_id"]
-                    if invariants.have_ended(await self.tasks()):
+                    ended.add(frame.json()["run_id"])
+                    tasks = await self.tasks()
+                    if invariants.have_ended(tasks) and len(tasks) == len(ended):
                         return
-                if has_ended or not is_answer_late:
+                if not is_answer_late or self.made["run_id"] in ended:
                     while questions:
                         await self.answer(questions.pop())
 
@@ -110,25 +151,37 @@ class Person:
         return tasks[::-1]
 
 
-async def run_scenario(
-    folder: Path, environ: Environ, name: str, plans: list[str]
-) -> RestartingGateway:
-    """Run a scenario with processes that crash by the plans, then check all invariants."""
+@asynccontextmanager
+async def person_of(
+    folder: Path, environ: Environ, model: Model, plans: Sequence[str]
+) -> AsyncGenerator[Person]:
+    """Yield a person who has submitted the task to processes that crash by the plans."""
     environ = {**environ, "LARKSPUR_AGENT__GATES": "off"}
     async with (
-        ScriptedOpenAI(model_of(SCENARIOS[name]), record=False) as model,
-        restarting_gateway(folder, model, environ, plans) as gateway,
+        ScriptedOpenAI(model, record=False) as server,
+        restarting_gateway(folder, server, environ, plans) as gateway,
+        asyncio.timeout(90),
     ):
         person = Person(gateway)
-        async with asyncio.timeout(90):
-            await person.run(is_answer_late=name == "background")
-            await check(person, is_reported=name == "background")
+        await person.submit()
+        yield person
     check_file(gateway.home / "larkspur.db")
-    return gateway
 
 
-async def check(person: Person, *, is_reported: bool) -> None:
-    """Check what the HTTP API returns: three subtasks, each ended and told once."""
+async def run_scenario(
+    folder: Path, environ: Environ, name: str, plans: Sequence[str]
+) -> RestartingGateway:
+    """Run a scenario with processes that crash by the plans, then check all invariants."""
+    scenario = SCENARIOS[name]
+    async with person_of(folder, environ, scenario.model, plans) as person:
+        await person.follow(is_answer_late=scenario.is_reported)
+        events = await check_events(person)
+        await check_tasks(person, scenario, events)
+    return person.gateway
+
+
+async def check_events(person: Person) -> list[dict[str, Any]]:
+    """Check what is true of all runs and return the envelopes of the session."""
     gateway, session_id = person.gateway, person.made["session_id"]
     events = await list_events(gateway, session_id)
     for run in invariants.group_by_run(events).values():
@@ -137,34 +190,38 @@ async def check(person: Person, *, is_reported: bool) -> None:
     replay = await read_replay(gateway, session_id)
     invariants.check_frames(person.frames, replay)
     assert [frame.json() for frame in replay if frame.id] == events
+    return events
+
+
+async def check_tasks(person: Person, scenario: Scenario, events: list[dict[str, Any]]) -> None:
+    """Every subtask exists once and has ended and was told once; one answer or report each."""
     tasks = await person.tasks()
     assert {task["status"] for task in tasks} == {"completed"}
     subtasks = [task for task in tasks if task["parent_task_id"]]
-    assert sorted(task["task"] for task in subtasks) == sorted(PARTS)
-    reports = [task for task in tasks if task["task"] == REPORT_INSTRUCTION]
-    assert len(tasks) == 1 + len(PARTS) + is_reported
-    assert len(reports) == is_reported
-    check_told(events, {task["task_id"] for task in subtasks})
+    assert sorted(task["task"] for task in subtasks) == sorted(scenario.parts)
+    others = [task["task"] for task in tasks if not task["parent_task_id"]]
+    assert others == [TASK, *([REPORT_INSTRUCTION] if scenario.is_reported else [])]
+    check_told(events, {task["task_id"] for task in subtasks}, scenario.questions)
     said = [
         part["text"]
-        for message in await list_messages(gateway, session_id)
+        for message in await list_messages(person.gateway, person.made["session_id"])
         for part in message["parts"]
         if message["role"] == "assistant" and part["type"] == "text"
     ]
-    assert said == [final("A").text, *([REPORT] if is_reported else [])]
+    assert said == [final("A").text, *([REPORT] if scenario.is_reported else [])]
 
 
-def check_told(events: Iterable[Mapping[str, Any]], subtasks: set[str]) -> None:
-    """Each subtask was announced once and its end told once; the question was asked once."""
-    counted: dict[str, Counter[str]] = {}
+def check_told(events: Iterable[Mapping[str, Any]], subtasks: set[str], questions: int) -> None:
+    """Each subtask was announced once and its end told once; each question was asked once."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
     for event in events:
         task_id = event.get("payload", {}).get("task_id", "")
-        counted.setdefault(event["event"], Counter())[task_id] += 1
+        counted[event["event"]][task_id] += 1
     once = dict.fromkeys(subtasks, 1)
     assert counted["background.task.dispatched"] == once
     assert counted["background.task.completed"] == once
-    assert counted["workflow.question.asked"].total() == 1
-    assert counted["workflow.question.answered"].total() == 1
+    assert counted["workflow.question.asked"].total() == questions
+    assert counted["workflow.question.answered"].total() == questions
 
 
 def check_file(database: Path) -> None:
@@ -179,11 +236,11 @@ def check_file(database: Path) -> None:
             assert connection.execute(query).fetchall() == [], query
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize(
     "plans",
     [
-        ("stored:insert_task_dependency", "before:3"),
+        ("unstored:delete_task_waits_of_run", "stored:delete_task_waits_of_run", "before:3"),
         ("after:4", "before:5", "after:6", "after:7"),
         ("before:12", "after:9", "before:8", "after:10"),
     ],
@@ -196,7 +253,7 @@ async def test_subtasks_survive_crashes(
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SMALL)
 async def test_the_crash_numbers_cover_every_commit(
     tmp_path: Path, environ: Environ, name: str
 ) -> None:
@@ -207,7 +264,7 @@ async def test_the_crash_numbers_cover_every_commit(
 @pytest.mark.chaos
 @pytest.mark.parametrize("number", range(1, MAX_COMMITS))
 @pytest.mark.parametrize("side", ["before", "after"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SMALL)
 async def test_a_crash_at_a_commit(
     tmp_path: Path, environ: Environ, name: str, side: str, number: int
 ) -> None:
@@ -216,8 +273,51 @@ async def test_a_crash_at_a_commit(
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("number", range(3, MAX_COMMITS, 4))
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", SMALL)
 async def test_a_hand_over_at_a_commit(
     tmp_path: Path, environ: Environ, name: str, number: int
 ) -> None:
     await run_scenario(tmp_path, environ, name, [f"term:{number}", NO_CRASH])
+
+
+@pytest.mark.chaos
+async def test_the_results_of_64_subtasks_come_back_exactly_once(
+    tmp_path: Path, environ: Environ
+) -> None:
+    plans = ["stored:delete_task_waits_of_run", "after:60", "before:90", NO_CRASH]
+    await run_scenario(tmp_path, environ, "many", plans)
+
+
+async def stop(person: Person) -> None:
+    """Stop the task, and check that every subtask has ended with it."""
+    path = f"/api/tasks/{person.made['task_id']}/stop"
+    reply = await person.gateway.request("POST", path)
+    assert reply.status in {200, 409}, reply  # 409: the response to the first request was lost
+    await person.follow()
+    await check_events(person)
+    tasks = await person.tasks()
+    assert len(tasks) == 1 + len(PARTS)
+    assert {(task["status"], task["stop_reason"]) for task in tasks} == {("cancelled", "user_stop")}
+
+
+@pytest.mark.parametrize("side", ["stored", "unstored"])
+async def test_a_crash_between_a_stop_and_its_effect(
+    tmp_path: Path, environ: Environ, side: str
+) -> None:
+    plans = [f"{side}:request_stop", NO_CRASH]
+    async with person_of(tmp_path, environ, model_of(HELD), plans) as person:
+        model = person.gateway.model
+        await model.until_open(len(PARTS))
+        await stop(person)
+        assert side == "unstored" or model.count == 1 + len(PARTS)
+
+
+async def test_a_stop_right_after_a_restart(tmp_path: Path, environ: Environ) -> None:
+    async with person_of(tmp_path, environ, model_of(HELD), [NO_CRASH] * 3) as person:
+        gateway = person.gateway
+        for count in (1 + len(PARTS), 2 + len(PARTS)):  # after a crash one run starts at a time
+            client = await gateway.wait_until_up()
+            await gateway.model.until_asked(count)
+            gateway.signal(signal.SIGKILL)
+            await gateway.wait_until_replaced(client)
+        await stop(person)
