@@ -57,10 +57,13 @@ async def test_in_plan_mode_no_task_is_created(home: Path) -> None:
 @pytest.mark.parametrize("tool", ["task_result", "task_cancel", "task_message", "task_status"])
 async def test_a_task_of_another_conversation_is_unknown(home: Path, tool: str) -> None:
     rules = [
-        Reply(calls=[Call("create_task", {"instruction": "dig"})], when=When(last_user="first")),
+        Reply("reported", when=When(last_user="Background tasks")),
+        Reply(
+            calls=[Call("create_task", {"instruction": "dig"})],
+            when=When(last_user="first", results=0),
+        ),
         Reply("created", when=When(last_user="first", results=1)),
         Reply("dug", when=When(last_user="dig")),
-        Reply("reported", when=When(last_user="Background tasks")),
     ]
     asked: dict[str, Any] = {}
 
@@ -68,13 +71,7 @@ async def test_a_task_of_another_conversation_is_unknown(home: Path, tool: str) 
         seen = seen_in(request)
         if "second" in seen.last_user:
             return Reply(calls=[asked["call"]]) if not seen.results else Reply(seen.last_result)
-        fitting = [
-            rule
-            for rule in reversed(rules)
-            if rule.when is not None and rule.when.last_user in seen.last_user
-        ]
-        results = [rule for rule in fitting if (rule.when.results or 0) == seen.results]
-        return results[0]
+        return next(each for each in rules if each.when is not None and each.when.fits(seen))
 
     async with core(home, reply, NO_GATES) as here:
         first = await here.submit("first")
@@ -83,10 +80,13 @@ async def test_a_task_of_another_conversation_is_unknown(home: Path, tool: str) 
         )
         whole = await here.services.gateway.queries.task_tree(first.task_id, LOCAL_OWNER)
         other = whole.subtasks[0].task.id
-        arguments = {"id": other, "text": "hello"} if tool == "task_message" else {"id": other}
-        if tool in {"task_result", "task_status"}:
-            arguments = {"ids": [other]}  # type: ignore[dict-item] - the tools differ
-        asked["call"] = Call(tool, arguments)
+        arguments: dict[str, dict[str, Any]] = {
+            "task_result": {"ids": [other]},
+            "task_status": {"ids": [other]},
+            "task_message": {"id": other, "text": "hello"},
+            "task_cancel": {"id": other},
+        }
+        asked["call"] = Call(tool, arguments[tool])
         events = await here.end_of(await here.submit("second"))
     assert (
         f"There is no task {other} in this conversation." in events[-1]["payload"]["final_answer"]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.tasks import ENDED, Run, Task
 from internal.agent.domain.text import truncate, truncate_line
 
@@ -16,8 +17,14 @@ TASK_ENDS_CHANNEL = "task-ends"
 SUBTASK_NOTE = (
     "You do one part of a larger task for another agent. Nobody reads your steps: your final answer"
     " is all that it gets, together with the files that you write to output/. Make it complete, and"
-    " name these files. Do only this part:"
+    " name these files."
 )
+_FOLDER_NOTES: dict[WorkspaceChoice, str] = {
+    "shared": "",
+    "own": " Your folder is new and empty but for the files that you were given.",
+    "worktree": " Your folder is a copy of a git repository with a branch of its own: what you"
+    " change there is handed over, committed or not.",
+}
 REPORT_INSTRUCTION = "Report the background tasks that have ended."
 _REPORT = (
     "Background tasks of this conversation have ended. Tell the person the results as one answer to"
@@ -97,6 +104,6 @@ def report_prompt(results: Sequence[SubtaskResult]) -> str:
     return f"[{_REPORT}]\n\n{describe_results(results)}"
 
 
-def subtask_prompt(instruction: str) -> str:
+def subtask_prompt(instruction: str, workspace: WorkspaceChoice) -> str:
     """Return what the model of a subtask reads."""
-    return f"[{SUBTASK_NOTE}]\n\n{instruction}"
+    return f"[{SUBTASK_NOTE}{_FOLDER_NOTES[workspace]} Do only this part:]\n\n{instruction}"

@@ -65,4 +65,5 @@ def test_messages_say_who_speaks() -> None:
     done = a_result(1, "completed", "final_answer", answer="gold")
     assert end_message(done).startswith("[A task that you created has ended.]\n## task-1")
     assert report_prompt([done]).startswith("[Background tasks of this conversation have ended.")
-    assert subtask_prompt("dig").endswith("]\n\ndig")
+    assert subtask_prompt("dig", "shared").endswith("Do only this part:]\n\ndig")
+    assert "git repository with a branch of its own" in subtask_prompt("dig", "worktree")
