@@ -11,7 +11,7 @@ _NAME_SEPARATOR = re.compile(r"\s*[,，、]\s*(?:and\s+)?|\s+(?:and|with)\s+|\s*
 _DOCUMENT = re.compile(r".+\.(?:md|txt|csv|json|html?|pdf|docx?|xlsx?|pptx?|epub|py|toml|ya?ml)")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ROW = re.compile(r"^\| (\S+) \| (\d+) \| (\S+) \|$", re.MULTILINE)
-_HEADING = re.compile(r"^## \S+ \((.*)\): (.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^## \S+ \((.*)\): (\w+)(?: \(\w+\))?(.*)$", re.MULTILINE)
 _FILE = re.compile(r"^File: (.+) \(\S+\)$", re.MULTILINE)
 MAX_COMPARED = 8
 
@@ -73,12 +73,13 @@ def describe_comparison(job: Job, result: str, language: str) -> str:
     lines = [known.phrase(language, "heads", size=size)]
     lines += [f"| {name} | {rows[name][0]} | {rows[name][1]} |" for name in ordered]
     most = [name for name in ordered if rows[name][0] == rows[ordered[0]][0]]
+    verdict = "equal" if len(most) == len(rows) > 1 else "most"
     missing = [name for name in compared_names(job) if name not in rows]
     return known.phrase(
         language,
         "done_compare",
         table="\n".join(lines),
-        most=", ".join(most),
+        verdict=known.phrase(language, verdict, names=", ".join(most)),
         files=", ".join(rows[name][1] for name in ordered),
         missing=known.phrase(language, "missing", names=", ".join(missing)) if missing else "",
     )
@@ -99,6 +100,6 @@ def describe_ended(results: str, language: str) -> str:
     known = load_catalog()
     for each in ("en", "zh"):
         results = results.replace(known.phrase(each, "signature"), "")
-    results = _HEADING.sub(r"**\1**: \2\n", _FILE.sub(r"- \1", results))
+    results = _HEADING.sub(r"**\1**: \2\3\n", _FILE.sub(r"- \1", results))
     results = re.sub(r"\n{3,}", "\n\n", results).strip()
     return f"{known.phrase(language, 'ended')}\n\n{results}"

@@ -43,7 +43,7 @@ export const en = {
   agent: 'Larkspur',
   steered: 'steering',
   via: (channel: string) => `via ${channel}`,
-  channels: { cli: 'the terminal', lark: 'Lark', mcp: 'an MCP client', web: 'the web page' },
+  channels: { cli: 'the terminal', lark: 'Lark', mcp: 'an MCP client', tasks: 'the creating task', web: 'the web page' },
   plan: 'Plan',
   thinking: 'Thinking',
   writing: 'Writing',

@@ -40,7 +40,7 @@ export const zh: Messages = {
   agent: 'Larkspur',
   steered: '补充说明',
   via: (channel) => `来自${channel}`,
-  channels: { cli: '终端', lark: '飞书', mcp: 'MCP 客户端', web: '网页' },
+  channels: { cli: '终端', lark: '飞书', mcp: 'MCP 客户端', tasks: '创建它的任务', web: '网页' },
   plan: '计划',
   thinking: '思考中',
   writing: '正在撰写',

@@ -111,6 +111,8 @@ export interface SubtaskLine extends Placed {
   number: number;
   role: string;
   preview: string;
+  /** Tasks that must be completed before it starts. */
+  dependsOn: readonly string[];
   status: Status;
   reason: StopReason | null;
   /** What it does now. */
