@@ -28,6 +28,8 @@ export const en = {
   steer: 'Steer',
   queueHint: 'queue as the next task',
   stop: 'Stop',
+  toBackground: 'Move to the background',
+  report: 'Report of ended background tasks',
   stopAgain: 'Press Esc again to stop the run.',
   mode: 'Permissions',
   folder: 'Folder',

@@ -25,6 +25,8 @@ export const zh: Messages = {
   steer: '补充说明',
   queueHint: '作为下一个任务排队',
   stop: '停止',
+  toBackground: '移到后台',
+  report: '已结束的后台任务的报告',
   stopAgain: '再按一次 Esc 停止运行。',
   folder: '文件夹',
   mode: '权限',

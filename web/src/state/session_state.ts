@@ -146,6 +146,8 @@ export interface RunState {
   run: string;
   task: string;
   text: string;
+  /** Where the task came from; `tasks` for the report of ended background tasks. */
+  channel: string;
   status: Status;
   reason: StopReason | null;
   started: string;
