@@ -13,6 +13,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ROW = re.compile(r"^\| (\S+) \| (\d+) \| (\S+) \|$", re.MULTILINE)
 _HEADING = re.compile(r"^## \S+ \((.*)\): (\w+)(?: \(\w+\))?(.*)$", re.MULTILINE)
 _FILE = re.compile(r"^File: (.+) \(\S+\)$", re.MULTILINE)
+_CREATED = re.compile(r"\S+ \(([^()]*)\)")
 MAX_COMPARED = 8
 
 
@@ -83,6 +84,12 @@ def describe_comparison(job: Job, result: str, language: str) -> str:
         files=", ".join(rows[name][1] for name in ordered),
         missing=known.phrase(language, "missing", names=", ".join(missing)) if missing else "",
     )
+
+
+def created_path(result: str) -> str:
+    """Return the path of the task in the result of `create_task`."""
+    found = _CREATED.match(result)
+    return found[1] if found else result.partition(" ")[0]
 
 
 def is_end_message(text: str) -> bool:

@@ -11,6 +11,7 @@ from internal.llm.offline.catalog import DemoCatalog, Job, detect_language, load
 from internal.llm.offline.delegation import (
     MAX_COMPARED,
     compared_names,
+    created_path,
     describe_comparison,
     describe_ended,
     description,
@@ -246,7 +247,7 @@ def describe_result(job: Job, result: str, language: str) -> str:
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
     facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}
     if job.kind == "background":
-        facts["id"] = shown.split()[0]
+        facts["path"] = created_path(shown)
     if job.kind not in {"find", "summary"}:
         return known.phrase(language, f"done_{job.kind}", **facts)
     lines = _lines_about(job.named["text"], result) if job.kind == "find" else []

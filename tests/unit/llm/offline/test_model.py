@@ -571,10 +571,10 @@ async def test_a_background_task_is_created_and_its_end_is_reported() -> None:
         "In the background, make a report about larks, and then tell me what is 6*7"
     )
     assert agent.calls[1].arguments == {"instruction": "make a report about larks"}
-    assert "task-9 works in the background" in answer
+    assert "In the background, task 1 does this" in answer
     assert "6*7 = 42" in answer
     agent.messages.append(user_message(f"{END_OPENING}\n## task-9 (task 1): completed\nWritten."))
-    assert "task-9 works in the background" in (await agent.request_reply()).parts[0].text  # type: ignore[union-attr]  # an answer is text
+    assert "In the background, task 1 does this" in (await agent.request_reply()).parts[0].text  # type: ignore[union-attr]  # an answer is text
     results = "## task-9 (task 1): completed\nWritten.\nFile: report.md (artifact://1)"
     told = await agent.ask(f"{REPORT_OPENING}\n\n{results}")
     assert told == (
