@@ -26,10 +26,11 @@ _FOLDER_NOTES: dict[WorkspaceChoice, str] = {
     " change there is handed over, committed or not.",
 }
 REPORT_INSTRUCTION = "Report the background tasks that have ended."
-_REPORT = (
-    "Background tasks of this conversation have ended. Tell the person the results as one answer to"
-    " what they asked for; name the files, which are attached. Do not repeat the work."
+REPORT_OPENING = (
+    "[Background tasks of this conversation have ended. Tell the person the results as one answer"
+    " to what they asked for; name the files, which are attached. Do not repeat the work.]"
 )
+END_OPENING = "[A task that you created has ended.]"
 MAX_RESULT_CHARACTERS = 24_000
 """Characters of all results in one text together."""
 _MIN_CHARACTERS = 300
@@ -96,12 +97,12 @@ def _describe_result(result: SubtaskResult, share: int) -> str:
 
 def end_message(result: SubtaskResult) -> str:
     """Return what the model of a running creator reads when a subtask has ended."""
-    return f"[A task that you created has ended.]\n{describe_results([result])}"
+    return f"{END_OPENING}\n{describe_results([result])}"
 
 
 def report_prompt(results: Sequence[SubtaskResult]) -> str:
     """Return the task of a run that reports ended subtasks to the person."""
-    return f"[{_REPORT}]\n\n{describe_results(results)}"
+    return f"{REPORT_OPENING}\n\n{describe_results(results)}"
 
 
 def subtask_prompt(instruction: str, workspace: WorkspaceChoice) -> str:
