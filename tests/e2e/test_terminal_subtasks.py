@@ -93,7 +93,7 @@ async def test_subtasks_have_rows_in_a_session_and_in_the_tree_of_tasks(
 ) -> None:
     async with open_session(way, home, environ, Rules(COMPARED)) as repl:
         await repl.send("compare")
-        await repl.tty.wait_for("all compared", "task 1 · read a  ✓", "task 3 · read c  ✓")
+        await repl.tty.wait_for("all compared", "task 1 · a  ✓", "task 3 · c  ✓")
         repl.tty.type("\x04")
         await repl.exit_restored()
         listed = await repl.place.start("tasks", "--tree")
