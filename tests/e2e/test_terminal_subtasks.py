@@ -6,6 +6,7 @@ from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, cli_environment, until_l
 from tests.e2e.test_terminal_session import open_session
 from tests.support.scripted_model import Call, Reply, Rules, When
 
+ASK = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
 SITES = ("a", "b", "c")
 DELEGATE = Call(
     "subagent",
@@ -101,3 +102,28 @@ async def test_subtasks_have_rows_in_a_session_and_in_the_tree_of_tasks(
     rows = out.decode().splitlines()
     assert len(rows) == 4, err
     assert all(f"task {n} · {site}: read {site}" in rows[n] for n, site in enumerate(SITES, 1))
+
+
+@BOTH_TRANSPORTS
+async def test_one_shot_command_ends_when_only_a_person_can_continue_its_subtasks(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    tasks = [{"instruction": "ask first"}, {"instruction": "paint it", "depends_on": ["1"]}]
+    rules = [
+        Reply(calls=[Call("subagent", {"tasks": tasks})], when=When(last_user="go", results=0)),
+        Reply("all painted", when=When(last_user="go", results=1)),
+        Reply(calls=[ASK], when=When(last_user="ask first", results=0)),
+        Reply("green it is", when=When(last_user="ask first", results=1)),
+        Reply("painted", when=When(last_user="paint it")),
+    ]
+    async with cli_environment(way, home, environ, Rules(rules)) as there:
+        shot = await there.shot("go", "--output-format", "json")
+        (asked,) = shot.rows[0]["questions"]
+        answered = await there.start("answer", asked["question_id"], "green")
+        _, err = await answered.communicate()
+        assert (shot.code, answered.returncode) == (6, 0), (shot.err, err)
+        if not there.gateways:
+            await there.serve()
+        watched = await there.start("watch", shot.rows[0]["task_id"])
+        out, err = await watched.communicate()
+    assert (watched.returncode, "● all painted" in out.decode()) == (0, True), (out, err)

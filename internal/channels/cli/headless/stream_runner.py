@@ -16,6 +16,7 @@ from internal.channels.cli.input_files import check_files
 from internal.channels.cli.output import Output
 
 _POLL_SECONDS = 0.25
+_MAX_QUESTIONS = 500
 _NO_TASK = "No task is running."
 
 
@@ -100,10 +101,9 @@ class StreamRunner(HeadlessRunner):
         while report.is_waiting and signals.code is None:
             with self._state:
                 is_last = self._has_ended and not self._is_acting
-            state = await self._client.task(report.ids.task_id)
-            if state.item.status != "waiting":
-                report.resume()
-                await self._follow(report, report.last_id)
+            asked = await self._client.questions("open", report.ids.session_id, _MAX_QUESTIONS)
+            if report.resume({one.question_id for one in asked}):
+                await self._follow_all(report, report.last_id)
             elif is_last:
                 break
             else:
@@ -168,9 +168,10 @@ class StreamRunner(HeadlessRunner):
         elif message.kind == "stop":
             await self._client.stop(task_id)
         else:
-            task = await self._client.task(task_id)
-            questions = await self._client.questions(session_id=task.item.session_id)
-            own = [one for one in questions if one.task_id == task_id]
+            tree = await self._client.task_tree(task_id)
+            questions = await self._client.questions(session_id=tree.item.session_id)
+            ids = {task_id, *(one.task_id for one in tree.subtasks)}
+            own = [one for one in questions if one.task_id in ids]
             if len(own) != 1:
                 raise CliExit(USAGE, f"{len(own)} questions are open; name one as question_id.")
             await self._answer(own[0].question_id, message.answer)
