@@ -127,7 +127,7 @@ class ListedSubtask(NamedTuple):
     path: str
     status: str
     stop_reason: str | None
-    instruction: str
+    task: str
     cost: float | None
     started_at: str | None
     completed_at: str | None
@@ -137,7 +137,6 @@ class ListedTaskTree(NamedTuple):
     """A task and all subtasks below it. `cost` is that of all together, in US dollars."""
 
     item: TaskItem
-    run_id: str
     started_at: str | None
     completed_at: str | None
     cost: float
