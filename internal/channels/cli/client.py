@@ -6,6 +6,7 @@ Standard library only: a one-shot command through a running gateway must start f
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import count
@@ -564,22 +565,25 @@ def _task_page(page: Any) -> tuple[list[Mapping[str, Any]], int, str | None]:
 
 
 def _task_trees(listed: Sequence[Mapping[str, Any]]) -> list[ListedTaskTree]:
-    """Return the trees of listed tasks and subtasks, both newest first."""
-    trees: dict[str, ListedTaskTree] = {}
-    roots: dict[str, str] = {}
-    for one in reversed(listed):
-        task_id, parent_id = one["task_id"], one["parent_task_id"]
-        times, cost = (one["started_at"], one["completed_at"]), one["cost"] or 0.0
-        if parent_id is None:
-            roots[task_id] = task_id
+    """Return the trees of listed tasks, newest first, with the subtasks by number."""
+    parents = {one["task_id"]: one["parent_task_id"] for one in listed}
+    below: dict[str, list[ListedSubtask]] = defaultdict(list)
+    for one in listed:
+        root = one["parent_task_id"]
+        while parents.get(root):
+            root = parents[root]
+        if root is not None:
+            below[root].append(ListedSubtask._make(_picked(one, ListedSubtask._fields)))
+    trees = []
+    for one in listed:
+        if one["parent_task_id"] is None:
             item = TaskItem._make(_picked(one, TaskItem._fields))
-            trees[task_id] = ListedTaskTree(item, *times, cost, [])
-        elif parent_id in roots:  # else its root is on a later page
-            root = roots[task_id] = roots[parent_id]
-            subtask = ListedSubtask._make(_picked(one, ListedSubtask._fields))
-            tree, subtasks = trees[root], [*trees[root].subtasks, subtask]
-            trees[root] = tree._replace(cost=tree.cost + cost, subtasks=subtasks)
-    return [*reversed(trees.values())]
+            subtasks = sorted(below[item.task_id], key=lambda subtask: subtask.number)
+            cost = sum(each or 0.0 for each in (one["cost"], *(each.cost for each in subtasks)))
+            trees.append(
+                ListedTaskTree(item, one["started_at"], one["completed_at"], cost, subtasks)
+            )
+    return trees
 
 
 def _question(view: Any) -> QuestionItem:

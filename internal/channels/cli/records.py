@@ -132,6 +132,11 @@ class ListedSubtask(NamedTuple):
     started_at: str | None
     completed_at: str | None
 
+    @property
+    def number(self) -> int:
+        """Its place among the subtasks of the outermost task, the one in `path`."""
+        return int(self.path.split()[1])
+
 
 class ListedTaskTree(NamedTuple):
     """A task and all subtasks below it. `cost` is that of all together, in US dollars."""

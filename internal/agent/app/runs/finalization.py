@@ -131,12 +131,13 @@ def _settle_subtasks(
 ) -> Write[list[EventRecord]]:
     """Store what the end of a run means to its subtasks, and to what waits for it as one.
 
-    A stop also stops the subtasks. The ends of those that the run does not know are told to others.
+    The stop or interruption of a run also stops its subtasks. Otherwise the ends of those that the
+    run does not know are told to others.
     """
     yield from stores.subtasks.clear_waits(run.id)
     yield from stores.subtasks.mark_reported(result.told)
     events: list[EventRecord] = []
-    if result.end.stop_reason == "user_stop":
+    if result.end.stop_reason in {"user_stop", "interrupted"}:
         stop = StopRequest(result.by or NOBODY, result.via or CLOCK)
         events += yield from stop_subtasks(stores, run, stop, ids=ids, now=now)
     else:
