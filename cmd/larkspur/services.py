@@ -6,7 +6,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -52,6 +52,7 @@ from internal.agent.domain.permissions.network import (
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
+from internal.agent.domain.tasks import Run
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.attachments import Attachments
@@ -363,8 +364,14 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
             coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
             documents=documents,
-            interrupted=tuple(run.task_id for run in expired if is_interrupted(run)),
+            interrupted=_outermost(run for run in expired if is_interrupted(run)),
         )
+
+
+def _outermost(runs: Iterable[Run]) -> tuple[TaskId, ...]:
+    """Return the tasks that people started of which these are runs or runs of subtasks."""
+    ids = (run.task_id if run.subtask is None else run.subtask.root_task_id for run in runs)
+    return tuple(dict.fromkeys(ids))
 
 
 @asynccontextmanager

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
-from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.active import ActiveRuns, claim_run
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.recovery import Recovery
@@ -22,10 +22,10 @@ from internal.dispatch.leases import LeaseKeeper
 
 logger = logging.getLogger(__name__)
 
-CLAIM_INTERVAL_SECONDS = 0.2
-"""How often a run whose lane is not free is claimed again."""
+CLAIM_INTERVAL_SECONDS = 1.0
+"""How often a run is claimed again whose lane is held by another process."""
 
-CLAIMS_PER_RECOVERY = 25
+CLAIMS_PER_RECOVERY = 5
 
 ANSWER_POLL_SECONDS = 1.0
 """How often a waiting run is checked for an answer given in another process."""
@@ -33,8 +33,8 @@ ANSWER_POLL_SECONDS = 1.0
 READY_POLL_SECONDS = 1.0
 """How often queued runs are looked for that no event of this process told about."""
 
-_MAX_READY = 1_000
-"""Ready runs that are read at once, among them those of other processes."""
+_MAX_READY = 100
+"""Ready runs that are read at once."""
 
 
 class TerminalDispatcher:
@@ -61,9 +61,9 @@ class TerminalDispatcher:
         self._ready_event = asyncio.Event()
 
     def wake(self) -> None:
-        """Check waiting runs for an answer, and look for queued runs, now."""
+        """Check waiting runs for an answer, claim queued ones, and look for others, now."""
         self._wake_event.set()
-        self._wake_event = asyncio.Event()  # each waiting run holds the one that it waits for
+        self._wake_event = asyncio.Event()  # each run holds the one that it waits for
         self._ready_event.set()
 
     def on_event(self, record: EventRecord) -> None:
@@ -73,6 +73,13 @@ class TerminalDispatcher:
             return
         if envelope.payload.status != "running":
             self.wake()
+
+    async def keep_leases(self) -> None:
+        """Renew the leases of this terminal and cancel runs that it must not execute.
+
+        Goes on until cancelled. `execute` needs it.
+        """
+        await self._leases.run(self._active, self._supervisor)
 
     async def watch_ready(self, start: Callable[[Run], None]) -> None:
         """Call `start` with the queued runs of this terminal that can be executed.
@@ -91,10 +98,9 @@ class TerminalDispatcher:
     async def list_ready(self) -> list[Run]:
         """Return the queued runs of this terminal that can be executed now."""
         now, owner = rfc3339(self._clock.now()), self._leases.owner
-        ready = await self._database.read(
-            partial(self._stores.runs.list_ready, owner, now, _MAX_READY)
+        return await self._database.read(
+            partial(self._stores.runs.list_ready, owner, now, _MAX_READY, only_own=True)
         )
-        return [run for run in ready if run.terminal and run.owner == owner]
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Cancel a run of this process. False when this process does not execute it."""
@@ -115,17 +121,16 @@ class TerminalDispatcher:
             StoreError: it cannot be stored any more.
         """
         claimed = False
-        async with background_task(self._leases.run(self._active, self._supervisor)):
-            while (run := await self._claim_when_free(run_id)) is not None:
-                claimed = True
-                try:
-                    await coordinator.execute_task(self._active.add(run))
-                finally:
-                    self._active.remove(run_id)
-                if not wait_for_answers and not (await self._load(run_id)).awaits_tasks:
-                    await self.release(run_id)
-                    return
-                await self._wait_for_answer(run_id)
+        while (run := await self._claim_when_free(run_id)) is not None:
+            claimed = True
+            try:
+                await coordinator.execute_task(self._active.add(run))
+            finally:
+                self._active.remove(run_id)
+            if not wait_for_answers and not (await self._load(run_id)).awaits_tasks:
+                await self.release(run_id)
+                return
+            await self._wait_for_answer(run_id)
         run = await self._load(run_id)
         if claimed and run.status not in ENDED:
             raise LeaseLost(
@@ -157,7 +162,7 @@ class TerminalDispatcher:
         """Claim the run when its lane is free. None when it is not queued any more."""
         attempts = 0
         while True:
-            now = rfc3339(self._clock.now())
+            wake, now = self._wake_event, rfc3339(self._clock.now())
             run = await self._database.write(
                 partial(
                     claim_run,
@@ -172,7 +177,7 @@ class TerminalDispatcher:
                 return run
             if (await self._load(run_id)).status != "queued":
                 return None
-            await asyncio.sleep(CLAIM_INTERVAL_SECONDS)
+            await _wait(wake, CLAIM_INTERVAL_SECONDS)
             attempts += 1
             if not attempts % CLAIMS_PER_RECOVERY:  # the lane may be held by a dead process
                 await self._recovery.recover_expired_leases()
@@ -188,14 +193,17 @@ class TerminalDispatcher:
                 await self._recovery.end_waits()
             except StoreUnavailable as error:
                 logger.warning("questions cannot be read", extra={"reason": str(error)})
-            try:
-                async with asyncio.timeout(ANSWER_POLL_SECONDS):
-                    await wake.wait()
-            except TimeoutError:
-                pass
+            await _wait(wake, ANSWER_POLL_SECONDS)
 
     async def _load(self, run_id: RunId) -> Run:
         run = await self._database.read(partial(self._stores.runs.get, run_id))
         if run is None:
             raise NotFound(f"There is no run {run_id}.")
         return run
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

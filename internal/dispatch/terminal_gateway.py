@@ -1,7 +1,7 @@
 """The gateway of a terminal process, which executes the tasks that it accepts."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,6 +13,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.queries import SubtaskItem
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.runs.questions import Actor
@@ -23,7 +24,7 @@ from internal.agent.domain.errors import LarkspurError, StoreUnavailable
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Run
+from internal.agent.domain.tasks import ENDED, Run
 from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock
@@ -86,11 +87,12 @@ class TerminalGateway(Gateway):
         )
         self._runner = runner
         self._runs: dict[RunId, tuple[asyncio.Task[None], TaskId]] = {}
-        self._watching = AsyncExitStack()
+        self._running, self._watching = AsyncExitStack(), AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         dispatcher = self._runner.dispatcher
-        self._watching.enter_context(self._broadcaster.listen(dispatcher.on_event))
+        self._running.enter_context(self._broadcaster.listen(dispatcher.on_event))
+        await self._running.enter_async_context(background_task(dispatcher.keep_leases()))
         watch = dispatcher.watch_ready(self._start_ready)
         await self._watching.enter_async_context(background_task(watch))
         return self
@@ -101,7 +103,11 @@ class TerminalGateway(Gateway):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._watching.aclose()  # starts no more runs
+        async with self._running:
+            await self._watching.aclose()  # starts no more runs
+            await self._end_all()
+
+    async def _end_all(self) -> None:
         for run_id, (run, task_id) in [*self._runs.items()]:
             try:
                 await self._end(run, run_id, task_id)
@@ -201,18 +207,27 @@ class TerminalGateway(Gateway):
     async def _end(self, run: asyncio.Task[None], run_id: RunId, task_id: TaskId) -> None:
         """Stop a run that executes, or waits for one that does; release one that waits."""
         tree = await self.queries.task_tree(task_id, LOCAL_OWNER)
-        runs = [tree.run, *(item.run for item in tree.subtasks)]
-        is_active = any(each.status in {"queued", "running"} for each in runs)
-        if tree.run.status != "waiting" or (tree.run.awaits_tasks and is_active):
+        if tree.run.status != "waiting" or (tree.run.awaits_tasks and _goes_on(tree.subtasks)):
             await self.stop(task_id, LOCAL_OWNER, "cli")
             return
-        if self._runner.waits:
+        if self._runner.waits or tree.run.awaits_tasks:
             run.cancel()
         await asyncio.wait([run])
-        await self._runner.dispatcher.release(run_id)
+        for released in (run_id, *(item.run.id for item in tree.subtasks)):
+            await self._runner.dispatcher.release(released)
 
     def _ended(self, run_id: RunId, run: asyncio.Task[None]) -> None:
         del self._runs[run_id]
         error = None if run.cancelled() else run.exception()
         if error is not None:
             self._runner.on_error(error)
+
+
+def _goes_on(subtasks: Sequence[SubtaskItem]) -> bool:
+    """Return whether one of the subtasks runs, or is queued and waits for no other one."""
+    unfinished = {task.id for task, run in subtasks if run.status not in ENDED}
+    return any(
+        run.status == "running"
+        or (run.status == "queued" and unfinished.isdisjoint(task.depends_on))
+        for task, run in subtasks
+    )

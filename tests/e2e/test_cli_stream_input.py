@@ -152,9 +152,41 @@ async def test_a_message_reaches_the_running_task(
         cli_environment(way, home, environ, replies) as cli,
         conversation(cli, "look around") as one,
     ):
-        one.send({"type": "steer", "text": "be quick"}, {"type": "answer", "answer": {"text": ""}})
+        one.send(
+            {"type": "steer", "text": "be quick"},
+            {"type": "answer", "answer": {"decision": "text", "text": ""}},
+        )
         assert "0 questions are open" in (await one.until("error"))["message"]
         cli.model.release("look")
         assert (await one.until("result"))["text"] == "done"
         assert await one.end() == 2
         assert "be quick" in json.dumps(cli.model.requests[1]["messages"])
+
+
+@BOTH_TRANSPORTS
+async def test_the_questions_of_subtasks_are_answered_one_after_the_other(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    colour = Call("request_user", {"question": "Which colour?", "options": ["red", "green"]})
+    both = Call("subagent", {"tasks": [{"instruction": "ask a"}, {"instruction": "ask b"}]})
+    replies = [
+        Reply(calls=[both], when=When(last_user="paint", results=0)),
+        Reply("painted", when=When(last_user="paint", results=1)),
+        *(Reply(calls=[colour], when=When(last_user=f"ask {n}", results=0)) for n in "ab"),
+        *(Reply(f"{n} is known", when=When(last_user=f"ask {n}", results=1)) for n in "ab"),
+    ]
+    async with (
+        cli_environment(way, home, environ, Rules(replies)) as cli,
+        conversation(cli, "paint") as one,
+    ):
+        asked = [await one.until("workflow.question.asked") for _ in "ab"]
+        one.send({"type": "answer", "answer": {"decision": "text", "text": "red"}})
+        assert "2 questions are open" in (await one.until("error"))["message"]
+        first = asked[0]["event"]["payload"]["question_id"]
+        one.send(
+            {"type": "answer", "question_id": first, "answer": {"decision": "text", "text": "red"}}
+        )
+        await one.until("workflow.result.final")
+        one.send({"type": "answer", "answer": {"decision": "text", "text": "green"}})
+        assert (await one.until("result"))["text"] == "painted"
+        assert await one.end() == 2

@@ -115,13 +115,15 @@ class RunStore:
         rows = yield Statement("unfinished_runs_of_session", (session_id,))
         return _runs(rows)
 
-    def list_ready(self, owner: str, now: str, limit: int, /) -> Read[list[Run]]:
+    def list_ready(
+        self, owner: str, now: str, limit: int, /, *, only_own: bool = False
+    ) -> Read[list[Run]]:
         """Return the first queued run of each free lane, in the order in which they are to start.
 
         Runs that are not due yet, that belong to another terminal, or whose process died are left
-        out; see `get_ready_crashed`.
+        out; see `get_ready_crashed`. `only_own`: only those of the terminal `owner`.
         """
-        rows = yield Statement("ready_runs", (owner, now, limit))
+        rows = yield Statement("ready_runs", (owner, now, limit, int(only_own)))
         return _runs(rows)
 
     def get_ready_crashed(self, owner: str, now: str, /) -> Read[Run | None]:

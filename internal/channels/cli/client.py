@@ -6,7 +6,8 @@ Standard library only: a one-shot command through a running gateway must start f
 import json
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import count
 from typing import Any, TypeVar
@@ -189,9 +190,20 @@ class GatewayClient:
         path = f"/api/tasks/{_quoted(task_id)}/background"
         await self._send("POST", path, {}, _ignore, retry=True)
 
-    async def task_tree(self, task_id: str) -> ListedTaskTree:
-        """Return the subtasks of a task with what they cost together."""
-        return await self._get(f"/api/tasks/{_quoted(task_id)}", {}, _task_tree)
+    async def task_trees(
+        self, session_id: str | None = None, limit: int = 50
+    ) -> list[ListedTaskTree]:
+        """Return tasks with the subtasks below them, newest first."""
+        found: list[Mapping[str, Any]] = []
+        cursor: str | None = ""
+        count = 0
+        while cursor is not None and count < limit:
+            # a subtask is newer than the tasks above it, so it is on their page or an earlier one
+            query = {"session_id": session_id, "subtasks": "true", "limit": _PAGE}
+            more = {"cursor": cursor} if cursor else {}
+            page, roots, cursor = await self._get("/api/tasks", {**query, **more}, _task_page)
+            found, count = [*found, *page], count + roots
+        return self._parse(lambda _: _task_trees(found), None)[:limit]
 
     async def tasks(
         self, session_id: str | None = None, limit: int = 50, *, subtasks: bool = False
@@ -547,13 +559,31 @@ def _task_state(found: Any) -> TaskState:
     return TaskState(item, found["profile"], run["run_id"], run["answer"], run["error"])
 
 
-def _task_tree(found: Any) -> ListedTaskTree:
-    subtasks = [
-        ListedSubtask._make(_picked(one, ListedSubtask._fields)) for one in found["children"]
-    ]
-    state = _task_state(found)
-    times = found["started_at"], found["completed_at"]
-    return ListedTaskTree(state.item, state.run_id, *times, found["total_cost"], subtasks)
+def _task_page(page: Any) -> tuple[list[Mapping[str, Any]], int, str | None]:
+    """Return the tasks and subtasks of a page, how many of them are tasks, and the next page."""
+    return page["tasks"], sum(not one["parent_task_id"] for one in page["tasks"]), page["next"]
+
+
+def _task_trees(listed: Sequence[Mapping[str, Any]]) -> list[ListedTaskTree]:
+    """Return the trees of listed tasks, newest first, with the subtasks by number."""
+    parents = {one["task_id"]: one["parent_task_id"] for one in listed}
+    below: dict[str, list[ListedSubtask]] = defaultdict(list)
+    for one in listed:
+        root = one["parent_task_id"]
+        while parents.get(root):
+            root = parents[root]
+        if root is not None:
+            below[root].append(ListedSubtask._make(_picked(one, ListedSubtask._fields)))
+    trees = []
+    for one in listed:
+        if one["parent_task_id"] is None:
+            item = TaskItem._make(_picked(one, TaskItem._fields))
+            subtasks = sorted(below[item.task_id], key=lambda subtask: subtask.number)
+            cost = sum(each or 0.0 for each in (one["cost"], *(each.cost for each in subtasks)))
+            trees.append(
+                ListedTaskTree(item, one["started_at"], one["completed_at"], cost, subtasks)
+            )
+    return trees
 
 
 def _question(view: Any) -> QuestionItem:

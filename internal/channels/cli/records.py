@@ -127,17 +127,21 @@ class ListedSubtask(NamedTuple):
     path: str
     status: str
     stop_reason: str | None
-    instruction: str
+    task: str
     cost: float | None
     started_at: str | None
     completed_at: str | None
+
+    @property
+    def number(self) -> int:
+        """Its place among the subtasks of the outermost task, the one in `path`."""
+        return int(self.path.split()[1])
 
 
 class ListedTaskTree(NamedTuple):
     """A task and all subtasks below it. `cost` is that of all together, in US dollars."""
 
     item: TaskItem
-    run_id: str
     started_at: str | None
     completed_at: str | None
     cost: float

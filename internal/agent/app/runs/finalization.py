@@ -132,7 +132,8 @@ def _settle_subtasks(
 ) -> Write[list[EventRecord]]:
     """Store what the end of a run means to its subtasks, and to what waits for it as one.
 
-    A stop also stops the subtasks. The ends of those that the run does not know are told to others.
+    The stop or interruption of a run also stops its subtasks. Otherwise the ends of those that the
+    run does not know are told to others.
     """
     if run.awaits_tasks:
         yield from stores.subtasks.clear_waits(run.id)
@@ -142,7 +143,7 @@ def _settle_subtasks(
     children = yield from stores.subtasks.list_of_run(run.id)
     if not children:
         pass
-    elif result.end.stop_reason == "user_stop":
+    elif result.end.stop_reason in {"user_stop", "interrupted"}:
         stop = StopRequest(result.by or NOBODY, result.via or CLOCK)
         events += yield from stop_subtasks(stores, children, stop, ids=ids, now=now)
     else:

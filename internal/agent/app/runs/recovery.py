@@ -176,12 +176,26 @@ class Recovery:
 
     async def _recover_lost(self, run: Run) -> None:
         if is_interrupted(run):
-            await self.fail(run, TurnOutcome("interrupted", "", TERMINAL_CLOSED))
+            await self._interrupt(run)
         elif run.terminal:  # answered after its terminal was closed: any process may continue
             release = partial(self._stores.runs.release, run.id, run.owner)
             await self._database.write(release)
         else:
             await self.retry_crashed(run)
+
+    async def _interrupt(self, run: Run) -> None:
+        """End a run of a closed terminal, and the one above it that waited only for such runs."""
+        above = await self._load_parent(run)
+        await self.fail(run, TurnOutcome("interrupted", "", TERMINAL_CLOSED))
+        if above is not None and above.awaits_tasks and above.owner == run.owner:
+            woken = await self._load_parent(run)
+            if woken is not None and woken.status == "queued":
+                await self._interrupt(woken)
+
+    async def _load_parent(self, run: Run) -> Run | None:
+        if run.parent_run_id is None:
+            return None
+        return await self._database.read(partial(self._stores.runs.get, run.parent_run_id))
 
     async def _store_failure(self, run: Run, outcome: TurnOutcome, *, with_turn: bool) -> None:
         fail = partial(

@@ -4,7 +4,7 @@ Standard library only, without I/O.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.artifact_files import FileFinder
@@ -71,12 +71,24 @@ class RunReport:
         """The states of the run and its subtasks by run id; "awaits" one that waits for tasks."""
         self._subtasks: dict[str, str] = {}
         """The ids of the subtasks that have not ended, by run id."""
+        self._depends_on: dict[str, Sequence[str]] = {}
+        """The ids of the tasks that a subtask depends on, by its task id."""
+        self._reports = {ids.task_id}
+        """The ids of the tasks whose answers belong to the report."""
 
     @property
     def is_waiting(self) -> bool:
         """Whether nothing goes on until a person answers."""
-        states = {*self._states.values()}
-        return "waiting" in states and not states & {"queued", "running"}
+        going_on = any(
+            state == "running" or (state == "queued" and not self._is_blocked(run_id))
+            for run_id, state in self._states.items()
+        )
+        return "waiting" in self._states.values() and not going_on
+
+    def _is_blocked(self, run_id: str) -> bool:
+        """Whether a queued run depends on a task that has not ended."""
+        needed = self._depends_on.get(self._subtasks.get(run_id, ""), ())
+        return not {*needed}.isdisjoint(self._subtasks.values())
 
     @property
     def subtasks(self) -> list[str]:
@@ -92,17 +104,22 @@ class RunReport:
         """Accept further events until all subtasks have ended."""
         self.has_ended, self._awaits_subtasks = False, True
 
-    def follow_report(self, run_id: str) -> None:
+    def follow_report(self, task_id: str, run_id: str) -> None:
         """Accept the events of a run that reports subtasks; its answer comes after the first."""
         self.has_ended, self._run_id = False, run_id
+        self._reports.add(task_id)
 
-    def resume(self) -> None:
-        """Accept further events of a run that waited."""
-        self.has_ended = False
-        self._states = {
-            run_id: "queued" if state == "waiting" else state
-            for run_id, state in self._states.items()
-        }
+    def has_task(self, task_id: str) -> bool:
+        """Return whether a task is the task of the report or one that `follow_report` added."""
+        return task_id in self._reports
+
+    def resume(self, open_questions: Collection[str]) -> bool:
+        """Accept further events if a question is not open any more. Return whether that is so."""
+        for question_id, question in self._questions.items():
+            if question_id not in open_questions:
+                self._states[question["run_id"]] = "queued"
+        self.has_ended = self.is_waiting
+        return not self.has_ended
 
     @property
     def is_answered(self) -> bool:
@@ -215,7 +232,7 @@ class RunReport:
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)
             case "workflow.question.asked":
-                self._questions[payload["question_id"]] = payload
+                self._questions[payload["question_id"]] = {**payload, "run_id": event["run_id"]}
             case "workflow.question.answered":
                 self._questions.pop(payload["question_id"], None)
             case "workflow.lifecycle.updated" if own:
@@ -239,9 +256,12 @@ class RunReport:
         elif event["event"] == "workflow.lifecycle.updated" and payload["status"] not in _ENDED:
             awaits = payload.get("stop_reason") == "await_tasks"
             self._states[run_id] = "awaits" if awaits else payload["status"]
-            self.has_ended = self.is_waiting
             if event.get("is_subtask"):
                 self._subtasks[run_id] = task_id
+            self.has_ended = self.is_waiting
+        elif event["event"] == "background.task.dispatched":
+            self._depends_on[payload["task_id"]] = payload["depends_on"]
+            self.has_ended = self.is_waiting
 
     def _finish(self, payload: Mapping[str, Any]) -> None:
         reason = payload["stop_reason"]

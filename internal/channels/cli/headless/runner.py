@@ -164,6 +164,10 @@ class HeadlessRunner:
         self._task_id = report.ids.task_id
         if signals.code is not None:
             await self._stop()  # the signal came before the task was submitted
+        await self._follow_all(report, after)
+
+    async def _follow_all(self, report: RunReport, after: str) -> None:
+        """Print the session's stream until run and subtasks end, or wait for a person."""
         await self._follow(report, after)
         if report.had_subtasks and not report.is_waiting:
             await self._follow_subtasks(report)
@@ -177,16 +181,18 @@ class HeadlessRunner:
             report.follow_subtasks()
             await self._follow(report, report.last_id)
             self._outlasting = []
-        told = {report.ids.task_id}
         while not report.is_waiting:
             newest = await self._client.tasks(report.ids.session_id)
             later = takewhile(lambda each: each.task_id != report.ids.task_id, newest)
-            new = [each for each in later if each.task == REPORT_TASK and each.task_id not in told]
+            new = [
+                each
+                for each in later
+                if each.task == REPORT_TASK and not report.has_task(each.task_id)
+            ]
             if not new:
                 return
-            told.add(new[-1].task_id)
             state = await self._client.task(new[-1].task_id)
-            report.follow_report(state.run_id)
+            report.follow_report(new[-1].task_id, state.run_id)
             self._outlasting = [new[-1].task_id]
             await self._follow(report, report.last_id)
 

@@ -14,8 +14,10 @@ from internal.channels.cli.headless.report import RunReport
 from internal.channels.cli.headless.runner import HeadlessRunner, OneShot
 from internal.channels.cli.input_files import check_files
 from internal.channels.cli.output import Output
+from internal.channels.cli.records import QuestionItem
 
 _POLL_SECONDS = 0.25
+_MAX_QUESTIONS = 500
 _NO_TASK = "No task is running."
 
 
@@ -100,10 +102,9 @@ class StreamRunner(HeadlessRunner):
         while report.is_waiting and signals.code is None:
             with self._state:
                 is_last = self._has_ended and not self._is_acting
-            state = await self._client.task(report.ids.task_id)
-            if state.item.status != "waiting":
-                report.resume()
-                await self._follow(report, report.last_id)
+            asked = await self._client.questions("open", report.ids.session_id, _MAX_QUESTIONS)
+            if report.resume({one.question_id for one in asked}):
+                await self._follow_all(report, report.last_id)
             elif is_last:
                 break
             else:
@@ -168,12 +169,19 @@ class StreamRunner(HeadlessRunner):
         elif message.kind == "stop":
             await self._client.stop(task_id)
         else:
-            task = await self._client.task(task_id)
-            questions = await self._client.questions(session_id=task.item.session_id)
-            own = [one for one in questions if one.task_id == task_id]
+            own = await self._open_questions(task_id)
             if len(own) != 1:
                 raise CliExit(USAGE, f"{len(own)} questions are open; name one as question_id.")
             await self._answer(own[0].question_id, message.answer)
+
+    async def _open_questions(self, task_id: str) -> list[QuestionItem]:
+        """Return the open questions of a task and of its subtasks."""
+        session_id = (await self._client.task(task_id)).item.session_id
+        trees = await self._client.task_trees(session_id)
+        tree = next(one for one in trees if one.item.task_id == task_id)
+        ids = {task_id, *(one.task_id for one in tree.subtasks)}
+        questions = await self._client.questions("open", session_id, _MAX_QUESTIONS)
+        return [one for one in questions if one.task_id in ids]
 
     async def _answer(self, question_id: str, answer: Mapping[str, Any]) -> None:
         answered = await self._client.answer(question_id, answer)

@@ -10,19 +10,23 @@ from internal.channels.cli.render.event_rows import (
     first_line,
     format_duration,
 )
-from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line
+from internal.channels.cli.render.text import Fragments, StyledLine, cell_width, truncate_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
-_MAX_PATH_WIDTH = 40
+_MAX_TASK_WIDTH = 40
+_MAX_PATH_WIDTH = 80
 _MAX_ACTIVITY_WIDTH = 60
-_INDENT: Fragments = (("", "    "),)
+_MARKS_WIDTH = 5
+"""The columns of the two glyphs of a row and the blanks beside them."""
+_INDENT = "  "
 
 
 @dataclass
 class _Lane:
-    path: str
+    number: int
+    preview: str
     activity: str = ""
 
 
@@ -34,6 +38,8 @@ class SubtaskRows:
         self._run_messages = RunMessages(messages.language)
         self._lanes: dict[str, _Lane] = {}
         self._roles: dict[str, str] = {}
+        self._places: dict[str, tuple[int, ...]] = {}
+        """The numbers of a subtask and of those above it, outermost first, by task id."""
 
     @property
     def count(self) -> int:
@@ -44,13 +50,16 @@ class SubtaskRows:
         """Change the language."""
         self._messages, self._run_messages = messages, RunMessages(messages.language)
 
-    def add_created(self, payload: Mapping[str, Any]) -> None:
-        """Remember the role of a subtask, from `background.task.dispatched`."""
+    def add_created(self, event: Mapping[str, Any]) -> None:
+        """Add the role and the place of a subtask, from `background.task.dispatched`."""
+        payload = event["payload"]
+        above = self._places.get(event["task_id"], ())
         self._roles[payload["task_id"]] = payload["role"]
+        self._places[payload["task_id"]] = (*above, payload["number"])
 
     def add_event(self, event: Mapping[str, Any]) -> StyledLine | None:
         """Add an event of a subtask. Return the row to print if it has ended."""
-        payload, task_id = event["payload"], event["task_id"]
+        payload = event["payload"]
         match event["event"]:
             case "workflow.lifecycle.updated" if payload["status"] in {"running", "waiting"}:
                 self._lane(event).activity = ""
@@ -60,56 +69,83 @@ class SubtaskRows:
                 detail = first_line(describe_arguments(payload.get("arguments", {})))
                 self._lane(event).activity = f"{payload['tool_name']} {detail}".rstrip()
             case "workflow.result.final":
-                path = self._lane(event).path
-                del self._lanes[task_id]
-                return self.ended(path, payload)
+                return self._ended(*self._end(event), payload)
             case "workflow.result.cancelled":
-                path = self._lane(event).path
-                del self._lanes[task_id]
-                return self.stopped(path)
+                return self._stopped(*self._end(event))
             case _:
                 pass
         return None
 
-    def ended(self, path: str, result: Mapping[str, Any], more: str = "") -> StyledLine:
-        """Return the row of a task that ended with a result."""
-        seconds = format_duration(result["duration_ms"] / 1000)
-        if not result.get("error"):
-            return self._row(path, "ok", self._glyphs.ok, f"{seconds}{more}")
-        reason = self._run_messages.ended(result["stop_reason"], result.get("error_code", ""))
-        return self._row(path, "failed", self._glyphs.failed, f"{reason}{more}")
-
-    def stopped(self, path: str) -> StyledLine:
-        """Return the row of a task that was stopped."""
-        return self._row(path, "faint", self._glyphs.stopped, self._messages("stopped"))
-
     def moved_ended(self, task_id: str, text: str, result: Mapping[str, Any] | None) -> StyledLine:
         """Return the row of a task in the background that ended, with how to read its answer."""
-        path = self._messages("in_background", task=truncate_line(text, _MAX_PATH_WIDTH))
+        path = self._messages("in_background", task=truncate_line(text, _MAX_TASK_WIDTH))
         if result is None:
-            return self.stopped(path)
+            return self._stopped(_INDENT, path)
         command = self._messages("read_task", id=short_id(task_id))
-        return self.ended(path, result, f" · {command}")
+        return self._ended(_INDENT, path, result, f" · {command}")
 
-    def live(self) -> Iterator[StyledLine]:
-        """Yield a row for each subtask that has not ended."""
-        for lane in self._lanes.values():
-            yield self._row(lane.path, "running", self._glyphs.tool, lane.activity)
+    def live(self, width: int) -> Iterator[StyledLine]:
+        """Yield a row of at most `width` columns for each subtask that has not ended.
+
+        The subtasks of a subtask are below it.
+        """
+        for task_id in sorted(self._lanes, key=self._place):
+            indent, path, activity = self._indent(task_id), self._path(task_id), ""
+            room = width - cell_width(indent) - _MARKS_WIDTH
+            if shown := self._lanes[task_id].activity:
+                path = truncate_line(path, max(room * 2 // 3, room - cell_width(shown) - 1))
+                activity = truncate_line(
+                    shown, min(room - cell_width(path) - 1, _MAX_ACTIVITY_WIDTH)
+                )
+            yield self._row(indent, truncate_line(path, room), "running", activity)
+
+    def _ended(
+        self, indent: str, path: str, result: Mapping[str, Any], more: str = ""
+    ) -> StyledLine:
+        if not result.get("error"):
+            seconds = format_duration(result["duration_ms"] / 1000)
+            return self._row(indent, path, "ok", f"{seconds}{more}")
+        reason = self._run_messages.ended(result["stop_reason"], result.get("error_code", ""))
+        return self._row(indent, path, "failed", f"{reason}{more}")
+
+    def _stopped(self, indent: str, path: str) -> StyledLine:
+        return self._row(indent, path, "faint", self._messages("stopped"))
 
     def _lane(self, event: Mapping[str, Any]) -> _Lane:
-        task_id = event["task_id"]
-        if task_id not in self._lanes:
-            name = self._messages("subtask", number=event.get("subtask_index") or "?")
-            role = self._roles.get(task_id) or event.get("subtask_preview") or ""
-            self._lanes[task_id] = _Lane(f"{name} · {role}" if role else name)
-        return self._lanes[task_id]
+        number, preview = event.get("subtask_index") or 0, event.get("subtask_preview") or ""
+        return self._lanes.setdefault(event["task_id"], _Lane(number, preview))
 
-    def _row(self, path: str, state: str, glyph: str, text: str) -> StyledLine:
-        shown = truncate_line(text, _MAX_ACTIVITY_WIDTH * (1 if state == "running" else 4))
+    def _end(self, event: Mapping[str, Any]) -> tuple[str, str]:
+        """Remove the lane of a subtask; return its indent and path."""
+        self._lane(event)
+        task_id = event["task_id"]
+        indent, path = self._indent(task_id), self._path(task_id)
+        del self._lanes[task_id]
+        return indent, path
+
+    def _place(self, task_id: str) -> tuple[int, ...]:
+        return self._places.get(task_id) or (self._lanes[task_id].number,)
+
+    def _indent(self, task_id: str) -> str:
+        return _INDENT * len(self._place(task_id))
+
+    def _path(self, task_id: str) -> str:
+        lane = self._lanes[task_id]
+        name = self._messages("subtask", number=lane.number or "?")
+        role = self._roles.get(task_id) or lane.preview
+        return truncate_line(f"{name} · {role}" if role else name, _MAX_PATH_WIDTH)
+
+    def _row(self, indent: str, path: str, state: str, text: str) -> StyledLine:
+        glyph = {
+            "running": self._glyphs.tool,
+            "ok": self._glyphs.ok,
+            "failed": self._glyphs.failed,
+            "faint": self._glyphs.stopped,
+        }[state]
         body: Fragments = (
-            ("class:faint", f"  {self._glyphs.subagent} "),
-            ("", f"{truncate_line(path, _MAX_PATH_WIDTH * 2)}  "),
+            ("class:faint", f"{indent}{self._glyphs.subagent} "),
+            ("", f"{path}  "),
             (f"class:{state}", glyph),
-            ("class:faint", f" {shown}" if shown else ""),
+            ("class:faint", f" {text}" if text else ""),
         )
-        return StyledLine(body, rest=_INDENT)
+        return StyledLine(body, rest=(("", f"{indent}{_INDENT}"),))

@@ -26,7 +26,7 @@ def tree_rows(trees: Sequence[ListedTaskTree]) -> list[tuple[str, ...]]:
         for depth, one in _below(tree.subtasks, item.task_id):
             taken = _duration(one.started_at, one.completed_at)
             cost = format_cost(one.cost) if one.cost else ""
-            asked = f"{one.path}: {one.instruction}"
+            asked = f"{one.path}: {one.task}"
             name = f"{'  ' * depth}{short[one.task_id]}"
             rows.append((name, "", _state(one.status, one.stop_reason), taken, cost, asked))
     return rows

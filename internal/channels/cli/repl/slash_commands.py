@@ -325,9 +325,9 @@ def _print_records(
 
 async def _tasks(context: SlashContext, _arguments: str) -> None:
     client = (await context.session.ready()).client
-    found = await client.tasks(limit=_MAX_LISTED)
+    found = await client.task_trees(limit=_MAX_LISTED)
     if found:
-        context.print_table(tree_rows([await client.task_tree(one.task_id) for one in found]))
+        context.print_table(tree_rows(found))
     else:
         context.print_message("no_tasks")
 

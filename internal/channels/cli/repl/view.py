@@ -169,7 +169,7 @@ class TranscriptView:
             return
         match event["event"]:
             case "background.task.dispatched":
-                self.subtasks.add_created(payload)
+                self.subtasks.add_created(event)
             case "workflow.node.output.delta":
                 self._append_delta(run_id, payload)
             case "partial":
@@ -197,7 +197,7 @@ class TranscriptView:
             final += rows
         for item in self._held:
             tail += [row for line in item.lines for row in wrap_line(line, width)]
-        for line in self.subtasks.live():
+        for line in self.subtasks.live(width):
             tail += wrap_line(line, width)
         return final, tail
 
@@ -209,7 +209,7 @@ class TranscriptView:
             case "workflow.artifact.manifest":
                 self._add_files(event["session_id"], payload)
             case "background.task.dispatched":
-                self.subtasks.add_created(payload)
+                self.subtasks.add_created(event)
             case "workflow.result.final" | "workflow.result.cancelled" as name:
                 self._end_questions(event["run_id"])
                 self.cost += payload.get("cost") or 0.0

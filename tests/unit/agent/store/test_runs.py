@@ -128,6 +128,16 @@ async def test_a_session_can_have_several_lanes(database: Database, stores: Stor
     assert await take(database, stores, chat) is not None
 
 
+async def test_list_ready_with_only_own_returns_the_runs_of_that_terminal(
+    database: Database, stores: Stores
+) -> None:
+    for number, owner in enumerate(("", "mine", "other")):
+        run = a_run(f"run-{number}", lane=f"lane-{number}", owner=owner, terminal=bool(owner))
+        await add_run(database, stores, run, T3)
+    ready = await database.read(lambda: stores.runs.list_ready("mine", T0, 9, only_own=True))
+    assert [run.owner for run in ready] == ["mine"]
+
+
 async def test_list_ready_respects_its_limit(database: Database, stores: Stores) -> None:
     for number in range(3):
         await add_run(database, stores, a_run(f"run-{number}", f"session-{number}"))

@@ -231,3 +231,32 @@ async def test_content_arrives_in_pieces_and_a_refusal_is_an_error(
     assert b"".join(pieces) == b"x" * 200_000
     with pytest.raises(GatewayError, match="The task has ended"):
         await anext(client(server).artifact_content("b"))
+
+
+def listed(task_id: str, parent: str | None = None, **more: object) -> dict[str, object]:
+    fields = dict.fromkeys(("started_at", "completed_at", "stop_reason"))
+    texts = dict.fromkeys(("session_id", "task", "channel", "model", "created", "path"), "")
+    known = {"task_id": task_id, "parent_task_id": parent, "status": "completed", "cost": 0.5}
+    return {**fields, **texts, **known, **more}
+
+
+def test_trees_have_their_subtasks_by_number(server: AnsweringServer) -> None:
+    tasks = [
+        listed("c", "b", path="task 3 · x"),
+        listed("d", "a", path="task 10"),
+        listed("b", "a", path="task 2"),
+        listed("other", cost=None),
+        listed("a"),
+    ]
+    server.answers["/api/tasks"] = (200, json.dumps({"tasks": tasks, "next": None}).encode())
+    newest, tree = drive(client(server).task_trees())
+    assert (newest.item.task_id, newest.cost, newest.subtasks) == ("other", 0.0, [])
+    assert [one.task_id for one in tree.subtasks] == ["b", "c", "d"]
+    assert (tree.item.task_id, tree.cost) == ("a", 2.0)
+
+
+def test_trees_are_read_until_there_are_enough_tasks(server: AnsweringServer) -> None:
+    tasks = [listed("b", "a", path="task 1"), listed("a"), listed("other")]
+    server.answers["/api/tasks"] = (200, json.dumps({"tasks": tasks, "next": "other"}).encode())
+    assert len(drive(client(server).task_trees(limit=3))) == 3
+    assert len(server.asked) == 2, "the subtask does not count"

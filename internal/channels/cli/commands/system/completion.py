@@ -14,7 +14,10 @@ _BASH = """\
 _larkspur() {
     local word=${COMP_WORDS[COMP_CWORD]}
     if [[ $word == -* ]]; then
-        COMPREPLY=($(compgen -W "@OPTIONS@" -- "$word"))
+        case ${COMP_WORDS[1]} in
+@OPTION_CASES@
+            *) COMPREPLY=($(compgen -W "@OPTIONS@" -- "$word")) ;;
+        esac
     elif ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "@COMMANDS@" -- "$word"))
     else
@@ -33,7 +36,10 @@ _ZSH = """\
 # zsh completion for larkspur: save it as _larkspur in a folder of your $fpath
 _larkspur() {
     if [[ $PREFIX == -* ]]; then
-        compadd -- @OPTIONS@
+        case $words[2] in
+@OPTION_CASES@
+            *) compadd -- @OPTIONS@ ;;
+        esac
     elif ((CURRENT == 2)); then
         compadd -- @COMMANDS@
     else
@@ -51,11 +57,16 @@ _FISH = """\
 # fish completion for larkspur: save it as ~/.config/fish/completions/larkspur.fish
 complete -c larkspur -n __fish_use_subcommand -a "@COMMANDS@"
 @CASES@
-@OPTIONS@
+@OPTION_CASES@
+complete -c larkspur @OPTIONS@
 """
 _FISH_CASE = 'complete -c larkspur -f -n "__fish_seen_subcommand_from {name}" -a "{words}"'
-_FISH_OPTION = "complete -c larkspur -l {name}"
-_SCRIPTS = {"bash": (_BASH, _BASH_CASE), "zsh": (_ZSH, _ZSH_CASE), "fish": (_FISH, _FISH_CASE)}
+_FISH_OPTION_CASE = 'complete -c larkspur -n "__fish_seen_subcommand_from {name}" {words}'
+_SCRIPTS = {
+    "bash": (_BASH, _BASH_CASE, _BASH_CASE),
+    "zsh": (_ZSH, _ZSH_CASE, _ZSH_CASE),
+    "fish": (_FISH, _FISH_CASE, _FISH_OPTION_CASE),
+}
 
 
 def register(subparsers: Subparsers) -> None:
@@ -67,19 +78,27 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: Namespace, _context: CommandContext) -> int:
     """Print the script of a shell."""
-    script, case = _SCRIPTS[args.shell]
+    script, case, option_case = _SCRIPTS[args.shell]
     parsers = dict(registry.registered())
     words = {name: " ".join(_first_choices(parser)) for name, parser in parsers.items()}
     cases = [case.format(name=name, words=known) for name, known in words.items() if known]
-    options = _options(start_options.build_parser(""))
-    if args.shell == "fish":
-        long = [name.removeprefix("--") for name in options if name.startswith("--")]
-        listed = "\n".join(_FISH_OPTION.format(name=name) for name in long)
-    else:
-        listed = " ".join(options)
+    option_cases = [
+        option_case.format(name=name, words=_format_options(args.shell, parser))
+        for name, parser in parsers.items()
+    ]
+    listed = _format_options(args.shell, start_options.build_parser(""))
     script = script.replace("@CASES@", "\n".join(cases)).replace("@COMMANDS@", " ".join(parsers))
+    script = script.replace("@OPTION_CASES@", "\n".join(option_cases))
     sys.stdout.write(script.replace("@OPTIONS@", listed))
     return OK
+
+
+def _format_options(shell: str, parser: argparse.ArgumentParser) -> str:
+    options = _options(parser)
+    if shell != "fish":
+        return " ".join(options)
+    long = [name.removeprefix("--") for name in options if name.startswith("--")]
+    return " ".join(f"-l {name}" for name in long)
 
 
 def _first_choices(parser: argparse.ArgumentParser) -> list[str]:

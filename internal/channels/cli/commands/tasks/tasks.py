@@ -53,10 +53,10 @@ def run(args: Namespace, context: CommandContext) -> int:
         if args.action == "apply":
             return await apply_changes(client, args.id, args, context)
         session_id = None if args.session is None else await find_session(client, args.session)
-        output, tasks = CommandOutput(Output(), args.json), await client.tasks(session_id)
+        output = CommandOutput(Output(), args.json)
         if not args.tree:
-            return output.items(tasks)
-        trees = [await client.task_tree(one.task_id) for one in tasks]
+            return output.items(await client.tasks(session_id))
+        trees = await client.task_trees(session_id)
         return output.json([*map(tree_json, trees)]) if args.json else output.rows(tree_rows(trees))
 
     return run_with_records(args, context, work)

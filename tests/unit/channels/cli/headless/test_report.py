@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET, UnsetType
 
 from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.delegation.reports import REPORT_INSTRUCTION
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.events.control import Connected, ControlFrame, Heartbeat
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
@@ -21,12 +23,13 @@ from internal.agent.domain.events.types import (
     QuestionAsked,
     ResultCancelled,
     ResultFinal,
+    TaskDispatched,
     ToolCompleted,
 )
 from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
 from internal.agent.domain.plans import Plan, number_steps
 from internal.agent.domain.questions import ApprovalItem, QuestionKind
-from internal.agent.domain.tasks import StopReason
+from internal.agent.domain.tasks import Status, StopReason
 from internal.agent.domain.usage import Usage
 from internal.channels.cli.headless.report import REPORT_TASK, RunReport
 from internal.channels.cli.task_request import Format, Ids
@@ -354,3 +357,54 @@ def test_produced_files_are_named_with_their_place() -> None:
 
 def test_the_task_of_a_report_is_recognized() -> None:
     assert REPORT_TASK == REPORT_INSTRUCTION
+
+
+def status(of: Status, reason: StopReason | UnsetType = UNSET) -> LifecycleUpdated:
+    return LifecycleUpdated(status=of, phase="execute", stop_reason=reason)
+
+
+def test_a_queued_subtask_that_depends_on_a_waiting_one_does_not_go_on() -> None:
+    report = RunReport("text", IDS)
+    first, second = subtask_ids(1), subtask_ids(2)
+    steps: list[tuple[Event, RunIds]] = [
+        (status("running"), OURS),
+        (status("queued"), second),
+        (dispatched(first), OURS),
+        (status("running"), first),
+        (status("waiting", "await_tasks"), OURS),
+        (asks("clarify"), first),
+        (status("waiting", "await_user_input"), first),
+    ]
+    for number, (event, ids) in enumerate(steps):
+        report.add_event(f"{number}", enveloped(event, ids))
+    assert not report.is_waiting
+    report.add_event("9", enveloped(dispatched(second, first.task_id)))
+    assert (report.is_waiting, report.has_ended) == (True, True)
+    assert not report.resume({"question-1"})
+    assert report.resume(())
+    assert not report.has_ended
+
+
+def subtask_ids(number: int) -> RunIds:
+    place = Subtask(OURS.task_id, OURS.run_id, "call-1", number, 2, "reader", "read")
+    return RunIds(
+        OURS.session_id,
+        TaskId(f"task-s{number}"),
+        RunId(f"run-s{number}"),
+        OURS.run_id,
+        subtask=place,
+        correlation_id=OURS.run_id,
+    )
+
+
+def dispatched(ids: RunIds, *depends_on: TaskId) -> TaskDispatched:
+    return TaskDispatched(
+        task_id=ids.task_id,
+        call_id="call-1",
+        number=1,
+        total=2,
+        instruction="read",
+        profile="",
+        role="reader",
+        depends_on=depends_on,
+    )

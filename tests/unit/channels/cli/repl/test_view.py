@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from internal.channels.cli.render.text import Fragments, plain_text
+from internal.channels.cli.render.text import Fragments, cell_width, plain_text
 from internal.channels.cli.render.theme import UNICODE
 from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
@@ -129,25 +129,69 @@ def test_text_of_another_channel_names_the_channel() -> None:
     assert printed(view) == ["> do it  lark"]
 
 
-def add_of_subtask(view: TranscriptView, name: str, payload: dict[str, Any]) -> None:
-    ids = {"run_id": "run-2", "task_id": "task-2", "subtask_index": 2}
+def add_of_subtask(
+    view: TranscriptView, name: str, payload: dict[str, Any], number: int = 2
+) -> None:
+    ids = {"run_id": f"run-{number}", "task_id": f"task-{number}", "subtask_index": number}
     add(view, name, payload, is_subtask=True, **ids)
+
+
+def created(number: int, role: str) -> dict[str, Any]:
+    return {"task_id": f"task-{number}", "number": number, "role": role}
+
+
+def live_rows(view: TranscriptView, width: int = WIDTH) -> list[str]:
+    return shown(view.take_rows(width)[1])
 
 
 def test_a_subtask_has_a_live_row_and_one_at_its_end() -> None:
     view = new_view()
     start(view)
-    add(view, "background.task.dispatched", {"task_id": "task-2", "role": "analyst"})
+    add(view, "background.task.dispatched", created(2, "analyst"))
     add_of_subtask(view, "workflow.lifecycle.updated", {"status": "running"})
     stream(view, "the answer ")
     add_of_subtask(
         view, "workflow.node.output.delta", {"node_id": "1:say", "text": "x", "k": 1, "n": 1}
     )
     add_of_subtask(view, "workflow.subflow.progress", {"preview": "reads prices"})
-    assert shown(view.take_rows(WIDTH)[1])[-1] == "  ├ task 2 · analyst  ◆ reads prices"
+    assert live_rows(view)[-1] == "  ├ task 2 · analyst  ◆ reads prices"
     add_of_subtask(view, "workflow.result.final", RESULT | {"duration_ms": 14_000})
     final, tail = (shown(rows) for rows in view.take_rows(WIDTH))
     assert final + tail == ["● the answer", "  ├ task 2 · analyst  ✓ 14s"]
+
+
+def test_a_subtask_is_named_by_its_role_as_soon_as_that_is_known() -> None:
+    view = new_view()
+    add_of_subtask(view, "workflow.lifecycle.updated", {"status": "running"})
+    assert live_rows(view) == ["  ├ task 2  ◆"]
+    add(view, "background.task.dispatched", created(2, "analyst"))
+    assert live_rows(view) == ["  ├ task 2 · analyst  ◆"]
+
+
+def test_subtasks_of_a_subtask_are_indented_below_it() -> None:
+    view = new_view()
+    for number in (2, 3):
+        add(view, "background.task.dispatched", created(number, "lead"))
+    for number in (3, 4, 2):
+        add_of_subtask(view, "workflow.lifecycle.updated", {"status": "running"}, number)
+    add_of_subtask(view, "background.task.dispatched", created(4, "reader"), 2)
+    lead, reader, other = live_rows(view)
+    assert lead == "  ├ task 2 · lead  ◆"
+    assert reader == "    ├ task 4 · reader  ◆"
+    assert other == "  ├ task 3 · lead  ◆"
+    add_of_subtask(view, "workflow.result.final", RESULT, 4)
+    assert printed(view) == ["    ├ task 4 · reader  ✓ 0.5s"]
+
+
+def test_a_live_row_of_a_subtask_stays_one_row() -> None:
+    view = new_view()
+    add(view, "background.task.dispatched", created(2, "reader of the yearly reports"))
+    add_of_subtask(view, "workflow.subflow.progress", {"preview": "fetch_page 报告 " * 9})
+    for width in (20, 40, 80):
+        (row,) = live_rows(view, width)
+        assert row.startswith("  ├ task 2")
+        assert cell_width(row) <= width
+    assert "◆ fetch_p" in live_rows(view, 40)[0]
 
 
 def test_the_row_of_a_failed_subtask_says_why_and_that_of_a_stopped_one_does_not() -> None:
