@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import Open, Serve
+from tests.browser.test_page import accessible
 from tests.browser.test_runs import follow, send
 from tests.support.anthropic_server import Call, Reply, When
 
@@ -95,6 +96,109 @@ def test_subtasks_are_lanes_side_by_side_that_survive_a_reload(
     page.get_by_role("button", name="Team").click()
     expect(page.get_by_test_id("thread")).to_contain_text("Example A is the cheapest.")
     expect(lanes.nth(0)).to_contain_text("task 1 · analyst")
+
+
+def test_a_lane_says_which_task_it_waits_for_and_messages_steer_it_and_the_waiting_run(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    tasks = [
+        {"instruction": "dig for gold", "agent_profile": {"role": "digger"}},
+        {"instruction": "weigh the gold", "depends_on": ["1"]},
+    ]
+    model = script(
+        [
+            Reply(
+                calls=[Call("subagent", {"tasks": tasks})],
+                when=When(last_user="start", results=0),
+            ),
+            Reply("In a hurry, then.", when=When(last_text="hurry")),
+            Reply("Dug deeper.", when=When(last_text="deeper")),
+            Reply(
+                calls=[Call("list_dir", {})],
+                hold="dig",
+                when=When(last_user="dig for gold", results=0),
+            ),
+            Reply("Weighed.", when=When(last_user="weigh")),
+            Reply("Both are done."),
+        ]
+    )
+    page = enter(gateway := serve(model, AGENT__GATES="off"))
+    send(page, "start digging")
+    lanes = page.get_by_test_id("lanes").get_by_role("listitem")
+    expect(lanes.nth(1)).to_contain_text("waits for task 1")
+    (row,) = gateway.ask("GET", "/api/sessions")["sessions"]
+    assert row["status"] == "running"
+    page.screenshot(path=shots / "lanes-depends.png")
+
+    lanes.nth(0).get_by_role("button", expanded=False).click()
+    field = lanes.nth(0).get_by_label("Message to task 1 · digger")
+    field.fill("deeper please")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("")
+    send(page, "hurry up")
+    expect(page.get_by_test_id("thread")).to_contain_text("In a hurry, then.")
+    model.release("dig")
+    expect(lanes.nth(0)).to_contain_text("deeper please")
+    expect(lanes.nth(0)).to_contain_text("Dug deeper.")
+    expect(lanes.nth(1)).to_contain_text("done in")
+
+
+def test_a_task_moves_to_the_background_by_keyboard_and_its_successor_runs_beside_it(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    model = script(
+        [
+            Reply("The long one is done.", hold="long", when=When(last_user="long")),
+            Reply("The quick one is done.", when=When(last_user="quick")),
+        ]
+    )
+    page = enter(serve(model, AGENT__GATES="off"))
+    send(page, "the long one")
+    button = page.get_by_role("button", name="Move to the background")
+    button.focus()
+    page.screenshot(path=shots / "background-button.png")
+    page.keyboard.press("Enter")
+    expect(button).to_have_count(0)
+    send(page, "the quick one")
+    thread = page.get_by_test_id("thread")
+    expect(thread).to_contain_text("The quick one is done.")
+    expect(thread).not_to_contain_text("The long one is done.")
+    model.release("long")
+    expect(thread).to_contain_text("The long one is done.")
+
+
+def test_the_report_of_a_background_task_is_a_notice_and_the_tasks_page_is_accessible(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    model = script(
+        [
+            Reply(
+                calls=[Call("create_task", {"instruction": "dig for gold"})],
+                when=When(last_user="start", results=0),
+            ),
+            Reply("It is on its way.", when=When(last_user="start", results=1)),
+            Reply("Gold.", hold="dig", when=When(last_user="dig for gold")),
+            Reply("The digger found gold."),
+        ]
+    )
+    page = enter(serve(model, AGENT__GATES="off"))
+    send(page, "start digging")
+    thread = page.get_by_test_id("thread")
+    expect(thread).to_contain_text("It is on its way.")
+    model.release("dig")
+    expect(thread).to_contain_text("The digger found gold.")
+    expect(thread).to_contain_text("Report of ended background tasks")
+    expect(thread).not_to_contain_text("Report the background tasks that have ended.")
+    page.screenshot(path=shots / "report.png")
+    page.get_by_role("link", name="Tasks").click()
+    done = page.get_by_role("region", name="Done")
+    expect(done.get_by_role("link")).to_have_count(3)
+    expect(done).to_contain_text("Report of ended background tasks")
+    accessible(page)
+    page.screenshot(path=shots / "tasks-page-light.png")
+    page.emulate_media(color_scheme="dark")
+    accessible(page)
+    page.screenshot(path=shots / "tasks-page-dark.png")
 
 
 def is_narrow(page: Page) -> bool:

@@ -14,7 +14,7 @@ Envelope = Mapping[str, Any]
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 UNKNOWN = "interrupted, outcome unknown"
-REPEATABLE = {"list_dir", "read_file", "search_files"}
+REPEATABLE = {"list_dir", "read_file", "search_files", "create_task", "subagent"}
 ACCEPTED = 2
 """The number of events that are stored with a task, before its run starts."""
 WAITING = {"queued", "running", "waiting"}

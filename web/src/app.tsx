@@ -193,7 +193,7 @@ function useWindowTitle(session: string | null, page: PageName | null): void {
   const count = useWaitingCount();
   const title = useTitle(session);
   const hasEnded = useAttention((attention) => attention.ended);
-  useEffect(() => startNotifications(() => t.notices, loadRunMessages), [t]);
+  useEffect(() => startNotifications(() => ({ ...t.notices, subtaskPath: t.subtaskPath }), loadRunMessages), [t]);
   useEffect(() => {
     const name = page === null ? title : t[page];
     const text = name === '' ? t.product : `${name} · ${t.product}`;

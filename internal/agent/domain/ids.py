@@ -41,11 +41,11 @@ def new_artifact_id() -> ArtifactId:
     return ArtifactId(f"artifact-{Ksuid()}")
 
 
-def derive_id(name: str) -> str:
-    """Return another id of the same kind and time, always the same for one id."""
+def derive_id(name: str, salt: str = "") -> str:
+    """Return another id of the same kind and time, always the same for one id and salt."""
     prefix, _, ksuid = name.rpartition("-")
     first = Ksuid.from_base62(ksuid)
-    payload = hashlib.sha256(bytes(first)).digest()[: Ksuid.PAYLOAD_LENGTH_IN_BYTES]
+    payload = hashlib.sha256(bytes(first) + salt.encode()).digest()[: Ksuid.PAYLOAD_LENGTH_IN_BYTES]
     return f"{prefix}-{Ksuid(first.datetime, payload)}"
 
 

@@ -1,4 +1,5 @@
 """The offline demo model.
 
-Reading order: `model`, `jobs` with the patterns and sentences of offline.toml, `arithmetic`.
+Reading order: `model`, `jobs`, `catalog` with the patterns and sentences of offline.toml,
+`delegation`, `arithmetic`.
 """

@@ -1,17 +1,24 @@
 """Parses requests for the offline demo model. Patterns and sentences are in offline.toml."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from internal.llm.offline.arithmetic import evaluate
+from internal.llm.offline.catalog import DemoCatalog, Job, detect_language, load_catalog
+from internal.llm.offline.delegation import (
+    MAX_COMPARED,
+    compared_names,
+    created_path,
+    describe_comparison,
+    describe_ended,
+    description,
+    is_file_description,
+    subagent_arguments,
+)
 
-_CJK = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 _HEADER = re.compile(r"\A\[[^\n]*\]\n+")
 """The line with which `read_file` begins the text of a document."""
@@ -19,17 +26,9 @@ _SHOWN = 4_000
 _MAX_QUOTE_CHARACTERS = 800
 _MAX_QUOTED_LINES = 5
 _MAX_REQUEST_CHARACTERS = 2_000
-_MAX_PARTS = 8
+_MAX_PARTS = 16
 _COURTESIES = frozenset({"greet", "thanks"})
 _CLOSING_QUOTES = {"`": "`", '"': '"', "“": "”"}
-
-
-@dataclass(frozen=True)
-class Job:
-    """One part of a request: its kind and the values it names."""
-
-    kind: str
-    named: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -41,52 +40,6 @@ class ToolJob:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class DemoCatalog:
-    """The contents of offline.toml."""
-
-    understands: tuple[tuple[str, re.Pattern[str]], ...]
-    examples: tuple[str, ...]
-    first_examples: Mapping[str, Sequence[str]]
-    split: Mapping[str, re.Pattern[str]]
-    ends: str
-    signs: Mapping[str, str]
-    phrases: Mapping[str, Mapping[str, str]]
-
-    def phrase(self, language: str, name: str, **named: object) -> str:
-        """Return a sentence in `en` or `zh`."""
-        return self.phrases[language][name].format(**named)
-
-
-@cache
-def load_catalog() -> DemoCatalog:
-    """Return the catalog, read once."""
-    text = files("internal.llm.offline").joinpath("offline.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)
-    rules = table["understands"]
-    return DemoCatalog(
-        understands=tuple(
-            (rule["job"], re.compile(pattern, re.IGNORECASE | re.DOTALL))
-            for rule in rules
-            for pattern in rule["patterns"]
-        ),
-        examples=tuple(example for rule in rules for example in rule["examples"]),
-        first_examples=table["examples"],
-        split={
-            name: re.compile(table["split"][name], re.IGNORECASE)
-            for name in ("next", "quoted", "before", "after", "second", "sentence")
-        },
-        ends=table["split"]["ends"],
-        signs=table["signs"],
-        phrases={"en": table["en"], "zh": table["zh"]},
-    )
-
-
-def detect_language(text: str) -> str:
-    """Return `zh` for text with Chinese characters, else `en`."""
-    return "zh" if _CJK.search(text) else "en"
-
-
 def parse_jobs(text: str) -> list[Job]:
     """Return the jobs in a request, or none if any part of it is not understood.
 
@@ -94,32 +47,36 @@ def parse_jobs(text: str) -> list[Job]:
     counts, so that no part is taken as a value of another. Greetings beside other parts are left
     out.
     """
-    known = load_catalog()
-    if len(text) > _MAX_REQUEST_CHARACTERS:  # bounds the running time of the patterns
+    jobs, unknown = _divide(text)
+    if unknown:
         return []
-    parts = _parts(known, text)
-    best: list[list[Job] | None] = [[]]  # the jobs before each boundary
-    for end in range(1, len(parts) + 1):
-        found: list[Job] | None = None
-        for start in range(end):
-            before = best[start]
-            if before is None or (found is not None and len(before) < len(found)):
-                continue
-            job = _job(known, text[parts[start][0] : parts[end - 1][1]])
-            found = found if job is None else [*before, job]
-        best.append(found)
-    jobs = best[-1] or []
     return [job for job in jobs if job.kind not in _COURTESIES] or jobs[:1]
 
 
 def find_unknown_part(text: str) -> str:
     """Return the first part of a request that is not understood beside one that is, or ""."""
+    jobs, unknown = _divide(text)
+    return unknown[0] if jobs and unknown else ""
+
+
+def _divide(text: str) -> tuple[list[Job], list[str]]:
+    """Return the jobs in a request and the parts that are not understood: as few as possible."""
     known = load_catalog()
-    if len(text) > _MAX_REQUEST_CHARACTERS:
-        return ""
-    parts = [text[start:end].strip() for start, end in _parts(known, text)]
-    unknown = [part for part in parts if _job(known, part) is None]
-    return unknown[0] if 0 < len(unknown) < len(parts) else ""
+    if len(text) > _MAX_REQUEST_CHARACTERS:  # bounds the running time of the patterns
+        return [], [text]
+    parts = _parts(known, text)
+    best: list[tuple[list[Job], list[str]]] = [([], [])]  # what is before each boundary
+    for end in range(1, len(parts) + 1):
+        last = text[parts[end - 1][0] : parts[end - 1][1]].strip()
+        found = best[end - 1][0], [*best[end - 1][1], last]
+        for start in range(end):
+            jobs, unknown = best[start]
+            if (len(unknown), -len(jobs) - 1) >= (len(found[1]), -len(found[0])):
+                continue
+            job = _job(known, text[parts[start][0] : parts[end - 1][1]])
+            found = found if job is None else ([*jobs, job], unknown)
+        best.append(found)
+    return best[-1]
 
 
 def _parts(known: DemoCatalog, text: str) -> list[tuple[int, int]]:
@@ -145,8 +102,18 @@ def _job(known: DemoCatalog, text: str) -> Job | None:
             match = pattern.fullmatch(candidate)
             if match and not _holds_second_request(known, match):
                 named = {name: value for name, value in match.groupdict().items() if value}
-                return Job(kind, named)
+                job = Job(kind, named)
+                if _is_possible(job):
+                    return job
     return None
+
+
+def _is_possible(job: Job) -> bool:
+    """Return whether the work that a job gives to subtasks can be given to them."""
+    if job.kind == "background":
+        jobs = parse_jobs(job.named["task"])
+        return bool(jobs) and all(each.kind not in {"background", "compare"} for each in jobs)
+    return job.kind != "compare" or 1 < len(compared_names(job)) <= MAX_COMPARED
 
 
 def _without_end(known: DemoCatalog, text: str) -> str:
@@ -182,6 +149,8 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "shell": ("shell", {"command": "command"}),
     "fetch": ("web_fetch", {"url": "url"}),
     "search": ("search_files", {"pattern": "text"}),
+    "background": ("create_task", {"instruction": "task"}),
+    "describe": ("write_file", {"path": "path", "content": "text"}),
     "ask": ("request_user", {"question": "question"}),
     "choose": ("request_user", {"question": "question", "options": "options"}),
     "several": ("request_user", {"question": "question", "options": "options"}),
@@ -211,6 +180,11 @@ def with_attachments(jobs: Sequence[Job], attached: Mapping[str, str]) -> list[J
 
 def tool_jobs(job: Job, language: str) -> list[ToolJob]:
     """Return the tool calls of a job in order; none for small talk."""
+    if job.kind == "compare":
+        return [ToolJob(job, "subagent", subagent_arguments(job, language))]
+    if job.kind == "describe" and is_file_description(job):
+        read = Job("read", {"path": job.named["name"]})
+        return [_tool_job(read, language), _tool_job(job, language)]
     if job.kind != "plan":
         return [_tool_job(job, language)] if job.kind in _TOOLS else []
     outline = load_catalog().phrase(language, "outline", topic=job.named["topic"])
@@ -234,6 +208,8 @@ def _tool_job(job: Job, language: str) -> ToolJob:
         named = {"topic": topic, "path": _REPORT, "text": text}
     if job.kind == "write":
         named["text"] += "\n"
+    if job.kind == "describe":
+        named |= description(job, len(named["name"]), "", language)
     if job.kind in {"choose", "several"}:
         named["question"] = load_catalog().phrase(language, f"question_{job.kind}")
         named["options"] = load_catalog().phrase(language, "options").split("|")
@@ -244,6 +220,17 @@ def _tool_job(job: Job, language: str) -> ToolJob:
     return ToolJob(Job(job.kind, named), tool, arguments)
 
 
+def fill_in(tool_job: ToolJob, before: str, language: str) -> ToolJob:
+    """Return a tool job with what its arguments take from the result of the tool job before."""
+    job = tool_job.job
+    if job.kind != "describe" or not is_file_description(job):
+        return tool_job
+    content = _HEADER.sub("", before, count=1)
+    named = description(job, len(_WORD.findall(content)), _quote(content), language)
+    arguments = {**tool_job.arguments, "content": named["text"]}
+    return replace(tool_job, job=Job(job.kind, {**job.named, **named}), arguments=arguments)
+
+
 def describe_job(job: Job, language: str) -> str:
     """Return a short description of a job."""
     return load_catalog().phrase(language, f"label_{job.kind}", **_named(job, language))
@@ -252,11 +239,15 @@ def describe_job(job: Job, language: str) -> str:
 def describe_result(job: Job, result: str, language: str) -> str:
     """Return a sentence about the outcome of a job, from the tool's real result."""
     known = load_catalog()
+    if job.kind == "compare":
+        return describe_comparison(job, result, language)
     if job.kind in _READS:
         result = _HEADER.sub("", result, count=1)
     shown = result.strip() or known.phrase(language, "nothing")
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " …"
     facts = {**_named(job, language), "result": shown, "words": len(_WORD.findall(result))}
+    if job.kind == "background":
+        facts["path"] = created_path(shown)
     if job.kind not in {"find", "summary"}:
         return known.phrase(language, f"done_{job.kind}", **facts)
     lines = _lines_about(job.named["text"], result) if job.kind == "find" else []
@@ -297,6 +288,8 @@ def answer_job(job: Job, language: str) -> str:
         result = evaluate(text)
         name = "no_sum" if result is None else "sum"
         return known.phrase(language, name, sum=job.named["sum"].strip(), result=result)
+    if job.kind == "ended":
+        return describe_ended(job.named["results"], language)
     if job.kind == "help":
         return introduction("help", language)
     return known.phrase(language, job.kind)

@@ -16,16 +16,16 @@ from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolRe
 from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
+from internal.llm.offline.catalog import Job, detect_language, load_catalog
+from internal.llm.offline.delegation import ended_tasks, is_end_message
 from internal.llm.offline.jobs import (
-    Job,
     ToolJob,
     answer_job,
     describe_job,
     describe_result,
-    detect_language,
+    fill_in,
     find_unknown_part,
     introduction,
-    load_catalog,
     parse_jobs,
     tool_jobs,
     with_attachments,
@@ -185,7 +185,9 @@ class _Conversation:
     def _next_step_call(
         self, work: Sequence[tuple[str, ToolJob]], outcomes: list[str], *, is_complex: bool
     ) -> _PlannedCall | None:
-        for n, (step, tool_job) in enumerate(work, 1):
+        before = ""
+        for n, (step, planned) in enumerate(work, 1):
+            tool_job = fill_in(planned, before, self._language)
             *openings, action = self._step_calls(step, tool_job, is_complex=is_complex)
             for opening in openings:
                 if self._outcome(opening) is None:
@@ -196,6 +198,7 @@ class _Conversation:
             if self._outcome(closing) is None:
                 return closing
             outcomes.append(self._describe(tool_job, result))
+            before = result.text
             if _is_failed(result):
                 outcomes.extend(
                     self._phrase("skipped", label=self._label(left)) for _, left in work[n:]
@@ -262,6 +265,8 @@ class _Conversation:
 
 
 def _jobs_in(request_text: str) -> list[Job]:
+    if results := ended_tasks(request_text):
+        return [Job("ended", {"results": results})]
     return parse_jobs(request_text) or parse_jobs(request_text.strip().rpartition("\n")[2])
 
 
@@ -292,7 +297,11 @@ def _last_request(
 
     If a message that the demo understands is wanted and there is one, the last such message counts.
     """
-    requests = [n for n, each in enumerate(messages) if each.role == "user" and each.text.strip()]
+    requests = [
+        n
+        for n, each in enumerate(messages)
+        if each.role == "user" and each.text.strip() and not is_end_message(each.text)
+    ]
     known = [n for n in requests if is_understood and _jobs_in(read_words(messages[n]))]
     if not requests:
         return "", ()

@@ -27,7 +27,11 @@ where channel = $1 and scope = $2 order by created desc, id desc limit 1;
 -- name: sessions_page
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
     seen, workspace, forked_from,
-    (select status from tasks where session_id = sessions.id and parent_task_id is null
+    (select case when tasks.stop_reason = 'await_tasks' and not exists (
+            select 1 from questions
+            where questions.session_id = tasks.session_id and questions.status = 'open'
+        ) then 'running' else tasks.status end
+     from tasks where session_id = sessions.id and parent_task_id is null
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id and parent_task_id is null)
 from sessions
@@ -41,7 +45,11 @@ order by pinned desc, updated desc, id desc limit $8;
 -- name: sessions_page_of_owner
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
     seen, workspace, forked_from,
-    (select status from tasks where session_id = sessions.id and parent_task_id is null
+    (select case when tasks.stop_reason = 'await_tasks' and not exists (
+            select 1 from questions
+            where questions.session_id = tasks.session_id and questions.status = 'open'
+        ) then 'running' else tasks.status end
+     from tasks where session_id = sessions.id and parent_task_id is null
      order by created desc, id desc limit 1),
     (select count(*) from tasks where session_id = sessions.id and parent_task_id is null)
 from sessions

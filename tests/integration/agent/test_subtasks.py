@@ -218,6 +218,37 @@ async def test_a_stop_ends_the_whole_tree(home: Path) -> None:
     assert not [task for task in tasks if task.reports]
 
 
+async def test_a_stop_ends_what_depends_on_what_it_ends(home: Path) -> None:
+    chain = [
+        {"instruction": "inquire"},
+        *({"instruction": f"part {n}", "depends_on": [str(n)]} for n in (1, 2, 3)),
+        {"instruction": "dig"},
+    ]
+    rules = [
+        Reply(calls=[Call("subagent", {"tasks": chain})], when=when("start")),
+        Reply(calls=[Call("request_user", {"question": "Where?"})], when=when("inquire")),
+        Reply("dug", when=when("dig")),
+    ]
+    async with core(home, Rules(rules), NO_GATES) as here:
+        made = await here.submit("start")
+        seen: set[str] = set()
+
+        def is_ready(each: dict[str, Any]) -> bool:
+            seen.add(each["event"] if each["is_subtask"] else "")
+            return {"workflow.question.asked", "workflow.result.final"} <= seen
+
+        await here.until(made.session_id, is_ready)
+        await here.services.gateway.stop(made.task_id, LOCAL_OWNER, "web")
+        await here.end_of(made)
+        whole = await tree(here, made)
+        tasks = await here.services.gateway.queries.tasks(LOCAL_OWNER, session_id=made.session_id)
+    reasons = {item.task.instruction: item.run.stop_reason for item in whole.subtasks}
+    assert reasons.pop("dig") == "final_answer"
+    assert reasons.pop("inquire") == "user_stop"
+    assert set(reasons.values()) == {"blocked"}
+    assert not [task for task in tasks if task.reports]
+
+
 async def test_a_task_starts_when_those_it_depends_on_are_completed(home: Path) -> None:
     chain = [
         {"instruction": "write it", "depends_on": ["2"]},

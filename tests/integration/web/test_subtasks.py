@@ -3,6 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from internal.agent.domain.errors import NotFound
+from internal.agent.domain.principals import Principal
+from internal.channels.web.routes import tasks
+from internal.channels.web.schemas import SteerRequest, StopTaskRequest, TasksQuery
+from tests.integration.web.test_people import call_of
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.scripted_model import When
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
@@ -97,6 +104,48 @@ async def test_a_running_task_moves_to_the_background(home: Path) -> None:
         await app.end_of(made)
         late = await app.client.post(f"/api/tasks/{made.task_id}/background", {})
     assert late.status == 409
+
+
+async def test_another_person_sees_neither_a_subtask_nor_its_children(home: Path) -> None:
+    other = Principal("lark:cli_a1:ou_other", "Odo", frozenset({"talk", "operate"}))
+    async with open_working_web_app(home, Rules(RULES), NO_GATES) as app:
+        made = await app.task("start")
+        await app.core.until(made.session_id, is_asked)
+        shown = (await app.client.get(f"/api/tasks/{made.task_id}")).json()
+        digger = shown["children"][0]["task_id"]
+        for task_id in (made.task_id, digger):
+            for operation in (tasks.show_task, tasks.move_task_to_background):
+                with pytest.raises(NotFound):
+                    await operation(call_of(app, other, task_id=task_id))
+            with pytest.raises(NotFound):
+                await tasks.stop_task(call_of(app, other, body=StopTaskRequest(), task_id=task_id))
+            with pytest.raises(NotFound):
+                await tasks.list_tasks(call_of(app, other, TasksQuery(parent=task_id)))
+            told = SteerRequest("deeper")
+            with pytest.raises(NotFound):
+                await tasks.steer_task(call_of(app, other, body=told, task_id=task_id))
+        listed = await tasks.list_tasks(call_of(app, other, TasksQuery(subtasks="true")))
+        assert listed.tasks == []
+        await app.client.post(f"/api/tasks/{made.task_id}/stop", {})
+        await app.core.end_of(made)
+
+
+async def test_a_session_whose_task_waits_only_for_its_subtasks_is_running(home: Path) -> None:
+    rules = [
+        Reply(calls=[Call("subagent", {"prompt": "dig"})], when=When(last_user="start", results=0)),
+        Reply("done", when=When(last_user="start", results=1)),
+        Reply("dug", hold="dig", when=When(last_user="dig")),
+    ]
+    async with open_working_web_app(home, Rules(rules), NO_GATES) as app:
+        made = await app.task("start")
+        await app.core.model.until_open(1)
+        await app.core.until(
+            made.session_id, lambda one: one["payload"].get("stop_reason") == "await_tasks"
+        )
+        (session,) = (await app.client.get("/api/sessions")).json()["sessions"]
+        app.core.model.release("dig")
+        await app.core.end_of(made)
+    assert session["status"] == "running"
 
 
 async def test_the_subtasks_of_an_unknown_task_are_not_found(home: Path) -> None:

@@ -154,6 +154,7 @@ export const api = {
   rate: (id: string, rating: 'up' | 'down' | null, comment: string) =>
     request<TaskView>('PUT', `${task(id)}/feedback`, { rating, comment }),
   resume: (id: string) => request<Submitted>('POST', `${task(id)}/resume`, {}),
+  moveToBackground: (id: string) => request<void>('POST', `${task(id)}/background`, {}),
   stop: (id: string) => request<void>('POST', `${task(id)}/stop`, {}),
   questions: () => request<QuestionsPage>('GET', '/api/questions?status=open&limit=500'),
   answer: (id: string, input: AnswerInput) =>

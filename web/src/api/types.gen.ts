@@ -700,7 +700,7 @@ export interface TaskDetails {
   total_cost: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
 export interface TaskListView {
   task_id: string;
   session_id: string;
@@ -717,6 +717,7 @@ export interface TaskListView {
   parent_task_id: string | null;
   parent: string;
   path: string;
+  reports: Array<string>;
   files: number;
   cost: number | null;
   started_at: string | null;

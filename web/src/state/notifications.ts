@@ -18,6 +18,15 @@ export interface NoticeTexts {
   waits: string;
   completed: string;
   failed: string;
+  /** Translates the place of a subtask. */
+  subtaskPath: (path: string) => string;
+}
+
+/** What is worth telling. `asker` is the place of the subtask that asks, "" for none. */
+interface Notice {
+  kind: 'waits' | 'completed' | 'failed';
+  text: string;
+  asker: string;
 }
 
 /** Runs of this page and the terminal: nobody wants to hear of the end of every chat in Lark. */
@@ -28,17 +37,17 @@ export function noticeOf(
   event: Envelope,
   own: ReadonlySet<string>,
   runs: RunMessages | null,
-): { kind: keyof NoticeTexts; text: string } | null {
+): Notice | null {
   if (event.event === 'workflow.question.asked') {
     const { title, reason_code: code = '', asked_by: asker = '' } = event.payload;
     const text = code === '' || runs === null ? title : runs.ended('error', code);
-    return { kind: 'waits', text: asker === '' ? text : `${asker}: ${text}` };
+    return { kind: 'waits', text, asker };
   }
   if (event.event !== 'workflow.result.final' || event.is_subtask || !own.has(event.run_id)) return null;
   const { stop_reason: reason, final_answer: answer, error = '', error_code: code = '' } = event.payload;
   if (reason === 'await_user_input' || reason === 'await_tasks') return null;
   const failed = error !== '';
-  return { kind: failed ? 'failed' : 'completed', text: failed ? (runs?.ended(reason, code) ?? '') : answer };
+  return { kind: failed ? 'failed' : 'completed', text: failed ? (runs?.ended(reason, code) ?? '') : answer, asker: '' };
 }
 
 /** Follow the events until the returned function is called. */
@@ -64,7 +73,7 @@ export function startNotifications(
 
 async function announce(
   event: Envelope,
-  notice: { kind: keyof NoticeTexts; text: string },
+  notice: Notice,
   texts: NoticeTexts,
 ): Promise<void> {
   if (notice.kind !== 'waits') useAttention.setState({ ended: true });
@@ -76,7 +85,8 @@ async function announce(
   try {
     // the tabs of a browser use the same tag, so that one notification is shown
     const tag = event.event_id ?? event.run_id;
-    shown = new Notification(texts[notice.kind], { body: notice.text.slice(0, MAX_CHARS), tag, icon: '/icons/icon-192.png' });
+    const body = notice.asker === '' ? notice.text : `${texts.subtaskPath(notice.asker)}: ${notice.text}`;
+    shown = new Notification(texts[notice.kind], { body: body.slice(0, MAX_CHARS), tag, icon: '/icons/icon-192.png' });
   } catch {
     return; // browsers of phones show none without a service worker
   }

@@ -13,6 +13,7 @@ export function newRun(event: Envelope): RunState {
     run: event.run_id,
     task: event.task_id,
     text: '',
+    channel: '',
     status: 'queued',
     reason: null,
     started: event.timestamp,
@@ -27,7 +28,7 @@ export function newRun(event: Envelope): RunState {
 export function reduceRun(run: RunState, event: Envelope): RunState {
   switch (event.event) {
     case 'workflow.input.received':
-      return run.text === '' ? { ...run, text: event.payload.task } : run;
+      return run.text === '' ? { ...run, text: event.payload.task, channel: event.payload.channel } : run;
     case 'workflow.lifecycle.updated': {
       const { status, stop_reason: reason } = event.payload;
       if (isOver(run.status)) return run;

@@ -111,6 +111,8 @@ export interface SubtaskLine extends Placed {
   number: number;
   role: string;
   preview: string;
+  /** Tasks that must be completed before it starts. */
+  dependsOn: readonly string[];
   status: Status;
   reason: StopReason | null;
   /** What it does now. */
@@ -144,6 +146,8 @@ export interface RunState {
   run: string;
   task: string;
   text: string;
+  /** Where the task came from; `tasks` for the report of ended background tasks. */
+  channel: string;
   status: Status;
   reason: StopReason | null;
   started: string;

@@ -34,11 +34,11 @@ export class ThreadBuilder {
 
   /** Add the lane of a subtask that was created. */
   private dispatch(event: Extract<Envelope, { event: 'background.task.dispatched' }>): void {
-    const { task_id: task, number, role, instruction: preview } = event.payload;
+    const { task_id: task, number, role, instruction: preview, depends_on: dependsOn = [] } = event.payload;
     const key = keyOf(task, 'subtask');
     const known = this.lineAt(key);
     const before = known?.kind === 'subtask' ? known : newSubtask(event, key, task);
-    this.put({ ...before, number, role, preview }, true);
+    this.put({ ...before, number, role, preview, dependsOn }, true);
   }
 
   /** Add the line of an event, or update the line that it belongs to. */
@@ -201,6 +201,7 @@ function newSubtask(event: Envelope, key: string, task: string): SubtaskLine {
     number: event.subtask_index ?? 0,
     role: '',
     preview: event.subtask_preview ?? '',
+    dependsOn: [],
     status: 'queued',
     reason: null,
     activity: '',

@@ -29,7 +29,7 @@ from internal.agent.app.runs.finalization import (
     with_last_text,
 )
 from internal.agent.app.runs.questions import queue_question_notice
-from internal.agent.app.subtasks.endings import queue_awaiting
+from internal.agent.app.subtasks.endings import has_message, queue_awaiting
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
@@ -95,10 +95,10 @@ class RunCompleter:
         A run that was asked to stop is cancelled instead.
         """
         if question.kind == "recovery":  # it continues as after a crash
-            waiting_calls = (
-                frozenset[str]() if turn is None else frozenset(turn.inputs) | turn.waits.keys()
-            )
-            await self._close_unfinished_work(context, question.title, waiting_calls)
+            kept = frozenset[str]()  # these run again
+            if turn is not None:
+                kept = turn.started | turn.inputs.keys() | turn.waits.keys()
+            await self._close_unfinished_work(context, question.title, kept)
         record = self._question_record(context, question)
         asked = QuestionAsked(
             question_id=question.id,
@@ -239,7 +239,8 @@ class RunCompleter:
         yield from stores.tasks.set_status(run.task_id, "waiting", "await_tasks", now=now)
         yield from stores.subtasks.set_waits(run.id, wait.waits)
         is_settled = yield from stores.subtasks.has_settled_wait(run.id)
-        if is_settled or (yield from stores.inbox.list_undelivered(run.id)):
+        # the end of another task is no reason to go on: it is told at the next step
+        if is_settled or (yield from has_message(stores, run.id)):
             yield from queue_awaiting(stores, run, now=now)
         return []
 

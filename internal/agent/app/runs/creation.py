@@ -85,11 +85,18 @@ class TaskIds(msgspec.Struct, frozen=True):
 
     def another(self) -> "TaskIds":
         """Return the ids of another task of the same transaction."""
+        return self._derived("")
+
+    def for_task(self, task_id: TaskId) -> "TaskIds":
+        """Return the ids of a task that the end of a task creates in the same transaction."""
+        return self._derived(task_id)
+
+    def _derived(self, salt: str) -> "TaskIds":
         return TaskIds(
-            SessionId(new.derive_id(self.session_id)),
-            TaskId(new.derive_id(self.task_id)),
-            RunId(new.derive_id(self.run_id)),
-            MessageId(new.derive_id(self.message_id)),
+            SessionId(new.derive_id(self.session_id, salt)),
+            TaskId(new.derive_id(self.task_id, salt)),
+            RunId(new.derive_id(self.run_id, salt)),
+            MessageId(new.derive_id(self.message_id, salt)),
         )
 
 

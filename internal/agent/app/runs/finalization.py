@@ -3,6 +3,7 @@
 import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -134,28 +135,33 @@ def _settle_subtasks(
     The stop or interruption of a run also stops its subtasks. Otherwise the ends of those that the
     run does not know are told to others.
     """
-    yield from stores.subtasks.clear_waits(run.id)
-    yield from stores.subtasks.mark_reported(result.told)
+    if run.awaits_tasks:
+        yield from stores.subtasks.clear_waits(run.id)
+    if result.told:
+        yield from stores.subtasks.mark_reported(result.told)
     events: list[EventRecord] = []
-    if result.end.stop_reason in {"user_stop", "interrupted"}:
+    children = yield from stores.subtasks.list_of_run(run.id)
+    if not children:
+        pass
+    elif result.end.stop_reason in {"user_stop", "interrupted"}:
         stop = StopRequest(result.by or NOBODY, result.via or CLOCK)
-        events += yield from stop_subtasks(stores, run, stop, ids=ids, now=now)
+        events += yield from stop_subtasks(stores, children, stop, ids=ids, now=now)
     else:
         for ended in (yield from _list_unreported(stores, run.id)):
             [told] = yield from load_results(stores, [ended])
-            ids = ids.another()
-            events += yield from tell_end(stores, told.run, told.task, ids=ids, now=now)
+            own = ids.for_task(ended)
+            events += yield from tell_end(stores, told.run, told.task, ids=own, now=now)
     if task.is_subtask:
         events += yield from wake_waiting_runs(stores, task.id, now=now)
         for dependent in (yield from stores.subtasks.take_dependents(task.id)):
-            ids = ids.another()
+            own = ids.for_task(dependent)
             events += yield from _release_dependent(
-                stores, dependent, run, result.end, ids=ids, now=now
+                stores, dependent, run, result.end, ids=own, now=now
             )
         if result.silent:  # there is nobody to tell
             yield from stores.subtasks.mark_reported([task.id])
         else:
-            events += yield from tell_end(stores, run, task, ids=ids.another(), now=now)
+            events += yield from tell_end(stores, run, task, ids=ids.for_task(task.id), now=now)
     return events
 
 
@@ -169,22 +175,27 @@ def _list_unreported(stores: Stores, run_id: RunId) -> Read[list[TaskId]]:
 
 
 def stop_subtasks(
-    stores: Stores, run: Run, stop: StopRequest, *, ids: TaskIds, now: str
+    stores: Stores, runs: Sequence[Run], stop: StopRequest, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:
-    """Stop all subtasks below a run. Nobody is told of their ends."""
+    """Stop the runs of subtasks and all below them. Nobody is told of their ends."""
+    yield from stores.subtasks.mark_reported([run.task_id for run in runs])
     events: list[EventRecord] = []
-    for child in (yield from stores.subtasks.list_of_run(run.id)):
-        yield from stores.subtasks.mark_reported([child.task_id])
-        if child.status == "running":
-            yield from stores.runs.request_stop(child.id, stop)
+    for run in runs:
+        current = yield from stores.runs.get(run.id)  # the end of another may have ended it
+        own = ids.for_task(run.task_id)
+        if current is None:
             continue
-        ids = ids.another()
-        if child.status in ENDED:
-            events += yield from stop_subtasks(stores, child, stop, ids=ids, now=now)
-            continue
-        task = yield from load_task(stores, child)
-        outcome = stop_outcome(stop.to_error())
-        events += yield from end_idle_run(stores, child, task, outcome=outcome, ids=ids, now=now)
+        if current.status == "running":
+            yield from stores.runs.request_stop(run.id, stop)
+        elif current.status in ENDED:
+            below = yield from stores.subtasks.list_of_run(run.id)
+            events += yield from stop_subtasks(stores, below, stop, ids=own, now=now)
+        else:
+            task = yield from load_task(stores, current)
+            end = partial(
+                end_idle_run, stores, current, task, outcome=stop_outcome(stop.to_error())
+            )
+            events += yield from end(ids=own, now=now)
     return events
 
 

@@ -131,7 +131,7 @@ def create_subtasks(
             attachments=submission.attachments,
             parent_task_id=creator.id,
             team_id=creator.team_id,
-            prompt=subtask_prompt(instruction),
+            prompt=subtask_prompt(instruction, submission.workspace),
             depends_on=tuple(each.id for each in depends_on),
         )
         yield from stores.tasks.add(task, _key(call, index))

@@ -48,6 +48,12 @@ def wake_waiting_runs(stores: Stores, task_id: TaskId, *, now: str) -> Write[lis
     return events
 
 
+def has_message(stores: Stores, run_id: RunId) -> Read[bool]:
+    """Return True if a run has not read a message of a person or of its creator."""
+    messages = yield from stores.inbox.list_undelivered(run_id)
+    return any(message.channel != TASK_ENDS_CHANNEL for message in messages)
+
+
 def tell_end(
     stores: Stores, run: Run, task: Task, *, ids: TaskIds, now: str
 ) -> Write[list[EventRecord]]:

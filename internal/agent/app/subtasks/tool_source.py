@@ -17,11 +17,11 @@ from internal.agent.app.subtasks.creation import (
     create_subtasks,
     find_created,
 )
+from internal.agent.app.subtasks.endings import has_message
 from internal.agent.app.subtasks.messages import cancel_subtask, message_subtask
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.delegation.reports import (
     POLLING_HINT,
-    TASK_ENDS_CHANNEL,
     SubtaskResult,
     describe_results,
     describe_status,
@@ -40,7 +40,7 @@ from internal.agent.domain.delegation.requests import (
     parse_call,
 )
 from internal.agent.domain.delegation.rights import describe_profile, narrow_profile, subtask_spec
-from internal.agent.domain.delegation.subtask import MAX_RUNNING, TaskWait
+from internal.agent.domain.delegation.subtask import MAX_RUNNING, Subtask, TaskWait
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import Event, SubflowCompleted, TaskDispatched
@@ -196,15 +196,14 @@ class DelegationTools:
             if creator.spec.policy.mode is Mode.PLAN:
                 raise ToolError("Not created: in plan mode no tasks are created.")
             order = order_by_dependencies(wanted)
-            depth = 1 if run.subtask is None else run.subtask.depth + 1
             submissions = [
                 await self._submission(
                     context,
                     creator,
                     wanted[place],
-                    depth=depth,
-                    max_cost=left,
                     place=str(place + 1) if len(wanted) > 1 else "",
+                    subtask=run.subtask,
+                    max_cost=left,
                 )
                 for place in order
             ]
@@ -232,19 +231,20 @@ class DelegationTools:
         creator: Task,
         wanted: NewTask,
         *,
-        depth: int,
-        max_cost: float | None,
         place: str,
+        subtask: Subtask | None,
+        max_cost: float | None,
     ) -> SubtaskSubmission:
         profile = narrow_profile(
             creator.spec.profile, self._find_profile(creator, wanted), self._tools()
         )
         self._check_tools(profile, wanted)
+        depth, choice = (1, "shared") if subtask is None else (subtask.depth + 1, subtask.workspace)
         spec = subtask_spec(
             creator.spec,
             profile,
             wanted,
-            workspace=context.workspace,
+            workspace=_named_folder(context, creator, choice),
             depth=depth,
             max_cost=max_cost,
         )
@@ -355,12 +355,14 @@ class DelegationTools:
         if unfinished and wait is not None:
             now = self._clock.now()
             until = rfc3339(now + wait) if context.wait is None else context.wait.until
-            has_message = await self._has_message(context.run_id)
-            if until > rfc3339(now) and not (has_message and context.wait is not None):
+            is_written_to = await self._database.read(
+                partial(has_message, self._stores, context.run_id)
+            )
+            if until > rfc3339(now) and not (is_written_to and context.wait is not None):
                 raise TasksAwaited(TaskWait(ids, until))
             note = "\n\nNot all have ended: " + (
                 "a person has written. Read the message first, then wait again."
-                if has_message
+                if is_written_to
                 else "the time to wait is over. Wait again, or go on without them."
             )
         ended = [each for each in results if each.has_ended]
@@ -369,10 +371,6 @@ class DelegationTools:
             events=tuple(map(completed_event, ended)),
             told_tasks=tuple(each.task.id for each in ended),
         )
-
-    async def _has_message(self, run_id: RunId) -> bool:
-        messages = await self._database.read(partial(self._stores.inbox.list_undelivered, run_id))
-        return any(message.channel != TASK_ENDS_CHANNEL for message in messages)
 
     async def _message(self, context: CallContext, name: str, text: str) -> ToolOutcome:
         [result] = await self._find(context, [name])
@@ -436,6 +434,12 @@ class DelegationTools:
 
     def _publish(self, events: Sequence[EventRecord]) -> None:
         self._broadcaster.publish(events)
+
+
+def _named_folder(context: CallContext, creator: Task, choice: str) -> str:
+    """Return the creator's folder, "" if that is the one of the session."""
+    is_of_session = choice == "shared" and not (creator.spec.workspace or creator.spec.own_folder)
+    return "" if is_of_session else context.workspace
 
 
 def _dispatched(results: Iterable[SubtaskResult]) -> Iterable[TaskDispatched]:

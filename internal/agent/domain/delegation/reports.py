@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.tasks import ENDED, Run, Task
 from internal.agent.domain.text import truncate, truncate_line
 
@@ -16,13 +17,20 @@ TASK_ENDS_CHANNEL = "task-ends"
 SUBTASK_NOTE = (
     "You do one part of a larger task for another agent. Nobody reads your steps: your final answer"
     " is all that it gets, together with the files that you write to output/. Make it complete, and"
-    " name these files. Do only this part:"
+    " name these files."
 )
+_FOLDER_NOTES: dict[WorkspaceChoice, str] = {
+    "shared": "",
+    "own": " Your folder is new and empty but for the files that you were given.",
+    "worktree": " Your folder is a copy of a git repository with a branch of its own: what you"
+    " change there is handed over, committed or not.",
+}
 REPORT_INSTRUCTION = "Report the background tasks that have ended."
-_REPORT = (
-    "Background tasks of this conversation have ended. Tell the person the results as one answer to"
-    " what they asked for; name the files, which are attached. Do not repeat the work."
+REPORT_OPENING = (
+    "[Background tasks of this conversation have ended. Tell the person the results as one answer"
+    " to what they asked for; name the files, which are attached. Do not repeat the work.]"
 )
+END_OPENING = "[A task that you created has ended.]"
 MAX_RESULT_CHARACTERS = 24_000
 """Characters of all results in one text together."""
 _MIN_CHARACTERS = 300
@@ -89,14 +97,14 @@ def _describe_result(result: SubtaskResult, share: int) -> str:
 
 def end_message(result: SubtaskResult) -> str:
     """Return what the model of a running creator reads when a subtask has ended."""
-    return f"[A task that you created has ended.]\n{describe_results([result])}"
+    return f"{END_OPENING}\n{describe_results([result])}"
 
 
 def report_prompt(results: Sequence[SubtaskResult]) -> str:
     """Return the task of a run that reports ended subtasks to the person."""
-    return f"[{_REPORT}]\n\n{describe_results(results)}"
+    return f"{REPORT_OPENING}\n\n{describe_results(results)}"
 
 
-def subtask_prompt(instruction: str) -> str:
+def subtask_prompt(instruction: str, workspace: WorkspaceChoice) -> str:
     """Return what the model of a subtask reads."""
-    return f"[{SUBTASK_NOTE}]\n\n{instruction}"
+    return f"[{SUBTASK_NOTE}{_FOLDER_NOTES[workspace]} Do only this part:]\n\n{instruction}"

@@ -64,7 +64,7 @@ def subtask_spec(
         creator: how its creator runs.
         profile: the profile, as `narrow_profile` returns it.
         wanted: what the creator asks for.
-        workspace: the absolute path of the creator's folder.
+        workspace: the absolute path of the creator's folder, "" if that is the session's.
         depth: 1 for a subtask of an outermost task.
         max_cost: what the outermost task has left, in US dollars; None without a limit.
     """
@@ -75,7 +75,6 @@ def subtask_spec(
     if wanted.tools is not None:
         names = tuple(name for name in wanted.tools if profile.grants(name))
         profile = msgspec.structs.replace(profile, tools=names)
-    managed = not creator.workspace and not creator.own_folder
     return msgspec.structs.replace(
         creator,
         profile=profile,
@@ -85,7 +84,7 @@ def subtask_spec(
         plan_review="off",
         model=wanted.model or profile.model or creator.model,
         skills=skills if wanted.skill_ids is None else _narrow_names(skills, wanted.skill_ids),
-        workspace="" if wanted.workspace == "own" or managed else workspace,
+        workspace="" if wanted.workspace == "own" else workspace,
         own_folder=wanted.workspace == "own",
         delegates=profile.delegates and depth < MAX_DEPTH,
     )

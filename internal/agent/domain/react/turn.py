@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
 from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.events.types import (
     ContextCompression,
@@ -349,15 +350,17 @@ class Turn(msgspec.Struct, kw_only=True):
     def settle_interrupted(self, *, repeat: bool = True) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may be repeated.
 
-        A call that is not idempotent gets an error result instead; every one without `repeat`. A
-        call that waits for people did not run.
+        A call that is not idempotent gets an error result instead; without `repeat` every one that
+        may be what killed the process. A call for subtasks is not: it is repeated, or the model
+        would not know what it has created. A call that waits for people did not run.
         """
         repeatable: list[ToolCall] = []
         for call in self.calls:
             if call.call_id in self.results or call.call_id not in self.started:
                 continue
             spec = self.config.tool(call.name)
-            if repeat and spec is not None and spec.idempotent:
+            is_safe = repeat or call.name in DELEGATION_TOOLS
+            if is_safe and spec is not None and spec.idempotent:
                 repeatable.append(call)
             else:
                 self.add_tool_result(ToolResult(call.call_id, OUTCOME_UNKNOWN, failed=True))
@@ -408,7 +411,8 @@ class Turn(msgspec.Struct, kw_only=True):
 
         The task of the new run is `instruction`. The work so far, the plan, the iterations and the
         cost towards the budget are kept. The messages of the failed run are messages of the session
-        now, which go on to number `until`: they become a part of the history.
+        now, which go on to number `until`: they become a part of the history. The subtasks of the
+        failed run stay its own.
         """
         self.history = msgspec.structs.replace(self.history, until=until)
         self.messages, self.task_index = [user_message(instruction)], 0
@@ -416,6 +420,7 @@ class Turn(msgspec.Struct, kw_only=True):
         self.earlier_cost, self.spending = self._known_cost(), {}
         self._forget_calls()
         self.pending_user_messages, self.question = (), None
+        self.told_tasks, self.has_subtasks = frozenset(), False
         self.failures = self.empty_replies = 0
         self.window, self.closing_reason, self.outcome = ContextWindow(), None, None
 

@@ -41,12 +41,14 @@ class TaskListView(TaskView, frozen=True):
     """A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "".
 
     `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
-    is the number of files that it made, `cost` is in US dollars, if known.
+    is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended
+    subtasks that it reports to the person; nobody wrote the instruction of such a task.
     """
 
     parent_task_id: TaskId | None
     parent: str
     path: str
+    reports: tuple[TaskId, ...]
     files: int
     cost: float | None
     started_at: str | None
@@ -238,6 +240,7 @@ def _list_view(item: TaskListItem) -> TaskListView:
         parent_task_id=task.parent_task_id,
         parent=summary.parent,
         path="" if summary.subtask is None else summary.subtask.path,
+        reports=task.reports,
         files=summary.files,
         cost=summary.cost,
         **_times(summary.started, summary.ended),

@@ -5,15 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from internal.llm.offline.jobs import (
-    Job,
-    answer_job,
-    detect_language,
-    find_unknown_part,
-    load_catalog,
-    parse_jobs,
-    tool_jobs,
-)
+from internal.llm.offline.catalog import Job, detect_language, load_catalog
+from internal.llm.offline.jobs import answer_job, find_unknown_part, parse_jobs, tool_jobs
 from tests import ROOT
 
 

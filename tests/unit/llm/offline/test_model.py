@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from internal.agent.domain.delegation.reports import END_OPENING, REPORT_OPENING
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanEdit, PlanReview
@@ -18,13 +19,14 @@ from internal.agent.ports.llm import (
     TextDelta,
     ToolChoice,
 )
-from internal.llm.offline.jobs import detect_language, load_catalog
+from internal.llm.offline.catalog import detect_language, load_catalog
 from internal.llm.offline.model import OfflineModel
 from internal.llm.registry import OFFLINE_MODEL
 from tests.support import turn_driver
 
 ACTIONS = (
     "list_dir", "read_file", "write_file", "shell", "web_fetch", "search_files", "request_user",
+    "subagent", "create_task",
 )  # fmt: skip
 NAMES = ("plan", "update_plan", "clarify", *ACTIONS)
 TOOLS = tuple(ToolSpec(name, name, {"type": "object"}, "read") for name in NAMES)
@@ -484,7 +486,7 @@ async def test_free_text_gets_all_answers_or_a_plain_sentence() -> None:
     assert agent.calls == []
     assert "did not understand “sing a song”" in answer
     assert "a few rules instead of a real model" in answer
-    assert answer.count("\n- ") == 3
+    assert answer.count("\n- ") == 4
     assert "离线演示模型" in await agent.ask("今天天气怎么样")
 
 
@@ -510,3 +512,78 @@ async def test_a_report_is_written_to_the_folder_of_produced_files(ask: str, tit
     await agent.ask(ask)
     assert agent.calls[1].arguments["path"] == "output/report.md"
     assert agent.calls[1].arguments["content"].startswith(title)
+
+
+COMPARED = """## task-1 (task 1 · analyst): completed (final_answer) after 1 s
+I described example-a.com:
+
+| example-a.com | 13 | output/example-a.com.md |
+
+— the offline demo model
+File: example-a.com.md (artifact://1)
+
+## task-2 (task 2 · analyst): completed (final_answer) after 1 s
+| b.org | 5 | output/b.org.md |"""
+
+
+async def test_names_are_compared_by_what_the_subtasks_answered() -> None:
+    agent = AgentStub()
+    agent.results["subagent"] = (COMPARED, False)
+    answer = await agent.ask("Compare these sites: b.org, example-a.com and c.net")
+    assert agent.names == "plan subagent update_plan"
+    tasks = agent.calls[1].arguments["tasks"]
+    assert [each["instruction"] for each in tasks] == [
+        "Describe the site b.org in output/b.org.md",
+        "Describe the site example-a.com in output/example-a.com.md",
+        "Describe the site c.net in output/c.net.md",
+    ]
+    assert {each["agent_profile"]["role"] for each in tasks} == {"analyst"}
+    assert "| example-a.com | 13 | output/example-a.com.md |\n| b.org | 5 |" in answer
+    assert "largest number is that of example-a.com" in answer
+    assert "Not described: c.net." in answer
+
+
+async def test_a_comparison_without_descriptions_says_so() -> None:
+    agent = AgentStub()
+    answer = await agent.ask("比较 a.md、b.md 和 c.md")
+    assert [each["instruction"] for each in agent.calls[1].arguments["tasks"]] == [
+        f"介绍文件 {name}，写到 output/{name}.md"  # noqa: RUF001  # as people type it
+        for name in ("a.md", "b.md", "c.md")
+    ]
+    assert "没有任务写出介绍" in answer
+    assert "result of subagent" in answer
+
+
+async def test_the_description_of_a_file_is_written_from_its_text() -> None:
+    agent = AgentStub()
+    agent.results["read_file"] = ("[a.md, 3 lines]\n\nlarks sing\nat dawn", False)
+    answer = await agent.ask("[You do one part.]\n\nDescribe the file a.md in output/a.md.md")
+    write = next(call for call in agent.calls if call.name == "write_file")
+    assert "4 words" in write.arguments["content"]
+    assert "> larks sing" in write.arguments["content"]
+    assert "| a.md | 4 | output/a.md.md |" in answer
+
+
+async def test_a_background_task_is_created_and_its_end_is_reported() -> None:
+    agent = AgentStub()
+    agent.results["create_task"] = ("task-9 (task 1) was created and runs.", False)
+    answer = await agent.ask(
+        "In the background, make a report about larks, and then tell me what is 6*7"
+    )
+    assert agent.calls[1].arguments == {"instruction": "make a report about larks"}
+    assert "In the background, task 1 does this" in answer
+    assert "6*7 = 42" in answer
+    agent.messages.append(user_message(f"{END_OPENING}\n## task-9 (task 1): completed\nWritten."))
+    assert "In the background, task 1 does this" in (await agent.request_reply()).parts[0].text  # type: ignore[union-attr]  # an answer is text
+    results = "## task-9 (task 1): completed\nWritten.\nFile: report.md (artifact://1)"
+    told = await agent.ask(f"{REPORT_OPENING}\n\n{results}")
+    assert told == (
+        "Tasks in the background have ended.\n\n**task 1**: completed\n\nWritten.\n- report.md"
+        "\n\n— the offline demo model"
+    )
+
+
+async def test_a_background_task_that_is_not_understood_is_not_created() -> None:
+    agent = AgentStub()
+    assert "did not understand" in await agent.ask("sing a song in the background")
+    assert agent.calls == []

@@ -19,7 +19,9 @@ import { setPreferences, usePreferences, type Mode } from '../../state/preferenc
 import { lazyComponent } from '../../lib/lazy';
 import { draftFiles, isPending, setDraftFiles, useDraftFiles } from '../../state/uploads';
 import { DEFAULTS, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
+import { useMovedTasks } from '../../state/moved_tasks';
 import { useMessages } from '../../i18n/catalog';
+import { BackgroundButton } from './background_button';
 
 const Uploads = lazyComponent(() => import('../files/uploads').then((module) => module.Uploads));
 
@@ -61,7 +63,8 @@ export function Composer(props: {
   const onUnreachable = useCallback(() => setFailure(t.unreachable), [t]);
   const awaitsTasks = active?.status === 'waiting' && active.reason === 'await_tasks';
   const isWaiting = active?.status === 'waiting' && !awaitsTasks;
-  const canSteer = active !== undefined && (active.status === 'running' || awaitsTasks) && files.length === 0;
+  const isMoved = useMovedTasks((store) => active !== undefined && store.tasks.has(active.task));
+  const canSteer = active !== undefined && !isMoved && (active.status === 'running' || awaitsTasks) && files.length === 0;
   const { shown, mayAnswer } = useShownQuestion();
   /** The question that a message answers. */
   const asked = session !== null && mayAnswer && files.length === 0 ? shown : undefined;
@@ -194,7 +197,7 @@ export function Composer(props: {
     event.preventDefault();
     void send(draft.text, event.ctrlKey || event.metaKey);
   };
-  const hint = asked !== undefined ? t.answerPlaceholder[asked.kind] : awaitsTasks ? t.awaitsTasksPlaceholder : canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
+  const hint = asked !== undefined ? t.answerPlaceholder[asked.kind] : isMoved ? t.placeholder : awaitsTasks ? t.awaitsTasksPlaceholder : canSteer ? t.steerPlaceholder : isWaiting ? t.waitsPlaceholder : t.placeholder;
   const action = asked !== undefined ? t.answer : canSteer ? t.steer : t.send;
   const isEmpty = draft.text.trim() === '' && files.length === 0;
   const [stopping, stop] = useStop(active?.task, onUnreachable);
@@ -288,6 +291,7 @@ export function Composer(props: {
                 {t.asNewTask}
               </button>
             )}
+            {active !== undefined && active.status !== 'queued' && !isMoved && <BackgroundButton task={active.task} />}
             {active !== undefined && (
               <button type="button" onClick={stop} className="flex h-8 items-center gap-1.5 rounded-lg border border-line px-2.5 text-[13px] hover:bg-hover">
                 <Square size={11} fill="currentColor" aria-hidden="true" />

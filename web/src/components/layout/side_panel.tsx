@@ -95,7 +95,7 @@ function Overview({ state }: { state: State }) {
               ) : (
                 <StatusIcon status={run.status} label={t.status[run.status]} />
               )}
-              <span className="min-w-0 truncate">{run.text || t.untitled}</span>
+              <span className="min-w-0 truncate">{run.channel === 'tasks' ? t.report : run.text || t.untitled}</span>
             </li>
           ))}
         </ul>

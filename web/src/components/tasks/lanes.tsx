@@ -7,7 +7,7 @@ import { useRunMessages } from '../../i18n/runs';
 import type { RunMessages } from '../../i18n/run_texts';
 import { useTaskMessages, type TaskMessages } from '../../i18n/tasks';
 import { formatCost, formatDuration } from '../../lib/format';
-import { isOver, type SubtaskLine } from '../../state/session_state';
+import { isOver, type ArtifactFile, type SubtaskLine } from '../../state/session_state';
 import { useSessionStore } from '../../state/session_store';
 import { LineView } from '../thread/line_view';
 import { useFocus } from '../thread/row';
@@ -26,6 +26,7 @@ export function Lanes(props: {
         <Lane
           key={lane.key}
           lane={lane}
+          waitsFor={lane.dependsOn.flatMap((task) => unmet(props.lanes, task))}
           open={props.open.has(lane.key)}
           here={props.here && index === 0}
           onToggle={props.onToggle}
@@ -35,7 +36,7 @@ export function Lanes(props: {
   );
 }
 
-function Lane(props: { lane: SubtaskLine; open: boolean; here: boolean; onToggle: (key: string) => void }) {
+function Lane(props: { lane: SubtaskLine; waitsFor: readonly number[]; open: boolean; here: boolean; onToggle: (key: string) => void }) {
   const { lane, open } = props;
   const t = useMessages();
   const texts = useTaskMessages();
@@ -69,7 +70,7 @@ function Lane(props: { lane: SubtaskLine; open: boolean; here: boolean; onToggle
       </button>
       <div className="mt-auto flex min-h-8 items-center gap-2 px-3 pb-1.5 text-[13px] text-dim">
         <span className={`isolate-text min-w-0 flex-1 truncate ${toneOf(lane, awaitsTasks)}`} title={lane.error}>
-          {describe(lane, t, texts, runs)}
+          {lane.status === 'queued' && props.waitsFor.length > 0 ? texts.waitsFor(props.waitsFor) : describe(lane, t, texts, runs)}
         </span>
         <span className="flex-none tabular-nums">{facts.filter((fact) => fact !== '').join(' · ')}</span>
         {!isOver(lane.status) && (
@@ -172,6 +173,14 @@ function toneOf(lane: SubtaskLine, awaitsTasks: boolean): string {
   return lane.status === 'waiting' && !awaitsTasks ? 'text-warn' : '';
 }
 
-function fileCount(artifacts: readonly { run: string; name: string }[], run: string): number {
-  return new Set(artifacts.filter((one) => one.run === run).map((one) => one.name)).size;
+/** The number of a task that is not completed yet. */
+function unmet(lanes: readonly SubtaskLine[], task: string): number[] {
+  return lanes.filter((lane) => lane.task === task && lane.status !== 'completed').map((lane) => lane.number);
+}
+
+/** How many files a run made: those in a shared folder are listed by later runs too. */
+function fileCount(artifacts: readonly ArtifactFile[], run: string): number {
+  const makers = new Map<string, string>();
+  for (const { uri, run: maker } of artifacts) if (!makers.has(uri)) makers.set(uri, maker);
+  return new Set(artifacts.filter((one) => makers.get(one.uri) === run).map((one) => one.name)).size;
 }

@@ -79,7 +79,7 @@ function Row({ task }: { task: TaskListView }) {
         <StatusIcon status={awaitsTasks ? 'running' : task.status} />
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3">
           <span className="min-w-0 flex-1 basis-60">
-            <span className="isolate-text block truncate">{task.task}</span>
+            <span className="isolate-text block truncate">{task.reports.length > 0 ? t.report : task.task}</span>
             {place !== '' && <span className="isolate-text block truncate text-[13px] text-dim">{place}</span>}
           </span>
           <span className="text-[13px] text-dim tabular-nums">{facts.filter((fact) => fact !== '').join(' · ')}</span>

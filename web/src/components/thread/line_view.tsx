@@ -81,6 +81,14 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   const box = useRef<HTMLDivElement>(null);
   useFocus(box, row.here);
   const isOver = useSessionStore((store) => store.state.runs.some((run) => run.run === line.run && isEnded(run.status)));
+  if (line.channel === 'tasks' && !line.steer) {
+    return (
+      <NoteRow glyph="·" here={row.here}>
+        <span className="min-w-0 flex-1">{t.report}</span>
+        <time dateTime={line.time}>{formatTime(line.time, language)}</time>
+      </NoteRow>
+    );
+  }
   const long = line.text.length > MAX_COLLAPSED_CHARS || line.text.split('\n').length > 6;
   return (
     <div className={line.steer ? 'py-1' : 'pt-5 pb-1 first:pt-0'}>

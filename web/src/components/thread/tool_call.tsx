@@ -12,10 +12,14 @@ const TOOL_LOOK = {
   failed: { glyph: '✕', tone: 'text-bad' },
 };
 
-/** Return the first text argument of a call on one line. */
+/** Return the first text argument of a call on one line, or what its tasks are. */
 export function gist(given: Record<string, unknown>): string {
   const values = Object.values(given).filter((value) => typeof value === 'string' && value !== '');
   const [first] = values as string[];
+  if (first === undefined && Array.isArray(given.tasks)) {
+    const tasks = given.tasks.map((one: { instruction?: unknown }) => String(one?.instruction ?? ''));
+    return tasks.join(' · ').replace(/\s+/g, ' ').slice(0, 300);
+  }
   const text = first ?? (Object.keys(given).length > 0 ? JSON.stringify(given) : '');
   return text.replace(/\s+/g, ' ').slice(0, 300);
 }

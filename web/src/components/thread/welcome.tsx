@@ -9,7 +9,7 @@ function submitExample(text: string, mode: Mode): void {
   dispatchEvent(new CustomEvent(EXAMPLE_EVENT, { detail: text }));
 }
 
-/** The start page: one sentence and three examples that can be clicked. */
+/** The start page: one sentence and examples that can be clicked. */
 export function Welcome({ me }: { me: MeView | undefined }) {
   const t = useWelcomeMessages();
   const isDismissed = usePreferences((preferences) => preferences.offlineNoticeDismissed);

@@ -8,8 +8,10 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from internal.agent.domain.delegation.requests import DELEGATION_SPECS, DELEGATION_TOOLS
+from internal.agent.domain.delegation.subtask import TaskWait
 from internal.agent.domain.events.types import Event
-from internal.agent.domain.ids import question_id
+from internal.agent.domain.ids import TaskId, question_id
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -40,6 +42,8 @@ RING = ToolSpec("mcp__birds__ring", "Ring a bird.", {"type": "object"}, "exec")
 IDEMPOTENT = {"read_file", "plan", "update_plan", "clarify", "request_user"}
 IDEMPOTENT |= {"find_tools", "use_tool"}
 UI = IDEMPOTENT - {"read_file"}
+DELEGATION = {"subagent", "create_task"}
+IDEMPOTENT |= DELEGATION
 RISKY = {"write_file", "shell", RING.name}
 
 TEXTS = ["", " ", "\n\t", "ok", "行く🪶", "\x00\x1b[2J", "half \ud83d", "\udc00", "a" * 3000]
@@ -64,6 +68,8 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         for asks in (True, False)
     ],
     "request_user": [{"question": text, "options": TEXTS} for text in TEXTS],
+    "subagent": [{"prompt": text} for text in TEXTS],
+    "create_task": [{"instruction": text} for text in TEXTS],
     RING.name: [{"note": text} for text in TEXTS],
     "find_tools": [{"query": text, "limit": 1} for text in (*TEXTS, "bird")],
     "use_tool": [
@@ -86,7 +92,11 @@ ONES = [
     ToolCall("", "use_tool", {"name": RING.name, "arguments": DEEP}),
     *(ToolCall("", name, {}) for name in ("", "no_such_tool", "x" * 300)),
 ]
-BASIC = [ToolCall("", name, each) for name in ("read_file", *RISKY) for each in ARGUMENTS[name]]
+BASIC = [
+    ToolCall("", name, each)
+    for name in ("read_file", "subagent", *RISKY)
+    for each in ARGUMENTS[name]
+]
 IDS = ["", "", "2Abc-1-1", "2Abc-1-2", "2Abc-2-1", "a", "b", "c", "d", "a b", "\ud800", "i" * 200]
 THOUGHTS = [
     *(Thinking(text, signature_of(text)) for text in ("", "Hm.", "行く🪶")),
@@ -136,6 +146,12 @@ histories: st.SearchStrategy[list[Message]] = st.sampled_from(
         ],
     ]
 )
+task_waits = st.builds(
+    TaskWait,
+    st.lists(st.sampled_from([TaskId("task-1"), TaskId("task-2")]), min_size=1).map(tuple),
+    st.just("2026-01-01T00:00:00Z"),
+    st.booleans(),
+)
 decisions: st.SearchStrategy[Decision] = st.sampled_from(["approve", "reject", "text", "expired"])
 
 
@@ -161,7 +177,7 @@ class TurnSimulation:
         people = draw(st.sampled_from([True, True, False]))
         given_terms = msgspec.structs.replace(
             turn_driver.run_config(draw(gate_modes), policy, draw(limits), people=people),
-            tools=(*turn_driver.TOOLS, *DEFERRED_TOOL_SPECS),
+            tools=(*turn_driver.TOOLS, *DEFERRED_TOOL_SPECS, *DELEGATION_SPECS),
             deferred=(RING,),
         )
         history = draw(histories)
@@ -192,13 +208,15 @@ class TurnSimulation:
 
     def step(self) -> None:
         """Take one random step."""
-        match self.draw(st.sampled_from("gggggggggsctte")):
+        match self.draw(st.sampled_from("gggggggggsctwte")):
             case "s":
                 self.steer()
             case "c":
                 self.crash_and_recover()
             case "t":
                 self.trim_context()
+            case "w":  # a message or the end of a task wakes the run
+                self.turn.end_waits()
             case "e" if len(self.turn.messages) > 12:
                 self.turn.end(self.draw(stop_reasons), "enough")
             case _:
@@ -235,10 +253,14 @@ class TurnSimulation:
                 self.ran[call.call_id] += call.name not in IDEMPOTENT
             self.check_permission(call)
         self.running.update(ids)
+        names = {call.call_id: call.name for call in move.calls}
         finished = len(ids) if finish_all else self.draw(st.integers(0, len(ids)))
         for call_id in self.draw(st.permutations(ids))[:finished]:
             if not finish_all and self.draw(st.integers(0, 3)) == 0:
                 self.require_input(call_id)
+                continue
+            if names[call_id] in DELEGATION and self.draw(st.booleans()):
+                self.await_tasks(call_id)
                 continue
             text = self.draw(texts)
             self.turn.add_tool_result(ToolResult(call_id, text, self.draw(st.booleans())))
@@ -258,11 +280,16 @@ class TurnSimulation:
             self.running.discard(call_id)
             assert call_id not in self.turn.started
 
+    def await_tasks(self, call_id: str) -> None:
+        """Let a call wait for tasks; it runs again when the run was woken."""
+        self.turn.await_tasks(call_id, self.draw(task_waits))
+        assert call_id not in self.turn.started
+
     def check_permission(self, call: ToolCall) -> None:
         policy, agreed = self.turn.config.policy, call.call_id in self.agreed
         free = {Mode.ACCEPT_EDITS: {"write_file"}, Mode.FULL: RISKY}.get(policy.mode, set())
         listed = call.arguments.get("command") == "ls"
-        assert call.name == "read_file" or call.name in free or listed or agreed
+        assert call.name in {"read_file", *DELEGATION_TOOLS, *free} or listed or agreed
         assert call.arguments.get("command") != "rm -rf /"
 
     def steer(self) -> None:
@@ -306,10 +333,12 @@ class TurnSimulation:
         self.crash()
         names = {call.call_id: call.name for call in self.turn.calls}
         begun, known = self.turn.started, {*self.turn.results}
-        again = self.turn.settle_interrupted()
+        repeat = self.draw(st.booleans())
+        again = self.turn.settle_interrupted(repeat=repeat)
         ids = {call.call_id for call in again}
-        assert ids == {each for each in begun - known if names[each] in IDEMPOTENT}
-        assert self.turn.settle_interrupted() == again
+        safe = IDEMPOTENT if repeat else DELEGATION
+        assert ids == {each for each in begun - known if names[each] in safe}
+        assert self.turn.settle_interrupted(repeat=repeat) == again
         self.save()
 
     def crash(self) -> None:
@@ -338,7 +367,7 @@ class TurnSimulation:
             case Act(to_run):
                 assert to_run
                 assert len({call.call_id for call in to_run}) == len(to_run)
-                assert {call.name for call in to_run} <= {"read_file", *RISKY}
+                assert {call.name for call in to_run} <= {"read_file", *DELEGATION, *RISKY}
                 assert all(call.call_id not in self.turn.results for call in to_run)
             case Pause(question):
                 assert self.turn.config.people
@@ -346,8 +375,12 @@ class TurnSimulation:
                 open_ids = {call.call_id for call in self.turn.calls} - self.turn.results.keys()
                 assert {each.call_id for each in question.calls} <= open_ids
             case AwaitTasks(waits):
-                assert waits
-                assert waits.keys().isdisjoint(self.turn.results)
+                open_ids = {call.call_id for call in self.turn.calls} - self.turn.results.keys()
+                assert waits.keys() == open_ids
+                assert not any(wait.is_over for wait in waits.values())
+                assert self.turn.question is None
+                assert not self.turn.pending_approvals
+                assert not self.turn.started - self.turn.results.keys()
             case Done(outcome):
                 assert outcome == self.turn.outcome
         said = [] if isinstance(move, Done) else self.said
