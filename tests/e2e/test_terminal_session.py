@@ -329,7 +329,7 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
             ("/rename A good name", "Renamed this session to A good name"),
             ("/model claude-y", "Model from the next message on: claude-y"),
             ("/tools", "web_fetch"),
-            ("/tasks", "just now  cli  completed  say one"),
+            ("/tasks", "s    say one"),
             ("/skills", f"{'bird-song':20}  not reviewed  Writes down the songs of birds."),
             ("/技能", "only after a review: larkspur skills review NAME"),
             ("/mcp", "No MCP servers. Add one: larkspur mcp add NAME"),

@@ -98,6 +98,10 @@ async def test_subtasks_have_rows_in_a_session_and_in_the_tree_of_tasks(
     async with open_session(way, home, environ, Rules(COMPARED)) as repl:
         await repl.send("compare")
         await repl.tty.wait_for("all compared", "task 1 · a  ✓", "task 3 · c  ✓")
+        repl.tty.type("/tasks\r")
+        await repl.tty.wait_for(*(f"task {n} · {site}: read" for n, site in enumerate(SITES, 1)))
+        row = next(row for row in repl.tty.screen.rows if "task 1 · a: read a" in row)
+        assert row.startswith("  "), "subtasks are indented"
         repl.tty.type("\x04")
         await repl.exit_restored()
         listed = await repl.place.start("tasks", "--tree")

@@ -1,5 +1,7 @@
 """The gateway of a terminal process."""
 
+from functools import partial
+
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.creation import Submission
 from internal.agent.domain.principals import LOCAL_OWNER
@@ -90,3 +92,13 @@ async def test_queued_runs_of_other_processes_are_left_to_them(parts: DispatchPa
         made = await gateway.submit(TASK, LOCAL_OWNER)
         await parts.coordinator.wait_for(lambda: ("ended", made.run_id) in parts.coordinator.log)
     assert ("started", a_run().id) not in parts.coordinator.log
+
+
+async def test_the_leases_of_all_runs_are_kept_by_one_task(parts: DispatchParts) -> None:
+    async with await gateway_of(parts, []) as gateway:
+        made = [await gateway.submit(TASK, LOCAL_OWNER) for _ in range(2)]
+        for one in made:
+            started = ("started", one.run_id)
+            await parts.coordinator.wait_for(partial(parts.coordinator.log.__contains__, started))
+        names = [state.name for state in parts.supervisor.states]
+    assert names.count("leases") == 1

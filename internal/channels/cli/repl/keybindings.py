@@ -58,7 +58,7 @@ class KeyHandlers:
         keys = KeyBindings()
         editing = ~is_searching
         empty = Condition(lambda: not self._box.text)
-        runs = Condition(lambda: self._session.view.current is not None)
+        has_task = Condition(lambda: self._session.has_task)
         # while a menu entry is selected, Enter inserts it and Esc closes the menu
         menu = Condition(lambda: self._box.complete_state is not None)
         chosen = Condition(
@@ -80,7 +80,7 @@ class KeyHandlers:
             (("c-d",), lambda _event: self.end(), editing & empty),
             (("s-tab",), self._next_mode, editing & ~menu),
             (("c-o",), self._show_output, editing),
-            (("c-b",), lambda _event: self._session.move_to_background(), editing & runs),
+            (("c-b",), lambda _event: self._session.move_to_background(), editing & has_task),
             (("c-g",), lambda _event: self._edit(), editing),
             (("c-v",), lambda _event: self._session.paste_picture(), editing),
             (("c-z",), lambda _event: self.suspend(), editing),

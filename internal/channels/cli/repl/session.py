@@ -287,10 +287,11 @@ class ReplSession:
         self.redraw()
 
     def move_to_background(self) -> None:
-        """Let the running task go on in the background; the next one can start at once."""
-        run = self.view.current
-        if run is not None:
-            self.start(self._move_to_background(run.task_id))
+        """Let the running task go on in the background; the next one can start at once.
+
+        A task that is being sent is moved as soon as it is stored.
+        """
+        self.start(self._move_to_background())
 
     def ending_tasks(self) -> str:
         """Return the sentence about the background tasks that end with this terminal, "" for none.
@@ -301,6 +302,11 @@ class ReplSession:
         if not count or services is None or services.client.transport.via == "gateway":
             return ""
         return self.messages("tasks_end" if count > 1 else "task_ends", count=count)
+
+    @property
+    def has_task(self) -> bool:
+        """Whether a task is being sent or has not ended, apart from those in the background."""
+        return bool(self._sending) or self.view.current is not None
 
     def stop_upload(self) -> bool:
         """Stop sending files; their text goes back into the input. False if none are sent."""
@@ -480,8 +486,13 @@ class ReplSession:
     async def _stop(self, task_id: str) -> None:
         await (await self.ready()).client.stop(task_id)
 
-    async def _move_to_background(self, task_id: str) -> None:
+    async def _move_to_background(self) -> None:
         client = (await self.ready()).client
+        async with self._send_lock:
+            run = self.view.current
+        if run is None:
+            return
+        task_id = run.task_id
         await client.move_to_background(task_id)
         text = (await client.task(task_id)).item.task
         self.view.move_to_background(task_id, text)

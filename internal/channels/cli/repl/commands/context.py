@@ -45,8 +45,8 @@ class SlashContext:
         self.print_notes(self.session.messages(key, **values))
 
     def print_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print rows in aligned columns; long cells are truncated."""
-        cells = [[truncate_line(cell, MAX_CELL_WIDTH) for cell in row] for row in rows]
+        """Print rows in aligned columns; long cells are truncated, blanks before them are kept."""
+        cells = [[_truncate_cell(cell) for cell in row] for row in rows]
         self.session.note(*align_columns(cells))
 
     def is_busy(self) -> bool:
@@ -55,6 +55,11 @@ class SlashContext:
             return False
         self.print_message("busy")
         return True
+
+
+def _truncate_cell(cell: str) -> str:
+    indent = " " * (len(cell) - len(cell.lstrip(" ")))
+    return f"{indent}{truncate_line(cell, MAX_CELL_WIDTH)}"
 
 
 class Value(NamedTuple):
