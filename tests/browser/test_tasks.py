@@ -192,6 +192,8 @@ def test_the_report_of_a_background_task_is_a_notice_and_the_tasks_page_is_acces
     page.screenshot(path=shots / "report.png")
     page.get_by_role("link", name="Tasks").click()
     done = page.get_by_role("region", name="Done")
+    page.wait_for_url("**/tasks")
+    page.reload()
     expect(done.get_by_role("link")).to_have_count(3)
     expect(done).to_contain_text("Report of ended background tasks")
     accessible(page)

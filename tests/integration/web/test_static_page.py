@@ -28,7 +28,7 @@ def built(folder: Path) -> Path:
 
 async def test_a_page_that_is_not_built_is_reported(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
-        for path in ("/", "/waiting", "/sessions/session-x"):
+        for path in ("/", "/tasks", "/waiting", "/sessions/session-x"):
             reply = await app.client.get(path, NOBODY)
             assert reply.status == 503
             assert "make page" in reply.error["message"]
@@ -38,7 +38,7 @@ async def test_a_page_that_is_not_built_is_reported(tmp_path: Path) -> None:
 
 async def test_the_page_is_public_with_a_strict_content_security_policy(tmp_path: Path) -> None:
     async with open_web_app(tmp_path, read_page(built(tmp_path))) as app:
-        for path in ("/", "/waiting", "/sessions/session-x"):
+        for path in ("/", "/tasks", "/waiting", "/sessions/session-x"):
             reply = await app.client.get(path, NOBODY)
             assert (reply.status, reply.body) == (200, b"<!doctype html>the page")
             assert reply.headers["cache-control"] == "no-cache"

@@ -512,6 +512,7 @@ PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/library", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/settings", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/settings/{section}", meta.show_page, media_type=_HTML, public=True),
+    Endpoint("GET", "/tasks", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/waiting", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/sessions/{session_id}", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/assets/{name}", meta.show_asset, media_type="*/*", public=True),
