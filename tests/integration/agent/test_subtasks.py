@@ -146,6 +146,29 @@ async def test_what_ends_after_its_creator_is_reported_together_in_one_answer(ho
     assert "both are done" in str(here.model.requests[-1]["messages"])
 
 
+async def test_a_subtask_that_a_person_stopped_is_not_reported(home: Path) -> None:
+    rules = [
+        Reply("one is done", when=when("Background tasks of this conversation")),
+        Reply(calls=[create("dig"), create("fetch")], when=when("start")),
+        Reply("I have started both", when=when("start", 2)),
+        Reply("dug", when=when("dig")),
+        Reply("fetched", hold="never", when=when("fetch")),
+    ]
+    async with core(home, Rules(rules), NO_GATES) as here:
+        made = await here.submit("start")
+        await here.until(made.session_id, lambda each: each["payload"].get("final_answer") == "dug")
+        whole = await tree(here, made)
+        [fetch] = [item.task for item in whole.subtasks if item.task.instruction == "fetch"]
+        await here.services.gateway.stop(fetch.id, LOCAL_OWNER, "web")
+        await here.until(
+            made.session_id, lambda each: each["payload"].get("final_answer") == "one is done"
+        )
+        tasks = await here.services.gateway.queries.tasks(LOCAL_OWNER, session_id=made.session_id)
+    [report] = [task for task in tasks if task.reports]
+    assert fetch.id not in report.reports
+    assert len(report.reports) == 1
+
+
 async def test_a_message_wakes_a_run_that_waits_for_tasks(home: Path) -> None:
     rules = [
         Reply(calls=[delegate("dig")], when=when("start")),

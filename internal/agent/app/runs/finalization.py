@@ -158,9 +158,9 @@ def _settle_subtasks(
             events += yield from _release_dependent(
                 stores, dependent, run, result.end, ids=own, now=now
             )
-        if result.silent:  # there is nobody to tell
+        if result.silent or result.end.stop_reason == "user_stop":  # who stopped it knows
             yield from stores.subtasks.mark_reported([task.id])
-        else:
+        if not result.silent:
             events += yield from tell_end(stores, run, task, ids=ids.for_task(task.id), now=now)
     return events
 
