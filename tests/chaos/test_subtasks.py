@@ -262,7 +262,7 @@ async def test_the_crash_numbers_cover_every_commit(
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("number", range(1, MAX_COMMITS))
+@pytest.mark.parametrize("number", range(MIGRATIONS, MAX_COMMITS))
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("name", SMALL)
 async def test_a_crash_at_a_commit(
@@ -272,7 +272,7 @@ async def test_a_crash_at_a_commit(
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("number", range(3, MAX_COMMITS, 4))
+@pytest.mark.parametrize("number", range(MIGRATIONS, MAX_COMMITS, 4))
 @pytest.mark.parametrize("name", SMALL)
 async def test_a_hand_over_at_a_commit(
     tmp_path: Path, environ: Environ, name: str, number: int

@@ -167,3 +167,28 @@ async def test_the_owner_of_a_subtask_that_lost_its_lease_writes_nothing_more(
     sound([each for each in events if each["run_id"] == digger.id])
     ends = [each for each in events if each["event"] == "background.task.completed"]
     assert len(ends) == 1
+
+
+async def test_a_message_that_a_subtask_has_not_read_continues_the_conversation(
+    tmp_path: Path,
+) -> None:
+    """The next task has the rights of the outermost one, not those of the subtask."""
+    rules = [
+        Reply(calls=[DELEGATE], when=when("start")),
+        Reply("dug", hold="dig", when=when("dig")),
+        Reply("found", when=when("start", 1)),
+        Reply("deeper it is", when=when("deeper")),
+    ]
+    async with core(tmp_path, Rules(rules), NO_GATES) as here:
+        made = await here.submit("start")
+        await here.until(made.session_id, is_waiting_for_tasks)
+        await here.model.until_open(1)
+        [digger] = await subtask_runs(here, made)
+        gateway = here.services.gateway
+        await gateway.steer_task(digger.task_id, "deeper", LOCAL_OWNER, channel="web")
+        await make_recovery(here.services).fail(digger, TurnOutcome("error", "", "broken"))
+        await here.end_of(made)
+        task, _, first = await gateway.queries.tasks(LOCAL_OWNER, session_id=made.session_id)
+        here.model.release("dig")
+    assert (task.instruction, task.is_subtask) == ("deeper", False)
+    assert task.spec == first.spec

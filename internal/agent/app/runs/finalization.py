@@ -392,8 +392,11 @@ def queue_undelivered_messages(
 ) -> Write[list[EventRecord]]:
     """Make the steering that a run has not read the next tasks of its session, one per person.
 
-    What it has not read of its subtasks is told again; see `_settle_subtasks`.
+    What was written to a subtask continues its outermost task. What the run has not read of its
+    subtasks is told again; see `_settle_subtasks`.
     """
+    if run.subtask is not None:
+        task = (yield from stores.tasks.get(run.subtask.root_task_id)) or task
     by_person: dict[str, list[Steering]] = {}
     for message in (yield from stores.inbox.list_undelivered(run.id)):
         if message.channel in {TASKS_CHANNEL, TASK_ENDS_CHANNEL}:
