@@ -60,7 +60,7 @@ async def test_a_question_contains_everything_needed_to_answer_it(home: Path) ->
             "options": ["red", "green", "blue"],
             "multiple": True,
             "reason_code": "",
-        "asked_by": "",
+            "asked_by": "",
             "calls": [],
             "plan": None,
             "who": "operators",
