@@ -1,6 +1,6 @@
 """Completion: stores that a run ended, paused or was handed over, in one transaction each."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -74,10 +74,8 @@ class RunCompleter:
             stage_completed("persist", started_at, self._clock),
             *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
         )
-        try:
-            await self._commit_end(context, result, events, made.also, unless_stopped=True)
-        except RunStopped as stopped:
-            await self.cancel(context, turn, stopped)
+        end = self._commit_end(context, result, events, made.also, unless_stopped=True)
+        await self._or_cancel(context, turn, end)
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
         """Store that somebody stopped the run; the messages of the run are kept."""
@@ -118,10 +116,8 @@ class RunCompleter:
             status="waiting", phase="execute", stop_reason="await_user_input"
         )
         also = partial(self._store_pause, context, record)
-        try:
-            await context.stream.commit(asked, waiting, turn=turn, also=also, unless_stopped=True)
-        except RunStopped as stopped:
-            await self.cancel(context, turn, stopped)
+        pause = context.stream.commit(asked, waiting, turn=turn, also=also, unless_stopped=True)
+        await self._or_cancel(context, turn, pause)
 
     async def await_tasks(self, context: RunContext, turn: Turn | None, wait: AwaitTasks) -> None:
         """Store that the run waits for tasks; the end of one, or a message, queues it again.
@@ -131,10 +127,8 @@ class RunCompleter:
         """
         waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_tasks")
         also = partial(self._store_wait, context, wait)
-        try:
-            await context.stream.commit(waiting, turn=turn, also=also, unless_stopped=True)
-        except RunStopped as stopped:
-            await self.cancel(context, turn, stopped)
+        pause = context.stream.commit(waiting, turn=turn, also=also, unless_stopped=True)
+        await self._or_cancel(context, turn, pause)
 
     async def hand_over(self, context: RunContext, turn: Turn | None) -> None:
         """Put the run back into the queue; another process resumes its last checkpoint.
@@ -142,8 +136,15 @@ class RunCompleter:
         A run that was asked to stop is cancelled instead.
         """
         also = partial(requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now())
+        release = context.stream.commit(also=also, unless_stopped=True)
+        await self._or_cancel(context, turn, release)
+
+    async def _or_cancel(
+        self, context: RunContext, turn: Turn | None, commit: Awaitable[None]
+    ) -> None:
+        """Await a commit; a run that was asked to stop meanwhile is cancelled instead."""
         try:
-            await context.stream.commit(also=also, unless_stopped=True)
+            await commit
         except RunStopped as stopped:
             await self.cancel(context, turn, stopped)
 

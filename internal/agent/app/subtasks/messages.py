@@ -3,7 +3,7 @@
 import msgspec
 
 from internal.agent.app.runs.creation import TaskIds
-from internal.agent.app.runs.finalization import end_idle_run, stop_outcome
+from internal.agent.app.runs.finalization import stop_subtasks
 from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.delegation.reports import TASKS_CHANNEL
@@ -47,10 +47,5 @@ def cancel_subtask(
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         return []
-    yield from stores.subtasks.mark_reported([task.id])
     stop = StopRequest(task.origin.principal, TASKS_CHANNEL, "stopped by the task that created it")
-    if run.status == "running":
-        yield from stores.runs.request_stop(run.id, stop)
-        return []
-    outcome = stop_outcome(stop.to_error())
-    return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
+    return (yield from stop_subtasks(stores, [run], stop, ids=ids, now=now))

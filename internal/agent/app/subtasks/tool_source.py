@@ -43,7 +43,12 @@ from internal.agent.domain.delegation.rights import describe_profile, narrow_pro
 from internal.agent.domain.delegation.subtask import MAX_RUNNING, Subtask, TaskWait
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.events.types import Event, SubflowCompleted, TaskDispatched
+from internal.agent.domain.events.types import (
+    Event,
+    SubflowCompleted,
+    TaskCompleted,
+    TaskDispatched,
+)
 from internal.agent.domain.ids import RunId, TaskId, new_run_id, new_task_id
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.tasks import Profile, Run, Task
@@ -174,10 +179,10 @@ class DelegationTools:
             outcome = await self._results(context, ids, SUBAGENT_WAIT)
         except TasksAwaited as awaited:
             raise TasksAwaited(awaited.wait, dispatched) from None
-        ended = await self._load(ids)
-        success = sum(each.run.status == "completed" for each in ended)
+        ended = [each for each in outcome.events if isinstance(each, TaskCompleted)]
         completed: list[Event] = []
-        if all(each.has_ended for each in ended):
+        if len(ended) == len(ids):
+            success = sum(each.status == "completed" for each in ended)
             done = SubflowCompleted(
                 call_id=context.call_id, success=success, failed=len(ended) - success
             )
