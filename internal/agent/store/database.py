@@ -14,6 +14,7 @@ of work only.
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -87,5 +88,13 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
+        """Call `callback` soon after another process has committed, for the length of a block.
+
+        It is called in the event loop of the database. Calls may be joined, without cause and,
+        rarely, missing: callers read again, and also poll.
         """
         ...

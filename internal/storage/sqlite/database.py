@@ -3,9 +3,9 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar, cast
@@ -35,7 +35,8 @@ class SqliteDatabase:
         self.path = path
         self._loop = asyncio.get_running_loop()
         self._is_open = True
-        self._writer = Writer(path, connections[0], self._loop)
+        self._watchers: list[Callable[[], None]] = []
+        self._writer = Writer(path, connections[0], self._loop, self._on_foreign_commit)
         self._reads: SimpleQueue[PendingWork | None] = SimpleQueue()
         self._readers = [
             threading.Thread(
@@ -106,12 +107,28 @@ class SqliteDatabase:
         self._reads.put(PendingWork(work, future))
         return cast(T, await future)
 
+    @contextmanager
+    def watch(self, callback: Callable[[], None], /) -> Generator[None]:
+        """Call `callback` soon after another process has committed, for the length of a block.
+
+        It is called in the event loop of the database, at most once in `WATCH_SECONDS`.
+        """
+        self._watchers.append(callback)
+        try:
+            yield
+        finally:
+            self._watchers.remove(callback)
+
     async def close(self) -> None:
         """Complete the queued work, then close the file."""
         self._is_open = False
         for _ in self._readers:
             self._reads.put(None)
         await asyncio.to_thread(self._join_threads)
+
+    def _on_foreign_commit(self) -> None:
+        for callback in [*self._watchers]:
+            callback()
 
     def _make_future(self) -> "asyncio.Future[object]":
         self._check_open()

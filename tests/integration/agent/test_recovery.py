@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -292,6 +293,9 @@ class FailingDatabase:
 
     def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
         return self._database.submit(work)
+
+    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
+        return self._database.watch(callback)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         return await self._database.read(work)

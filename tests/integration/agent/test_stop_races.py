@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -242,6 +243,9 @@ class WatchedDatabase:
 
     def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
         return self._database.submit(work)
+
+    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
+        return self._database.watch(callback)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         return await self._database.read(work)

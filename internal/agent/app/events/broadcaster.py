@@ -28,14 +28,14 @@ from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
 
 POLL_INTERVAL_SECONDS = 0.5
-"""Time between two checks for events of other processes while there are subscribers."""
+"""Time at most between two checks for events of other processes while there are subscribers."""
 
 
 class EventBroadcaster:
     """Delivers every stored event to every subscriber once, in log order.
 
     Events that another process stored are read from the log. They are detected by a gap in the
-    positions, or by polling while there are subscribers.
+    positions, or while there are subscribers by watching the database, and by polling.
     """
 
     def __init__(self, database: Database, stores: Stores, clock: Clock, version: str) -> None:
@@ -72,9 +72,10 @@ class EventBroadcaster:
 
     async def follow(self, supervisor: Supervisor) -> None:
         """Deliver the events of other processes until cancelled."""
-        await supervisor.repeat(
-            "event follower", self._follow_log, interval=POLL_INTERVAL_SECONDS, wake=self._gap
-        )
+        with self._database.watch(self._gap.set):
+            await supervisor.repeat(
+                "event follower", self._follow_log, interval=POLL_INTERVAL_SECONDS, wake=self._gap
+            )
 
     def close(self) -> None:
         """End all streams: every `watch` returns after the events it already has."""

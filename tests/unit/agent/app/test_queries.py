@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -120,6 +121,9 @@ class InterruptedDatabase:
 
     def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
         return self._database.submit(work)
+
+    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
+        return self._database.watch(callback)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         result = await self._database.read(work)
