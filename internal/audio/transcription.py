@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,13 +17,9 @@ from internal.agent.domain.errors import (
 from internal.agent.ports.audio import Recording, Transcript
 from internal.config.settings import TranscriptionSettings
 from internal.llm.errors import ProviderInfo, retry_after
-from internal.llm.openai import create_client
 from internal.llm.openai_stream import error_from_body
 from internal.llm.retry import RetryPolicy
-from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
 
 MAX_RETRIES = 3
 _PATH = "/audio/transcriptions"
@@ -43,19 +38,18 @@ class _Response(msgspec.Struct):
 
 
 class TranscriptionClient:
-    """Transcribes recordings. Creating one is instant; the first call imports the SDK."""
+    """Transcribes recordings. Creating one is instant; the first call imports the HTTP stack."""
 
     def __init__(
         self, settings: TranscriptionSettings, model: str, policy: RetryPolicy | None = None
     ) -> None:
         key = "" if settings.api_key is None else settings.api_key.get_secret_value()
-        self._settings, self._model, self._key = settings, model, ApiKey(key)
+        self._settings, self._model = settings, model
         self._policy = policy or RetryPolicy(retries=MAX_RETRIES)
-        self._sdk = SdkClient(
+        self._http = ProviderHttpClient(
             _SERVICE,
             settings.base_url,
-            self._key,
-            factory=self._create,
+            ApiKey(key),
             silence_seconds=settings.timeout_seconds,
         )
 
@@ -67,7 +61,7 @@ class TranscriptionClient:
         """
         timeout = self._settings.timeout_seconds
         try:
-            await self._sdk.load()
+            await self._http.load()
             async with asyncio.timeout(timeout):
                 return await self._with_retries(content, recording)
         except TimeoutError as error:
@@ -81,7 +75,7 @@ class TranscriptionClient:
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
-        await self._sdk.close()
+        await self._http.close()
 
     async def _with_retries(self, content: bytes, recording: Recording) -> Transcript:
         fields = {"model": self._model, "response_format": "json"}
@@ -92,7 +86,7 @@ class TranscriptionClient:
         tries = 0
         while True:
             try:
-                return _read(await self._sdk.upload(_PATH, fields, file, _refused))
+                return _read(await self._http.upload(_PATH, fields, file, _refused))
             except ModelUnavailable as error:
                 tries += 1
                 if tries > self._policy.retries:
@@ -102,9 +96,6 @@ class TranscriptionClient:
                     raise
                 logger.info("transcription is tried again", extra={"detail": error.detail})
             await asyncio.sleep(seconds)
-
-    def _create(self, timeout: Any) -> "tuple[ModuleType, Any]":
-        return create_client(self._settings.base_url, self._key, timeout)
 
 
 def _refused(response: ProviderErrorResponse) -> ModelError:

@@ -32,7 +32,10 @@ from internal.llm.stream_reader import (
     parse_arguments,
     token_count,
 )
-from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
+from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 # Models that think by default. Without this field they return no summary of their thinking, and no
 # text between tool calls, so people would see nothing for minutes. Other models reject the field or
@@ -359,15 +362,13 @@ def _failure(error: _Error) -> ModelError:
     return error_from_type(error.type, replace_surrogates(error.message))
 
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 ADDRESS = "https://api.anthropic.com"
+API_VERSION = "2026-10-21"
 _log = logging.getLogger(__name__)
 
 
 class AnthropicModel:
-    """Client of the Messages API. Creating one is instant; a thread imports the SDK.
+    """Client of the Messages API. Creating one is instant; a thread imports the HTTP stack.
 
     `silence_seconds` is the longest wait for the next bytes of a connection.
     """
@@ -377,37 +378,22 @@ class AnthropicModel:
     def __init__(
         self, key: ApiKey, *, base_url: str | None = None, silence_seconds: float = 120.0
     ) -> None:
-        self._key = key
-        self._address = base_url or ADDRESS
-        self._sdk = SdkClient(
+        self._http = ProviderHttpClient(
             ANTHROPIC,
-            self._address,
+            base_url or ADDRESS,
             key,
-            factory=self._create,
             silence_seconds=silence_seconds,
+            headers={"anthropic-version": API_VERSION},
         )
         self._told_temperature = False
 
     def check_key(self) -> None:
         """Raise `ModelKeyRejected` if a required key is missing or malformed."""
-        self._sdk.check_key(needed=True)
+        self._http.check_key(needed=True)
 
     def preload(self) -> None:
-        """Start importing the SDK in the background; the first call waits for it."""
-        self._sdk.preload()
-
-    def _create(self, timeout: Any) -> "tuple[ModuleType, Any]":
-        import anthropic  # noqa: PLC0415  # slow import; this is its only place
-
-        client = anthropic.AsyncAnthropic(
-            api_key=self._key.reveal(),
-            base_url=self._address,
-            timeout=timeout,
-            max_retries=0,  # internal/llm/retry.py is the only retry layer
-            http_client=anthropic.DefaultAioHttpClient(),
-            open_telemetry=False,
-        )
-        return anthropic, client
+        """Start importing the HTTP stack in the background; the first call waits for it."""
+        self._http.preload()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield text deltas, then one `ModelResponse`. See `ModelClient.stream` for the errors."""
@@ -415,17 +401,17 @@ class AnthropicModel:
         self._tell_temperature(request)
         response = await self._open(request)
         reader = AnthropicResponseReader(request.model, response.headers.get("request-id", ""))
-        async with contextlib.aclosing(self._sdk.read(response, reader)) as deltas:
+        async with contextlib.aclosing(self._http.read(response, reader)) as deltas:
             async for delta in deltas:
                 yield delta
         yield reader.reply()
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
-        await self._sdk.close()
+        await self._http.close()
 
-    async def _open(self, request: ModelRequest) -> Any:
-        """Send the request and return the streaming response with status 200."""
+    async def _open(self, request: ModelRequest) -> "ClientResponse":
+        """Send the request and return the streaming response."""
         try:
             return await self._post(encode_request(request))
         except ModelError as error:
@@ -434,8 +420,8 @@ class AnthropicModel:
             _log.warning("earlier thinking refused, left out", extra={"model": request.model})
         return await self._post(encode_request(request, thinking=False))
 
-    async def _post(self, body: bytes) -> Any:
-        return await self._sdk.post("/v1/messages", body, {}, self._refused)
+    async def _post(self, body: bytes) -> "ClientResponse":
+        return await self._http.post("/v1/messages", body, self._refused)
 
     def _refused(self, refusal: ProviderErrorResponse) -> ModelError:
         match refusal.body:

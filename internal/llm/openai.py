@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,39 +18,12 @@ from internal.llm.openai_request import (
     estimate_tokens,
 )
 from internal.llm.openai_stream import OpenAIResponseReader, error_from_body
-from internal.llm.transport import ApiKey, ProviderErrorResponse, SdkClient
+from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from aiohttp import ClientResponse
 
-# The SDK adds headers from the environment, such as an OpenAI organisation. Only these are sent, so
-# that another provider never receives them.
-_OURS = {
-    *("accept", "accept-encoding", "authorization", "connection", "content-length"),
-    *("content-type", "host", "user-agent"),
-}
-_NO_KEY = "none"  # the SDK requires a key
 _log = logging.getLogger(__name__)
-
-
-def create_client(address: str, key: ApiKey, timeout: Any) -> "tuple[ModuleType, Any]":
-    """Import the SDK and return it with a client of an address; see `SdkFactory`."""
-    import openai  # noqa: PLC0415  # slow import; this is its only place
-
-    kept = _OURS if key else _OURS - {"authorization"}
-
-    async def bare(request: Any) -> None:
-        for name in [name for name in request.headers if name.lower() not in kept]:
-            del request.headers[name]
-
-    client = openai.AsyncOpenAI(
-        api_key=key.reveal() or _NO_KEY,
-        base_url=address,
-        timeout=timeout,
-        max_retries=0,  # internal/llm/retry.py is the only retry layer
-        http_client=openai.DefaultAioHttpClient(event_hooks={"request": [bare]}),
-    )
-    return openai, client
 
 
 class Service(NamedTuple):
@@ -63,7 +36,7 @@ class Service(NamedTuple):
 
 
 class OpenAIModel:
-    """Client of one service. Creating one is instant; a thread imports the SDK.
+    """Client of one service. Creating one is instant; a thread imports the HTTP stack.
 
     A service at an address of the user's own needs no key. `silence_seconds` is the longest wait
     for the next bytes of a connection. A dialect that an error response taught is kept per model.
@@ -78,29 +51,21 @@ class OpenAIModel:
         silence_seconds: float = 120.0,
     ) -> None:
         self.provider = service.provider
-        self._service, self._key = service, key
-        self._address = base_url or service.address
+        self._service = service
         self._needs_key = service.peer.key_name is not None and base_url is None
-        self._sdk = SdkClient(
-            service.peer,
-            self._address,
-            key,
-            factory=self._create,
-            silence_seconds=silence_seconds,
+        self._http = ProviderHttpClient(
+            service.peer, base_url or service.address, key, silence_seconds=silence_seconds
         )
         self._dialects: dict[str, Dialect] = {}
         self._uncounted: set[str] = set()
 
     def check_key(self) -> None:
         """Raise `ModelKeyRejected` if a required key is missing or malformed."""
-        self._sdk.check_key(needed=self._needs_key)
+        self._http.check_key(needed=self._needs_key)
 
     def preload(self) -> None:
-        """Start importing the SDK in the background; the first call waits for it."""
-        self._sdk.preload()
-
-    def _create(self, timeout: Any) -> "tuple[ModuleType, Any]":
-        return create_client(self._address, self._key, timeout)
+        """Start importing the HTTP stack in the background; the first call waits for it."""
+        self._http.preload()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield text deltas, then one `ModelResponse`. See `ModelClient.stream` for the errors."""
@@ -108,7 +73,7 @@ class OpenAIModel:
         response = await self._open(request)
         request_id = response.headers.get("x-request-id", "")
         reader = OpenAIResponseReader(self._service.peer, request.model, request_id)
-        async with contextlib.aclosing(self._sdk.read(response, reader)) as deltas:
+        async with contextlib.aclosing(self._http.read(response, reader)) as deltas:
             async for delta in deltas:
                 yield delta
         reply = reader.reply()
@@ -116,9 +81,9 @@ class OpenAIModel:
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
-        await self._sdk.close()
+        await self._http.close()
 
-    async def _open(self, request: ModelRequest) -> Any:
+    async def _open(self, request: ModelRequest) -> "ClientResponse":
         """Send the request; if the server rejects a field, adapt the dialect and send it again."""
         dialect = self._dialects.get(request.model, self._service.dialect)
         for _ in range(MAX_DIALECT_CHANGES):
@@ -133,11 +98,9 @@ class OpenAIModel:
                 dialect = self._dialects[request.model] = better
         return await self._post(request, dialect)
 
-    async def _post(self, request: ModelRequest, dialect: Dialect) -> Any:
-        # set here as well: headers from the environment would override the client's key
-        headers = {"authorization": f"Bearer {self._key.reveal() or _NO_KEY}"}
+    async def _post(self, request: ModelRequest, dialect: Dialect) -> "ClientResponse":
         body = encode_request(request, dialect)
-        return await self._sdk.post("/chat/completions", body, headers, self._refused)
+        return await self._http.post("/chat/completions", body, self._refused)
 
     def _refused(self, refusal: ProviderErrorResponse) -> ModelError:
         wait = retry_after(refusal.headers)

@@ -1,21 +1,48 @@
-"""Sends requests through a provider's SDK and reads the raw bytes of the response.
+"""Sends requests to a provider over persistent connections and reads the raw bytes of responses.
 
-The SDK handles addresses, keys, timeouts and connections; decoding the stream is done here.
+aiohttp, the HTTP stack of the providers' SDKs, handles the connections. The SDKs themselves are not
+used: see docs/adr/0012-model-requests-without-the-sdk.md.
 """
 
 import asyncio
+import codecs
 import contextlib
+import io
+import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.secrets import register_secret
 from internal.agent.ports.llm import TextDelta
 from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
-from internal.llm.lenient_json import one_line
+from internal.llm.lenient_json import decode_json, one_line
+from internal.llm.network import EnvironmentProxies, load_proxies, tls_context
 from internal.llm.stream_reader import ResponseReader
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from aiohttp import ClientResponse, ClientSession
+    from yarl import URL
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""The most that is read of a response that is not a stream."""
+MAX_REDIRECTS = 5
+KEEPALIVE_SECONDS = 60.0
+"""How long an unused connection stays open."""
+_CONNECT_SECONDS = 10.0
+_TAIL_SECONDS = 1.0
+_REDIRECTS = {HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT}
+_LARGE_BYTES = 1024 * 1024
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": "Larkspur",
+}
 
 
 class ApiKey:
@@ -47,15 +74,6 @@ class ApiKey:
         return "Secret('…')" if self._value else "Secret('')"
 
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The most that is read of a response that is not a stream."""
-_CONNECT_SECONDS = 10.0
-_TAIL_SECONDS = 1.0
-
-
 class ProviderErrorResponse(NamedTuple):
     """A response with an error status. `body` is decoded JSON, or text if it is not JSON."""
 
@@ -66,29 +84,39 @@ class ProviderErrorResponse(NamedTuple):
 
 UploadedFile = tuple[str, bytes, str]
 """The name, content and media type of a file in a form."""
+Refused = Callable[[ProviderErrorResponse], ModelError]
+"""Makes the error that a response with an error status stands for."""
 
 
-class SdkFactory(Protocol):
-    """Imports an SDK and creates its client, with the SDK's own retries off.
+class _Stack(NamedTuple):
+    """The imported HTTP stack, the address of the provider, and the way to it.
 
-    Both SDKs come from the same generator, so the names used here exist in each of them.
+    `tls` is what aiohttp calls `ssl`.
     """
 
-    def __call__(self, timeout: Any, /) -> "tuple[ModuleType, Any]":
-        """Return the SDK module and its client. `timeout` is an `httpx2.Timeout`."""
-        ...
+    aiohttp: "ModuleType"
+    make_url: "type[URL]"
+    address: "URL"
+    proxies: EnvironmentProxies
+    tls: Any
 
 
-class _Sdk(NamedTuple):
-    module: "ModuleType"
-    httpx2: "ModuleType"
-    broken: tuple[type[Exception], ...]
-    client: Any
+class _Request(NamedTuple):
+    url: "URL"
+    headers: Mapping[str, str]
+    body: bytes
 
 
-class SdkClient:
-    """Client of one address. Creating one is instant; a thread imports the SDK.
+class _Attempt:
+    """One try to send a request. `kept`: over a connection that served another one before."""
 
+    kept = False
+
+
+class ProviderHttpClient:
+    """HTTP client of one address. Creating one is instant; a thread imports the HTTP stack.
+
+    `headers` are sent with every request, and the key as a bearer token if there is one.
     `silence_seconds` is the longest wait for the next bytes of a connection.
     """
 
@@ -98,13 +126,14 @@ class SdkClient:
         address: str,
         key: ApiKey,
         *,
-        factory: SdkFactory,
         silence_seconds: float,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
-        self._factory = factory
+        self._headers = {**_HEADERS, **(headers or {})}
         self._silence = silence_seconds
-        self._sdk: Future[_Sdk] | None = None
+        self._stack: Future[_Stack] | None = None
+        self._session: ClientSession | None = None
 
     def check_key(self, *, needed: bool) -> None:
         """Raise `ModelKeyRejected` if a required key is missing or malformed."""
@@ -114,101 +143,147 @@ class SdkClient:
             raise invalid_key_error(self._peer)
 
     def preload(self) -> None:
-        """Start importing the SDK in the background; the first call waits for it."""
+        """Start importing the HTTP stack in the background; the first call waits for it."""
         self._loading()
 
     async def load(self) -> None:
-        """Wait until the SDK is imported, so that the time of a call does not include it."""
-        await self._load_once()
+        """Wait until the HTTP stack is imported, so that the time of a call does not include it."""
+        # shielded: all runs await the same import, and one of them may be cancelled
+        await asyncio.shield(asyncio.wrap_future(self._loading()))
 
-    def _loading(self) -> "Future[_Sdk]":
-        if self._sdk is None:
-            self._sdk = Future()
+    def _loading(self) -> "Future[_Stack]":
+        if self._stack is None:
+            self._stack = Future()
             # a daemon thread, so that the process can exit without waiting for the import
-            threading.Thread(target=self._load, args=(self._sdk,), daemon=True).start()
-        return self._sdk
+            threading.Thread(target=self._load, args=(self._stack,), daemon=True).start()
+        return self._stack
 
-    def _load(self, sdk: "Future[_Sdk]") -> None:
+    def _load(self, stack: "Future[_Stack]") -> None:
         try:
-            sdk.set_result(self._imported())
+            import aiohttp  # noqa: PLC0415  # slow import; this is its only place
+            from yarl import URL  # noqa: PLC0415  # comes with it
+
+            # not `/`, which would quote the path of the address again
+            address = URL(self._address.rstrip("/"))
+            stack.set_result(_Stack(aiohttp, URL, address, load_proxies(), tls_context()))
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
             sentence = f"Cannot create the client for {self._peer.name}."
             refused = ModelRejected(sentence, detail=one_line(str(error)))
             refused.__cause__ = error
-            sdk.set_exception(refused)
+            stack.set_exception(refused)
 
-    def _imported(self) -> _Sdk:
-        import aiohttp  # noqa: PLC0415  # slow import; this is its only place
-        import httpx2  # noqa: PLC0415  # slow import; this is its only place
-
-        module, client = self._factory(httpx2.Timeout(self._silence, connect=_CONNECT_SECONDS))
-        # A broken stream raises the transport's errors: the SDK wraps those of the request only.
-        broken = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
-        return _Sdk(module, httpx2, broken, client)
-
-    async def post(
-        self,
-        path: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        refused: Callable[[ProviderErrorResponse], ModelError],
-    ) -> Any:
-        """Send a request and return the streaming response with status 200.
+    async def post(self, path: str, body: bytes, refused: Refused) -> "ClientResponse":
+        """Send a JSON document and return the response, whose body is not read yet.
 
         Raises:
-            ModelError: the error that `refused` makes of another status.
+            ModelError: the error that `refused` makes of a status other than 2xx.
             ModelUnreachable: the connection failed.
         """
-        options = {"headers": {"content-type": "application/json", **headers}}
-        async with self._errors(refused) as sdk:
-            return await _post(sdk, path, content=body, options=options)
+        return await self._exchange(path, body, "application/json", refused)
 
     async def upload(
-        self,
-        path: str,
-        fields: Mapping[str, str],
-        file: UploadedFile,
-        refused: Callable[[ProviderErrorResponse], ModelError],
+        self, path: str, fields: Mapping[str, str], file: UploadedFile, refused: Refused
     ) -> bytes:
         """Send a form with a file and return the body of the response; raises as `post` does.
 
         A body of more than `MAX_BODY_BYTES` is cut.
         """
-        options = {"headers": {"content-type": "multipart/form-data"}}
-        async with self._errors(refused) as sdk:
-            response = await _post(
-                sdk, path, body=dict(fields), files={"file": file}, options=options
-            )
-            body = bytearray()
-            try:
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > MAX_BODY_BYTES:
-                        break
-            finally:
-                await response.aclose()
-            return bytes(body[:MAX_BODY_BYTES])
+        boundary = secrets.token_hex(16)
+        body = _encode_form(fields, file, boundary)
+        media_type = f"multipart/form-data; boundary={boundary}"
+        response = await self._exchange(path, body, media_type, refused)
+        async with self._time_limit():
+            return await _read_body(response)
+
+    async def _exchange(
+        self, path: str, body: bytes, media_type: str, refused: Refused
+    ) -> "ClientResponse":
+        await self.load()
+        stack = self._loading().result()
+        headers = {**self._headers, "content-type": media_type}
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key.reveal()}"
+        url = stack.make_url(f"{stack.address}{path}")
+        async with self._time_limit():
+            response = await self._follow(stack, _Request(url, headers, body))
+            if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+                return response
+            refusal = await _read_refusal(response)
+        raise refused(refusal)
 
     @contextlib.asynccontextmanager
-    async def _errors(
-        self, refused: Callable[[ProviderErrorResponse], ModelError]
-    ) -> AsyncGenerator[_Sdk, None]:
-        """Limit the time of a request in a block, and translate its errors."""
-        sdk = await self._load_once()
+    async def _time_limit(self) -> AsyncGenerator[None, None]:
+        """Limit the time of a block that uses a connection, and translate its errors."""
         try:
             async with asyncio.timeout(self._silence + _CONNECT_SECONDS):
-                yield sdk
-        except sdk.module.APIStatusError as error:
-            refusal = ProviderErrorResponse(error.status_code, error.body, error.response.headers)
-            raise refused(refusal) from error
-        except (sdk.module.APIConnectionError, *sdk.broken) as error:
-            raise self._unreachable(error.__cause__ or error) from error
+                yield
+        except self._broken as error:
+            raise self._unreachable(error) from error
 
-    async def _load_once(self) -> _Sdk:
-        # shielded: all runs await the same import, and one of them may be cancelled
-        return await asyncio.shield(asyncio.wrap_future(self._loading()))
+    @property
+    def _broken(self) -> tuple[type[Exception], ...]:
+        """The errors of connections."""
+        return self._loading().result().aiohttp.ClientError, OSError
 
-    async def read(self, response: Any, reader: ResponseReader) -> AsyncGenerator[TextDelta, None]:
+    async def _follow(self, stack: _Stack, request: _Request) -> "ClientResponse":
+        """Send a request and follow redirects that repeat it, without the key to other servers."""
+        for _ in range(MAX_REDIRECTS):
+            response = await self._send(stack, request)
+            location = response.headers.get("location")
+            if response.status not in _REDIRECTS or not location:
+                return response
+            response.close()
+            target = request.url.join(stack.make_url(location))
+            headers = dict(request.headers)
+            if not _is_same_server(request.url, target):
+                headers.pop("authorization", None)
+            request = request._replace(url=target, headers=headers)
+        return await self._send(stack, request)
+
+    async def _send(self, stack: _Stack, request: _Request) -> "ClientResponse":
+        """Send a request.
+
+        The server may close a connection that was kept while the request is on its way. It is then
+        sent once more, if nothing was received.
+        """
+        attempt = _Attempt()
+        try:
+            return await self._send_once(stack, request, attempt)
+        except (stack.aiohttp.ServerDisconnectedError, stack.aiohttp.ClientOSError):
+            if not attempt.kept:
+                raise
+        return await self._send_once(stack, request, _Attempt())
+
+    async def _send_once(
+        self, stack: _Stack, request: _Request, attempt: _Attempt
+    ) -> "ClientResponse":
+        url, headers, body = request
+        if self._session is None:
+            self._session = _open_session(stack, self._silence)
+        options: dict[str, Any] = {}
+        proxy = stack.proxies.find(url.scheme, url.host or "", url.port or 0)
+        if proxy is not None:
+            proxy_url = stack.make_url(proxy)
+            options["proxy"] = proxy_url.with_user(None)
+            login = _proxy_login(stack, proxy_url)
+            # a proxy reads the request itself, or opens a tunnel for it
+            if url.scheme == "https":
+                options["proxy_headers"] = login
+            else:
+                headers = {**headers, **login}
+        return await self._session.post(
+            url,
+            # aiohttp advises against bytes of this size
+            data=io.BytesIO(body) if len(body) > _LARGE_BYTES else body,
+            headers=headers,
+            allow_redirects=False,
+            trace_request_ctx=attempt,
+            **options,
+        )
+
+    async def read(
+        self, response: "ClientResponse", reader: ResponseReader
+    ) -> AsyncGenerator[TextDelta, None]:
         """Feed the response to the reader and yield its text deltas. Closes the response.
 
         After the model's response is complete, the rest is read for a moment to get the token
@@ -217,9 +292,8 @@ class SdkClient:
         Raises:
             ModelUnreachable: the connection broke before the response was complete.
         """
-        sdk = self._loading().result()  # a response implies a loaded SDK
         try:
-            async with contextlib.aclosing(self._chunks(sdk, response)) as chunks:
+            async with contextlib.aclosing(self._chunks(response)) as chunks:
                 async for chunk in chunks:
                     for words in reader.feed(chunk):
                         yield words
@@ -230,49 +304,104 @@ class SdkClient:
             for words in reader.end():
                 yield words
         finally:
-            with contextlib.suppress(*sdk.broken):  # it is being closed anyway
-                async with asyncio.timeout(_TAIL_SECONDS):
-                    await response.aclose()
+            response.close()  # without effect where the whole response was read
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
-        sdk = self._sdk
-        if (
-            sdk is not None and sdk.done() and sdk.exception() is None
-        ):  # otherwise there are no connections
-            await sdk.result().client.close()
+        if self._session is not None:
+            await self._session.close()
 
-    async def _chunks(self, sdk: _Sdk, response: Any) -> AsyncGenerator[bytes, None]:
-        body = response.aiter_bytes()
+    async def _chunks(self, response: "ClientResponse") -> AsyncGenerator[bytes, None]:
         while True:
             try:
                 # ours as well: the transport ignores its own after it fails to parse a chunk
                 async with asyncio.timeout(self._silence):
-                    chunk = await anext(body, None)
-            except sdk.broken as error:
+                    chunk = await response.content.readany()
+            except self._broken as error:
                 raise self._unreachable(error) from error
-            if chunk is None:
+            if not chunk:
                 return
             yield chunk
 
-    def _unreachable(self, error: BaseException) -> ModelUnreachable:
+    def _unreachable(self, error: Exception) -> ModelUnreachable:
         reason = one_line(str(error)) or type(error).__name__
         detail = f"{self._address}: {reason}"
-        if isinstance(error, TimeoutError):
+        no_connection = self._loading().result().aiohttp.ConnectionTimeoutError
+        if isinstance(error, TimeoutError) and not isinstance(error, no_connection):
             sentence = f"{self._peer.name} sent nothing for {self._silence:g} s."
             return ModelUnreachable(sentence, detail=detail)
         return ModelUnreachable(f"Cannot connect to {self._peer.name}.", detail=detail)
 
 
-async def _post(sdk: _Sdk, path: str, **request: Any) -> Any:
-    """Return the response itself: the SDK would parse its body, and trust its size."""
-    return await sdk.client.post(
-        path,
-        **request,
-        cast_to=sdk.httpx2.Response,
-        stream=True,
-        stream_cls=sdk.module.AsyncStream[object],
+def _open_session(stack: _Stack, silence: float) -> "ClientSession":
+    aiohttp = stack.aiohttp
+
+    async def note_kept(_session: object, context: Any, _params: object) -> None:
+        context.trace_request_ctx.kept = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(note_kept)
+    session: ClientSession = aiohttp.ClientSession(
+        # no limit: `llm.concurrency` limits the calls
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, ssl=stack.tls),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=silence),
+        trace_configs=[trace],
     )
+    return session
+
+
+def _is_same_server(url: "URL", target: "URL") -> bool:
+    """Return True if both are one server, also if the redirect only adds TLS."""
+    if url.origin() == target.origin():
+        return True
+    adds_tls = (url.scheme, target.scheme) == ("http", "https")
+    return adds_tls and url.host == target.host and url.is_default_port()
+
+
+def _proxy_login(stack: _Stack, proxy: "URL") -> dict[str, str]:
+    if proxy.user is None:
+        return {}
+    login = stack.aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
+    return {"proxy-authorization": login}
+
+
+async def _read_refusal(response: "ClientResponse") -> ProviderErrorResponse:
+    body = await _read_body(response)
+    try:
+        content = decode_json(body)
+    except (ValueError, RecursionError):
+        content = body.decode(_charset(response), "replace").strip()
+    return ProviderErrorResponse(response.status, content, response.headers)
+
+
+def _charset(response: "ClientResponse") -> str:
+    try:
+        return codecs.lookup(response.charset or "utf-8").name
+    except LookupError:
+        return "utf-8"
+
+
+async def _read_body(response: "ClientResponse") -> bytes:
+    """Return the body of a response, cut at `MAX_BODY_BYTES`. Closes the response."""
+    body = bytearray()
+    try:
+        while len(body) < MAX_BODY_BYTES and (chunk := await response.content.readany()):
+            body += chunk
+    finally:
+        response.close()
+    return bytes(body[:MAX_BODY_BYTES])
+
+
+def _encode_form(fields: Mapping[str, str], file: UploadedFile, boundary: str) -> bytes:
+    """Return a form as multipart/form-data (RFC 7578). Names hold no quotes or line breaks."""
+    name, content, media_type = file
+    head = 'Content-Disposition: form-data; name="'
+    parts = [f'{head}{field}"\r\n\r\n{text}'.encode() for field, text in fields.items()]
+    file_head = f'{head}file"; filename="{name}"\r\nContent-Type: {media_type}\r\n\r\n'
+    parts.append(file_head.encode() + content)
+    opened = b"".join(b"--%s\r\n%s\r\n" % (boundary.encode(), part) for part in parts)
+    return opened + b"--%s--\r\n" % boundary.encode()
 
 
 async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[TextDelta]:

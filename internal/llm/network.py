@@ -1,0 +1,95 @@
+"""How the machine reaches the internet: its proxies and its certificate authorities.
+
+Both come from the environment, as programs on Linux expect: `HTTPS_PROXY`, `HTTP_PROXY`,
+`ALL_PROXY` and `NO_PROXY` (in either case), `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+"""
+
+import ipaddress
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from internal.config.types import is_loopback
+
+# Where distributions keep their certificates. Python builds that are not theirs look elsewhere.
+_CA_FILES = (
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/cert.pem",
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
+
+
+class EnvironmentProxies:
+    """The HTTP proxies of an environment. Hosts of this machine are reached without them.
+
+    `NO_PROXY` lists hosts, which include their subdomains, networks such as 10.0.0.0/8, or `*`.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        """`variables` are as `urllib.request.getproxies` returns them.
+
+        Raises:
+            ValueError: a proxy is no HTTP proxy.
+        """
+        names = [name.strip().lower() for name in variables.get("no", "").split(",")]
+        self._excluded = [name for name in names if name]
+        self._proxies = {
+            scheme: _checked(variables[scheme])
+            for scheme in ("http", "https", "all")
+            if variables.get(scheme) and "*" not in self._excluded
+        }
+
+    def find(self, scheme: str, host: str, port: int) -> str | None:
+        """Return the URL of the proxy on the way to a server, or None for none."""
+        proxy = self._proxies.get(scheme) or self._proxies.get("all")
+        if proxy is None or is_loopback(host):
+            return None
+        host = host.lower()
+        is_excluded = any(_matches(name, host, port) for name in self._excluded)
+        return None if is_excluded else proxy
+
+
+def load_proxies() -> EnvironmentProxies:
+    """Return the proxies of this process.
+
+    Raises:
+        ValueError: a proxy is no HTTP proxy.
+    """
+    return EnvironmentProxies(getproxies())
+
+
+def _checked(proxy: str) -> str:
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        raise ValueError(f"The proxy {where} of the environment is no HTTP proxy.")
+    return url
+
+
+def _matches(name: str, host: str, port: int) -> bool:
+    if "/" in name:
+        try:
+            return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
+        except ValueError:  # a name, or no network
+            return False
+    name = name.removeprefix("*").removeprefix(".")
+    bare = name.removeprefix("[").replace("]", "") if name.startswith("[") else name
+    return (
+        bare in {host, f"{host}:{port}"}
+        or host.endswith(f".{name}")
+        or f"{host}:{port}".endswith(f".{name}")
+    )
+
+
+def tls_context() -> ssl.SSLContext | bool:
+    """Return the context that verifies servers; True for OpenSSL's default certificates."""
+    paths = ssl.get_default_verify_paths()  # a path that does not exist is None
+    if paths.cafile or (paths.capath and any(Path(paths.capath).glob("*.[0-9]"))):
+        return True
+    file = next((file for file in _CA_FILES if Path(file).is_file()), None)
+    return True if file is None else ssl.create_default_context(cafile=file)
