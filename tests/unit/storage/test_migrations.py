@@ -1,12 +1,14 @@
 """The numbered migrations."""
 
-from internal.storage.migrations import migrations
+from internal.storage.migrations import migrations, newest
 
 
-def test_migrations_are_numbered_from_one() -> None:
+def test_the_numbers_of_migrations_increase() -> None:
     steps = migrations("sqlite")
-    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
-    assert steps[0].name == "initial"
+    numbers = [step.number for step in steps]
+    assert numbers == sorted(set(numbers))
+    assert (steps[0].number, steps[0].name) == (1, "initial")
+    assert newest("sqlite") == numbers[-1]
     assert all(step.statements for step in steps)
 
 
