@@ -21,14 +21,19 @@ async def open_database(url: str | Path) -> AsyncGenerator[SqliteDatabase]:
             is not supported; nothing was changed.
         StoreUnavailable: it cannot be opened, created or changed.
     """
-    database = await SqliteDatabase.open(_path(str(url)))
+    database = await SqliteDatabase.open(database_path(str(url)))
     try:
         yield database
     finally:
         await database.close()
 
 
-def _path(url: str) -> Path:
+def database_path(url: str) -> Path:
+    """Return the file that a path or URL names.
+
+    Raises:
+        StoreCorrupt: the URL is not supported.
+    """
     scheme, separator, _ = url.partition("://")
     if scheme in {"postgres", "postgresql"} and separator:
         raise StoreCorrupt("PostgreSQL is not supported yet; use a sqlite:/// URL.")

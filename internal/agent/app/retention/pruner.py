@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
+from internal.agent.ports.databases import Pruned
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.retention.expired_rows import IdleSession, RowKind
@@ -32,14 +33,6 @@ class RetentionPolicy(NamedTuple):
     audit_days: int = 0
     handled_messages_days: int = 0
     usage_days: int = 0
-
-
-class Pruned(NamedTuple):
-    """How many rows or sessions of a kind were removed, or can be; `days` is their age."""
-
-    kind: PrunedKind
-    days: int
-    removed: int
 
 
 class Pruner:
@@ -71,7 +64,7 @@ class Pruner:
             StoreError: the database cannot be used; what was removed before is not there any more.
         """
         pruned = await self._visit(removes=True)
-        removed = {str(each.kind): each.removed for each in pruned if each.removed}
+        removed = {each.kind: each.total for each in pruned if each.total}
         if removed:
             logger.info("old data removed", extra=dict(removed))
         return pruned

@@ -7,13 +7,14 @@ import pytest
 
 from internal.agent.app.events.subscription import Cursor
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.retention.pruner import Pruned, Pruner, RetentionPolicy
+from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import user_message
 from internal.agent.domain.principals import LOCAL_OWNER, AuditEntry
 from internal.agent.domain.tasks import Run, SessionMarks
 from internal.agent.domain.usage import Usage
+from internal.agent.ports.databases import Pruned
 from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.runs import RunEnd
@@ -51,7 +52,7 @@ def make_pruner(database: Database, stores: Stores, gateway: Gateway) -> MakePru
 
 
 def removed(pruned: Iterable[Pruned]) -> dict[str, int]:
-    return {each.kind: each.removed for each in pruned}
+    return {each.kind: each.total for each in pruned}
 
 
 def add_content(stores: Stores, run: Run) -> Write[None]:
