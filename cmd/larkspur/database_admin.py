@@ -1,14 +1,14 @@
 """Maintenance of the database: retention, and the commands of `larkspur db`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
-from internal.agent.domain.errors import Conflict, StoreError
+from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.text import format_size
@@ -19,19 +19,15 @@ from internal.config.settings import Settings
 from internal.dispatch.lock import database_lock
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
-from internal.storage.database_url import database_path, open_database
-from internal.storage.maintenance import sqlite_files
+from internal.storage.database_url import open_database
+from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.json_lines import export_rows
 from internal.storage.maintenance.move import cancel_move, move
-from internal.storage.maintenance.sqlite_tables import open_snapshot, open_source, open_target
+from internal.storage.maintenance.selection import find_maintenance
+from internal.storage.maintenance.sqlite_files import new_file
 from internal.storage.maintenance.status import read_content
-from internal.storage.maintenance.tables import TableConnection
-from internal.storage.migrations import newest
-from internal.storage.sqlite.schema import list_pending, prepare_file
+from internal.storage.migrations import Migration
 from larkspur.services import Services, make_gateway, make_terminal_dispatcher, open_services
-
-_MAX_ONLINE_VACUUM_BYTES = 64 * 1024 * 1024
-"""Larger files are not vacuumed beside a gateway, whose writes would wait for seconds."""
 
 
 class DatabaseAdmin:
@@ -39,7 +35,8 @@ class DatabaseAdmin:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._path = loaded.settings.database.path
+        self._address = loaded.settings.database.path
+        self._maintenance = find_maintenance(self._address)
 
     def status(self) -> DatabaseStatus:
         """Return what is in the database and how large it is. Changes nothing."""
@@ -47,37 +44,26 @@ class DatabaseAdmin:
 
     def pending(self) -> list[str]:
         """Return the migrations that are not applied yet."""
-        return [f"{step.number:04} {step.name}" for step in list_pending(self._path)]
+        return [_name(step) for step in asyncio.run(self._maintenance.list_pending())]
 
     def migrate(self, report: Callable[[str], None]) -> None:
         """Apply the pending migrations; `report` receives a line for each."""
-        if not list_pending(self._path):
-            return
-        with self._without_gateway():
-            prepare_file(self._path, lambda step: report(f"{step.number:04} {step.name}"))
+        if self.pending():
+            with self._without_gateway():
+                asyncio.run(self._maintenance.migrate(lambda step: report(_name(step))))
 
     def vacuum(self) -> str:
         """Give unused space back, as far as that is possible now, and return what was done."""
-        path = self._path
-        sqlite_files.check_exists(path)
-        size = path.stat().st_size
-        try:
-            with self._without_gateway():
-                freed = sqlite_files.vacuum(path)
-        except Conflict:
-            if size > _MAX_ONLINE_VACUUM_BYTES:
-                sqlite_files.checkpoint(path)
-                return (
-                    "The log was written to the file. Stop the gateway to give unused space back:"
-                    f" its writes would wait too long ({format_size(size)})."
-                )
-            freed = sqlite_files.vacuum(path)
-        return f"{format_size(freed)} were given back; {format_size(path.stat().st_size)} are used."
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._without_gateway())
+            except Conflict:
+                return asyncio.run(self._maintenance.vacuum(is_served=True))
+            return asyncio.run(self._maintenance.vacuum(is_served=False))
 
     def back_up(self, target: Path) -> str:
         """Copy the database to a new file while it is used, and return what was done."""
-        size = sqlite_files.back_up(self._path, target)
-        return f"{target} has a checked copy of the database ({format_size(size)})."
+        return asyncio.run(self._maintenance.back_up(target))
 
     def export(self, target: Path) -> str:
         """Write all rows to a new file as JSON Lines, and return what was done."""
@@ -90,42 +76,49 @@ class DatabaseAdmin:
 
     def move(self, url: str, report: Callable[[str], None]) -> MoveResult:
         """Move all rows to the database at a URL; `report` receives the progress."""
-        return asyncio.run(self._move(url, report))
+        target = find_maintenance(url)
+        if target.place == self._maintenance.place:
+            raise InvalidRequest(f"{target.place} is the database of the settings already.")
+        with self._without_gateway():
+            return asyncio.run(self._move(target, report))
 
     def cancel_move(self) -> bool:
         """Let the database be used again that was moved away; False if it was not."""
-        return asyncio.run(self._cancel_move())
+        with self._without_gateway():
+            return asyncio.run(self._cancel_move())
 
     async def _status(self) -> DatabaseStatus:
-        async with open_snapshot(self._path) as tables:
-            sizes = tables.read_sizes()
+        maintenance = self._maintenance
+        async with maintenance.snapshot() as tables:
+            sizes = await maintenance.read_sizes()
             content = await read_content(tables, sizes.tables)
-        old, note = [], ""
-        if content.schema == newest("sqlite"):
+        old: list[Pruned] = []
+        note = ""
+        if content.schema == maintenance.newest_version:
             try:
                 old = await self._count_old()
-            except StoreError as error:
+            except StoreError as error:  # moved away, or the disk is read-only
                 note = str(error)
         return DatabaseStatus(
-            "sqlite",
-            tables.place,
-            content.schema,
-            newest("sqlite"),
-            sizes.size,
-            sizes.unused,
-            sizes.wal_size,
-            content.tables,
-            content.oldest_event,
-            content.newest_event,
-            content.runs,
-            content.processes,
-            old,
-            note,
+            kind=maintenance.kind,
+            place=maintenance.place,
+            schema=content.schema,
+            supported=maintenance.newest_version,
+            size=sizes.size,
+            unused=sizes.unused,
+            wal_size=sizes.wal_size,
+            tables=content.tables,
+            oldest_event=content.oldest_event,
+            newest_event=content.newest_event,
+            runs=content.runs,
+            processes=content.processes,
+            old=old,
+            note=note,
         )
 
     async def _export(self, target: Path) -> int:
-        with sqlite_files.new_file(target) as (file, _):
-            async with open_snapshot(self._path) as tables:
+        with new_file(target) as (file, _):
+            async with self._maintenance.snapshot() as tables:
                 return await export_rows(tables, file, rfc3339(datetime.now(UTC)))
 
     async def _prune(self) -> list[Pruned]:
@@ -139,47 +132,38 @@ class DatabaseAdmin:
         async def remove_none(_session_id: SessionId, _since: str) -> bool:
             return False
 
-        async with open_database(self._path) as database:
+        async with open_database(self._address) as database:
             policy = _policy(self._loaded.settings)
             return await Pruner(
                 database, Stores(), clock=SystemClock(), policy=policy, remove_session=remove_none
             ).count()
 
-    async def _move(self, url: str, report: Callable[[str], None]) -> MoveResult:
-        sqlite_files.check_exists(self._path)
-        async with self._open_source() as source, _open_target(url, source) as target:
+    async def _move(
+        self, maintenance: DatabaseMaintenance, report: Callable[[str], None]
+    ) -> MoveResult:
+        async with self._maintenance.source() as source, maintenance.target() as target:
             return await move(source, target, report)
 
     async def _cancel_move(self) -> bool:
-        sqlite_files.check_exists(self._path)
-        async with self._open_source() as source:
+        async with self._maintenance.source() as source:
             return await cancel_move(source)
-
-    @asynccontextmanager
-    async def _open_source(self) -> AsyncGenerator[TableConnection]:
-        with self._without_gateway():
-            async with open_source(self._path) as source:
-                yield source
 
     @contextmanager
     def _without_gateway(self) -> Generator[None]:
-        """Keep gateways away for the length of a block.
+        """Keep gateways away from a file for the length of a block.
 
         Raises:
             Conflict: one serves the database.
         """
-        process = SystemProcesses().current("database-command")
-        with database_lock(self._path, process):
+        if self._maintenance.kind == "postgresql":  # it checks who is connected
+            yield
+            return
+        with database_lock(self._address, SystemProcesses().current("database-command")):
             yield
 
 
-@asynccontextmanager
-async def _open_target(url: str, source: TableConnection) -> AsyncGenerator[TableConnection]:
-    path = database_path(url).resolve()
-    if f"sqlite:///{path}" == source.place:
-        raise Conflict("The database is there already: the target is the database of the settings.")
-    async with open_target(path) as target:
-        yield target
+def _name(step: Migration) -> str:
+    return f"{step.number:04} {step.name}"
 
 
 def make_pruner(services: Services, gateway: Gateway) -> Pruner:

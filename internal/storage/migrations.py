@@ -8,7 +8,7 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 class Migration(NamedTuple):
-    """A change of the schema. Its number is the version of the schema after it."""
+    """A change to the schema version `number`. Its number is the same for every kind."""
 
     number: int
     name: str
@@ -21,8 +21,8 @@ def migrations(kind: str) -> tuple[Migration, ...]:
     return tuple(_read(file) for file in sorted((_FOLDER / kind).glob("[0-9]*.sql")))
 
 
-def newest(kind: str) -> int:
-    """Return the number of the newest migration of a kind of database, its schema version."""
+def newest_version(kind: str) -> int:
+    """Return the schema version after all migrations of a kind of database."""
     return migrations(kind)[-1].number
 
 

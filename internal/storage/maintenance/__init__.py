@@ -2,10 +2,12 @@
 
 In reading order:
 
-- `tables`: `TableConnection`, the tables of a database in one transaction
-- `sqlite_tables`: the SQLite implementation
-- `status`: sizes, rows and what is going on
+- `interface`: `DatabaseMaintenance`, what can be done with each kind of database
+- `selection`: choice of the kind by the URL
+- `tables`: `TableConnection`, the tables of a database
+- `status`: rows, runs and processes
 - `json_lines`: the export
 - `move`: copies a database into another one
-- `sqlite_files`: vacuum and backup of a database file
+- `sqlite_maintenance`, `sqlite_tables`, `sqlite_files`: of a SQLite file
+- `postgres_maintenance`, `postgres_tables`: of a PostgreSQL database
 """

@@ -7,24 +7,16 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from internal.agent.domain.errors import Conflict, StoreCorrupt, StoreUnavailable
 from internal.agent.domain.text import format_size
+from internal.storage.maintenance.interface import DatabaseSizes
 from internal.storage.sqlite import errors
-from internal.storage.sqlite.connection import connect
+from internal.storage.sqlite.connection import connect, connect_read_only
 from internal.storage.sqlite.file_check import check_file
 
 _PRIVATE_FILE = 0o600
-
-
-class FileSizes(NamedTuple):
-    """Bytes of a file and its log, the unused ones in it, and those of each table with indexes."""
-
-    size: int
-    unused: int
-    wal_size: int
-    tables: dict[str, int]
 
 
 def check_exists(path: Path) -> None:
@@ -38,11 +30,20 @@ def check_exists(path: Path) -> None:
         raise StoreUnavailable(f"There is no database {path} yet; the first start creates it.")
 
 
-def read_sizes(path: Path, connection: sqlite3.Connection) -> FileSizes:
-    """Return the sizes of a file that is open."""
-    ((page,),) = connection.execute("pragma page_size").fetchall()
-    ((free,),) = connection.execute("pragma freelist_count").fetchall()
-    wal = path.with_name(f"{path.name}-wal")
+def read_sizes(path: Path) -> DatabaseSizes:
+    """Return the sizes of a file without changing it."""
+    wal_size = _wal_size(path)
+    try:
+        with closing(connect_read_only(path, has_wal=bool(wal_size))) as connection:
+            ((page,),) = connection.execute("pragma page_size").fetchall()
+            ((free,),) = connection.execute("pragma freelist_count").fetchall()
+            tables = _table_sizes(connection)
+    except sqlite3.Error as error:
+        raise errors.unavailable(error, path) from error
+    return DatabaseSizes(path.stat().st_size, free * page, wal_size, tables)
+
+
+def _table_sizes(connection: sqlite3.Connection) -> dict[str, int]:
     try:
         rows = connection.execute(
             "select master.tbl_name, sum(pages.pgsize) from dbstat as pages"
@@ -50,9 +51,8 @@ def read_sizes(path: Path, connection: sqlite3.Connection) -> FileSizes:
             " where pages.aggregate = true group by master.tbl_name"
         ).fetchall()
     except sqlite3.OperationalError:  # this SQLite was built without dbstat
-        rows = []
-    wal_size = wal.stat().st_size if wal.exists() else 0
-    return FileSizes(path.stat().st_size, free * page, wal_size, dict(rows))
+        return {}
+    return dict(rows)
 
 
 def vacuum(path: Path) -> int:

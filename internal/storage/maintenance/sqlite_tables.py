@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
-from internal.agent.domain.errors import Conflict, StoreUnavailable
+from internal.agent.domain.errors import Conflict
 from internal.agent.store.database import Row, SqlValue
-from internal.storage.maintenance.sqlite_files import FileSizes, check_exists, read_sizes
+from internal.storage.maintenance.sqlite_files import check_exists
 from internal.storage.maintenance.tables import PAGE_ROWS, Column, Table, portable, value_kind
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect, connect_read_only
@@ -28,11 +28,6 @@ class SqliteTables:
     def place(self) -> str:
         """The URL of the file."""
         return f"sqlite:///{self._path}"
-
-    def read_sizes(self) -> FileSizes:
-        """Return the sizes of the file and its tables."""
-        with self._translated_errors():
-            return read_sizes(self._path, self._connection)
 
     async def list_tables(self) -> list[Table]:
         """Return all tables, by name."""
@@ -172,5 +167,3 @@ def _connection(path: Path, *, writes: bool | None) -> Generator[sqlite3.Connect
             yield opened
         except sqlite3.Error as error:
             raise errors.unavailable(error, path) from error
-        except OSError as error:
-            raise StoreUnavailable(f"The database {path} cannot be used: {error}.") from error

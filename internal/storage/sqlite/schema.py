@@ -9,7 +9,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from internal.storage.migrations import Migration, migrations, newest
+from internal.storage.migrations import Migration, migrations, newest_version
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS, connect
 from internal.storage.sqlite.file_check import (
@@ -36,7 +36,7 @@ def prepare_file(path: Path, on_applied: Callable[[Migration], None] | None = No
     """
     state = check_file(path)
     try:
-        if state != FileState(newest("sqlite"), is_wal=True):
+        if state != FileState(newest_version("sqlite"), is_wal=True):
             _migrate(path, on_applied)
         if stat.S_IMODE(path.stat().st_mode) != _FILE_MODE:
             path.chmod(_FILE_MODE)

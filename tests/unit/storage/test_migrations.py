@@ -1,6 +1,6 @@
 """The numbered migrations."""
 
-from internal.storage.migrations import migrations, newest
+from internal.storage.migrations import migrations, newest_version
 
 
 def test_the_numbers_of_migrations_increase() -> None:
@@ -8,7 +8,7 @@ def test_the_numbers_of_migrations_increase() -> None:
     numbers = [step.number for step in steps]
     assert numbers == sorted(set(numbers))
     assert (steps[0].number, steps[0].name) == (1, "initial")
-    assert newest("sqlite") == numbers[-1]
+    assert newest_version("sqlite") == numbers[-1]
     assert all(step.statements for step in steps)
 
 
