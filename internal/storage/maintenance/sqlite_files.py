@@ -63,6 +63,7 @@ def vacuum(path: Path) -> int:
     Raises:
         StoreUnavailable: the disk has too little space, or another process writes.
     """
+    check_exists(path)
     before = path.stat().st_size + _wal_size(path)
     free = shutil.disk_usage(path.parent).free
     if free < (needed := 2 * before):
