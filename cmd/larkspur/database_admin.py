@@ -35,7 +35,8 @@ class DatabaseAdmin:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._address = loaded.settings.database.path
+        self._address = loaded.settings.database.address
+        self._path = loaded.settings.database.path
         self._maintenance = find_maintenance(self._address)
 
     def status(self) -> DatabaseStatus:
@@ -155,10 +156,10 @@ class DatabaseAdmin:
         Raises:
             Conflict: one serves the database.
         """
-        if self._maintenance.kind == "postgresql":  # it checks who is connected
+        if self._path is None:  # a server is asked who is connected
             yield
             return
-        with database_lock(self._address, SystemProcesses().current("database-command")):
+        with database_lock(self._path, SystemProcesses().current("database-command")):
             yield
 
 

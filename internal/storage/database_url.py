@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
 from internal.agent.store.database import Database
+from internal.database_address.address import is_postgres
 from internal.storage.sqlite.database import SqliteDatabase
+from internal.storage.sqlite.file_check import check_file
 
 if TYPE_CHECKING:
     from internal.storage.postgres.database import PostgresDatabase
@@ -35,32 +37,43 @@ async def open_database(url: str | Path) -> AsyncGenerator[Database]:
 
 
 async def _open(url: str) -> "SqliteDatabase | PostgresDatabase":
-    if not is_postgres(url):
-        return await SqliteDatabase.open(database_path(url))
+    if is_postgres(url):
+        return await postgres_class().open(url)
+    return await SqliteDatabase.open(database_path(url))
+
+
+async def check_database(url: str) -> int:
+    """Check the database at a path or URL without changing it, and return its schema version.
+
+    The version is 0 when there are no tables yet. A file that this process has open must not be
+    checked: closing it again would release the locks of SQLite
+    (https://sqlite.org/howtocorrupt.html, section 2.2).
+
+    Raises:
+        StoreCorrupt, StoreUnavailable: it cannot be used.
+    """
+    if is_postgres(url):
+        return await postgres_class().check(url)
+    return check_file(database_path(url)).version
+
+
+def postgres_class() -> type["PostgresDatabase"]:
+    """Return the PostgreSQL implementation.
+
+    Raises:
+        StoreUnavailable: its driver is not installed.
+    """
     try:
         from internal.storage.postgres.database import (  # noqa: PLC0415 - an optional package
             PostgresDatabase,
         )
     except ModuleNotFoundError as error:
-        raise missing_asyncpg(error) from error
-    return await PostgresDatabase.open(url)
-
-
-def missing_asyncpg(error: ModuleNotFoundError) -> StoreUnavailable:
-    """Return the error for a missing driver.
-
-    Raises:
-        ModuleNotFoundError: another module is missing.
-    """
-    if error.name != "asyncpg":
-        raise error
-    return StoreUnavailable("PostgreSQL needs the package asyncpg: install larkspur[postgres].")
-
-
-def is_postgres(url: str) -> bool:
-    """Return whether a URL names a PostgreSQL database."""
-    scheme, separator, _ = url.partition("://")
-    return bool(separator) and scheme in {"postgres", "postgresql"}
+        if error.name != "asyncpg":
+            raise
+        raise StoreUnavailable(
+            "PostgreSQL needs the package asyncpg: install larkspur[postgres]."
+        ) from error
+    return PostgresDatabase
 
 
 def database_path(url: str) -> Path:

@@ -6,19 +6,19 @@ from typing import Literal
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.text import format_size
+from internal.database_address.address import shown_url
 from internal.storage.maintenance.interface import DatabaseSizes, OnApplied
 from internal.storage.maintenance.postgres_tables import (
     PostgresTables,
     check_alone,
     check_version,
-    describe,
     open_connection,
     open_snapshot,
     open_source,
     open_target,
 )
 from internal.storage.migrations import Migration, migrations, newest_version
-from internal.storage.postgres.address import parse_address
+from internal.storage.postgres.database import parse_url
 from internal.storage.postgres.schema import check_server, prepare, read_version
 
 _TIMEOUT_SECONDS = 86_400.0
@@ -34,9 +34,9 @@ class PostgresMaintenance:
     kind: Literal["postgresql"] = "postgresql"
 
     def __init__(self, url: str) -> None:
-        self._address = parse_address(url)
+        self._address = parse_url(url)
         self.newest_version = newest_version("postgres")
-        self.place = describe(self._address)
+        self.place = shown_url(url)
 
     def snapshot(self) -> AbstractAsyncContextManager[PostgresTables]:
         """Open the tables for reading."""

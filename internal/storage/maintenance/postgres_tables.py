@@ -7,10 +7,11 @@ import asyncpg
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.agent.store.database import Row, SqlValue
+from internal.database_address.address import PostgresAddress, shown_url
 from internal.storage.maintenance.tables import PAGE_ROWS, Column, Table, portable, value_kind
 from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress
-from internal.storage.postgres.connection import Connection, connect, disconnect
+from internal.storage.postgres.connection import Connection, disconnect
+from internal.storage.postgres.database import connect_first
 from internal.storage.postgres.schema import LOCK, check_server, prepare, read_version
 
 _TIMEOUT_SECONDS = 86_400.0  # of one statement: a table may be large
@@ -42,7 +43,7 @@ class PostgresTables:
     """A `TableConnection` on a connection."""
 
     def __init__(self, address: PostgresAddress, connection: Connection) -> None:
-        self.place = describe(address)
+        self.place = shown_url(address.url)
         self._address = address
         self._connection = connection
 
@@ -132,11 +133,6 @@ class PostgresTables:
             raise errors.statement_error(error, " ".join(statement.split())) from error
 
 
-def describe(address: PostgresAddress) -> str:
-    """Return a URL of the database without user and password."""
-    return f"postgresql://{address.host}/{address.name}"
-
-
 @asynccontextmanager
 async def open_connection(address: PostgresAddress) -> AsyncGenerator[Connection]:
     """Open a connection without limits of time.
@@ -144,10 +140,7 @@ async def open_connection(address: PostgresAddress) -> AsyncGenerator[Connection
     Raises:
         StoreUnavailable: the server cannot be reached or used.
     """
-    try:
-        connection = await connect(address)
-    except (*errors.DRIVER_ERRORS, ValueError) as error:
-        raise errors.cannot_connect(error, address) from error
+    connection = await connect_first(address)
     try:
         await connection.execute(_SETTINGS)
         yield connection

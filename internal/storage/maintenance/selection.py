@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from internal.storage.database_url import database_path, is_postgres, missing_asyncpg
+from internal.database_address.address import is_postgres
+from internal.storage.database_url import database_path, postgres_class
 from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.sqlite_maintenance import SqliteMaintenance
 
@@ -16,10 +17,9 @@ def find_maintenance(url: str | Path) -> DatabaseMaintenance:
     """
     if not is_postgres(str(url)):
         return SqliteMaintenance(database_path(str(url)).resolve())
-    try:
-        from internal.storage.maintenance.postgres_maintenance import (  # noqa: PLC0415 - an optional package
-            PostgresMaintenance,
-        )
-    except ModuleNotFoundError as error:
-        raise missing_asyncpg(error) from error
+    postgres_class()
+    from internal.storage.maintenance.postgres_maintenance import (  # noqa: PLC0415 - an optional package
+        PostgresMaintenance,
+    )
+
     return PostgresMaintenance(str(url))

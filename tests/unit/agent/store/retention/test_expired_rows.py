@@ -25,7 +25,6 @@ async def test_a_page_ends_after_the_limit_and_continues(
     await database.write(partial(stores.sessions.add, a_session()))
     run = await add_running_run(database, stores, a_run())
     await database.write(partial(append_events, stores, run, MAX_ROWS + 1))
-    await database.write(lambda: stores.sessions.delete(run.session_id))
 
     async def page(after: int, before: str) -> RowPage:
         return await database.read(partial(stores.retention.list_page, "events", after, before))
