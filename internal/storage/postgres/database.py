@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.ports.runtime import ProcessMessages
 from internal.agent.store.database import DatabaseState, Read, Write
 from internal.storage.pending_work import PendingWork
 from internal.storage.postgres import errors
@@ -74,6 +75,11 @@ class PostgresDatabase:
         """Whether the last write succeeded."""
         return self._writer.state
 
+    @property
+    def messages(self) -> ProcessMessages:
+        """The messages between the processes that use the database."""
+        return self._notifications
+
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
 
@@ -116,7 +122,6 @@ class PostgresDatabase:
 
         It is also called when notifications may have been missed.
         """
-        self._check_open()
         number = self._notifications.add(callback)
         try:
             yield
@@ -125,6 +130,8 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Complete the queued work, then close the connections."""
+        if not self._is_open:
+            return
         self._is_open = False
         await self._reader_thread.call(self._notifications.close())
         await self._reader_thread.call(self._readers.close())
