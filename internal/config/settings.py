@@ -99,6 +99,11 @@ class DatabaseSettings(Section):
         return url
 
     @property
+    def is_shared(self) -> bool:
+        """Whether any number of gateways and workers may serve the database."""
+        return self.url.startswith(("postgresql:", "postgres:"))
+
+    @property
     def path(self) -> Path:
         """The database file, without symbolic links: SQLite puts its other files beside it."""
         return Path(self.url.removeprefix("sqlite:///")).resolve()
@@ -156,6 +161,11 @@ class DispatchSettings(Section):
         30.0,
         "Seconds after which a run may be taken from a silent process that cannot be checked, such"
         " as one in another container.",
+    )
+    drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
+        30.0,
+        "Seconds that a stopped process waits for its runs to end, before it hands them over to"
+        " others; with SQLite it does not wait.",
     )
 
 

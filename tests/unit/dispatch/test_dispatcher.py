@@ -7,13 +7,13 @@ import pytest
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId
-from internal.dispatch.local import LocalDispatcher
+from internal.dispatch.dispatcher import RunDispatcher
 from tests.support.store_records import a_run, add_run
 from tests.unit.dispatch.conftest import DispatchParts
 
 
-def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> LocalDispatcher:
-    return LocalDispatcher(
+def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> RunDispatcher:
+    return RunDispatcher(
         parts.database,
         parts.stores,
         parts.clock,
@@ -28,7 +28,7 @@ def names(parts: DispatchParts, what: str) -> list[str]:
     return [run_id for event, run_id in parts.coordinator.log if event == what]
 
 
-async def stop(dispatcher: LocalDispatcher, running: asyncio.Task[None]) -> None:
+async def stop(dispatcher: RunDispatcher, running: asyncio.Task[None]) -> None:
     dispatcher.stop()
     await asyncio.wait([running])
     assert running.exception() is None
