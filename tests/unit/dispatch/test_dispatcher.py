@@ -1,14 +1,20 @@
-"""The dispatcher of a data folder."""
+"""The dispatcher, alone and beside others."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.tasks import Run
+from internal.agent.store.stores import Stores
 from internal.dispatch.dispatcher import RunDispatcher
-from tests.support.store_records import a_run, add_run
+from internal.storage.database_url import open_database
+from tests.support.store_records import a_run, add_run, add_running_run
 from tests.unit.dispatch.conftest import DispatchParts
 
 
@@ -22,6 +28,12 @@ def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> RunDispatcher:
         supervisor=parts.supervisor,
         concurrency=concurrency,
     )
+
+
+async def load(parts: DispatchParts, run_id: str) -> Run:
+    run = await parts.database.read(partial(parts.stores.runs.get, RunId(run_id)))
+    assert run is not None
+    return run
 
 
 def names(parts: DispatchParts, what: str) -> list[str]:
@@ -95,3 +107,77 @@ async def test_cancel_reaches_runs_of_this_process_only(parts: DispatchParts) ->
         assert dispatcher.cancel(RunId("run-1"), reason)
         await parts.coordinator.wait_for(lambda: names(parts, "RunStopped") == ["run-1"])
         await stop(dispatcher, running)
+
+
+async def test_close_waits_for_the_active_runs_and_starts_no_other(parts: DispatchParts) -> None:
+    for number in (1, 2):
+        await add_run(parts.database, parts.stores, a_run(f"run-{number}", lane="one"))
+    dispatcher = dispatcher_of(parts)
+
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: bool(names(parts, "started")))
+        dispatcher.close()
+        assert dispatcher.is_stopping
+        parts.coordinator.gate.set()
+        await asyncio.wait([running])
+
+    assert [*names(parts, "started"), *names(parts, "ended")] == ["run-1", "run-1"]
+    assert (await load(parts, "run-2")).status == "queued"
+
+
+async def test_without_concurrency_lost_runs_are_queued_and_not_started(
+    parts: DispatchParts,
+) -> None:
+    await add_running_run(
+        parts.database, parts.stores, a_run("run-1"), "silent", lease_until="2000"
+    )
+    dispatcher = dispatcher_of(parts, 0)
+    async with background_task(dispatcher.run(parts.coordinator, is_alone=False)) as running:
+        async with asyncio.timeout(30):
+            while (await load(parts, "run-1")).status != "queued":
+                pass
+        await stop(dispatcher, running)
+    assert parts.coordinator.log == []
+
+
+async def test_two_dispatchers_execute_each_run_once_and_in_the_order_of_its_lane(
+    tmp_path: Path,
+) -> None:
+    async with AsyncExitStack() as stack:
+        both: list[DispatchParts] = []
+        for number in (1, 2):
+            database = await stack.enter_async_context(open_database(tmp_path / "a.db"))
+            both.append(DispatchParts(database, Stores(), tmp_path, f"worker-{number}"))
+        for number in range(24):
+            run = a_run(f"run-{number:02}", lane=f"lane-{number % 6}")
+            await add_run(both[0].database, both[0].stores, run)
+        log = both[1].coordinator.log = both[0].coordinator.log
+        running: list[tuple[RunDispatcher, asyncio.Task[None]]] = []
+        for parts in both:
+            parts.coordinator.gate.set()
+            dispatcher = dispatcher_of(parts, 2)
+            run_all = dispatcher.run(parts.coordinator, is_alone=False)
+            running.append((dispatcher, await stack.enter_async_context(background_task(run_all))))
+        async with asyncio.timeout(60):
+            while [event for event, _ in log].count("ended") < 24:
+                await both[0].database.read(both[0].stores.events.get_bounds)
+        for dispatcher, task in running:
+            await stop(dispatcher, task)
+    for lane in range(6):
+        of_lane = [entry for entry in log if int(entry[1][4:]) % 6 == lane]
+        expected = [f"run-{number:02}" for number in range(lane, 24, 6)]
+        assert of_lane == [(event, name) for name in expected for event in ("started", "ended")]
+
+
+async def test_a_new_dispatcher_takes_no_run_of_a_living_process(parts: DispatchParts) -> None:
+    held = await add_running_run(
+        parts.database, parts.stores, a_run("run-1"), "other", lease_until="2999"
+    )
+    await add_run(parts.database, parts.stores, a_run("run-2", lane="two"))
+    parts.coordinator.gate.set()
+    dispatcher = dispatcher_of(parts)
+    async with background_task(dispatcher.run(parts.coordinator, is_alone=False)) as running:
+        await parts.coordinator.wait_for(lambda: bool(names(parts, "ended")))
+        await stop(dispatcher, running)
+    run = await load(parts, "run-1")
+    assert (run.owner, run.status, run.fence) == ("other", "running", held.fence)
