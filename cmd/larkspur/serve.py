@@ -162,7 +162,7 @@ def work(source: SettingsSource) -> int:
 
 def _check_shared(loaded: Loaded, subject: str, reason: str) -> None:
     """Raise ConfigError unless several processes may serve the database."""
-    if not loaded.settings.database.is_shared:
+    if loaded.settings.database.path is not None:
         raise ConfigError(
             f"{subject} needs PostgreSQL, {reason}. Set database.url, such as"
             " postgresql://larkspur@db.example.org/larkspur, for all processes."
@@ -180,11 +180,11 @@ def _prepare_process() -> None:
 @contextmanager
 def _exclusive(loaded: Loaded) -> Generator[bool]:
     """Hold the lock file of an SQLite database; yield whether it is held."""
-    settings = loaded.settings.database
-    if settings.is_shared:
+    path = loaded.settings.database.path
+    if path is None:
         yield False
         return
-    with database_lock(settings.path, SystemProcesses().current("gateway")) as has_lock:
+    with database_lock(path, SystemProcesses().current("gateway")) as has_lock:
         yield has_lock
 
 
@@ -209,7 +209,7 @@ class _Shutdown:
         self, settings: Settings, dispatcher: RunDispatcher, dispatching: asyncio.Task[None]
     ) -> None:
         """Let the active runs end, then hand over the others, for at most 5 s."""
-        if self.is_stopped and settings.database.is_shared:
+        if self.is_stopped and settings.database.path is None:
             await self._drain(dispatcher, dispatching, settings.dispatch.drain_seconds)
         dispatcher.stop()
         await asyncio.wait([dispatching], timeout=HANDOVER_TIMEOUT_SECONDS)
@@ -455,10 +455,10 @@ class _ServedGateway:
         self, loaded: Loaded, services: GatewayServices
     ) -> AbstractAsyncContextManager[None]:
         """Enter the process into the list of the database; on SQLite it must be the only one."""
-        database, registry = loaded.settings.database, services.registry
-        if database.is_shared:
+        path, registry = loaded.settings.database.path, services.registry
+        if path is None:
             return registry.enter(services.process, "gateway", services.supervisor)
-        return registry.enter_alone(services.process, database.path, has_lock=self._has_lock)
+        return registry.enter_alone(services.process, path, has_lock=self._has_lock)
 
     def _editor(self, loaded: Loaded, services: GatewayServices) -> SettingsEditor:
         restart = self._shutdown.ending.set
@@ -510,7 +510,7 @@ async def _running_channels(
     ):
         dispatching = tasks.create_task(
             services.dispatcher.run(
-                services.coordinator, is_alone=not loaded.settings.database.is_shared
+                services.coordinator, is_alone=loaded.settings.database.path is not None
             )
         )
         tasks.create_task(server.serve(services.supervisor))
