@@ -63,15 +63,14 @@ from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
-    TOOL_SPECS,
     Services,
     make_gateway,
     make_terminal_dispatcher,
     open_services,
     open_terminal,
-    tool_targets,
 )
 from larkspur.skill_admin import SkillAdmin
+from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
@@ -365,10 +364,12 @@ class Application:
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
         """Serve the gateway until a signal, with a simulator of Lark if no app is configured.
 
-        `opens_page` opens the page in a browser, where there is one.
+        `opens_page` opens the page in a browser, where there is one. Without `executes` the runs
+        are left to other processes.
 
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
@@ -381,8 +382,21 @@ class Application:
 
         load_settings = partial(self._load, config=config)
         if with_simulator:
-            return serve_with_simulator(load_settings, flags, opens_page=opens_page)
-        return serve(SettingsSource(load_settings, flags), opens_page=opens_page)
+            return serve_with_simulator(
+                load_settings, flags, opens_page=opens_page, executes=executes
+            )
+        source = SettingsSource(load_settings, flags)
+        return serve(source, opens_page=opens_page, executes=executes)
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the worker cannot start.
+        """
+        from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
+
+        return work(SettingsSource(partial(self._load, config=config), {}))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

@@ -226,6 +226,11 @@ class DispatchSettings(Section):
         "Seconds after which a run may be taken from a silent process that cannot be checked, such"
         " as one in another container.",
     )
+    drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
+        30.0,
+        "Seconds that a stopped process waits for its runs to end, before it hands them over to"
+        " others; with SQLite it does not wait.",
+    )
 
 
 class TasksSettings(Section):

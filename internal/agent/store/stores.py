@@ -7,7 +7,7 @@ from internal.agent.store.events import EventStore
 from internal.agent.store.files import MAX_SESSION_BYTES, FileStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.retention.expired_rows import RetentionStore
-from internal.agent.store.runs import GatewayStore, RunStore
+from internal.agent.store.runs import LeadershipStore, ProcessStore, RunStore
 from internal.agent.store.sessions import SessionStore
 from internal.agent.store.tasks import ResultStore, SubtaskStore, TaskStore
 from internal.agent.store.usage import UsageStore
@@ -29,7 +29,8 @@ class Stores:
         self.subtasks = SubtaskStore()
         self.results = ResultStore()
         self.runs = RunStore()
-        self.gateways = GatewayStore()
+        self.processes = ProcessStore()
+        self.leaderships = LeadershipStore()
         self.events = EventStore()
         self.inbox = InboxStore()
         self.outbox = OutboxStore()

@@ -437,8 +437,13 @@ class Application(Protocol):
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
-        """Serve the gateway until a signal."""
+        """Serve the gateway until a signal; without `executes` others execute the runs."""
+        ...
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal."""
         ...
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:

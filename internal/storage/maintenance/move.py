@@ -24,7 +24,7 @@ NOT_MOVED: Mapping[str, str] = {
     "schema_migrations": "each database has its own",
     "database_moves": "the move itself",
     "database_move_tables": "the move itself",
-    "gateway": "the process that serves the source",
+    "processes": "those that serve the source",
 }
 """Tables whose rows stay where they are, and why."""
 

@@ -31,8 +31,8 @@ async def read_content(tables: TableConnection, sizes: dict[str, int]) -> Conten
         "select distinct owner from runs where status in ('queued', 'running', 'waiting')"
         " and owner <> ''"
     )
-    if "gateway" in names:
-        owners += await tables.fetch("select owner from gateway")
+    if "processes" in names:  # since schema 18
+        owners += await tables.fetch("select owner from processes")
     return Content(
         int(schema),
         sized,

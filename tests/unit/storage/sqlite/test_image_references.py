@@ -96,6 +96,8 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         *(f"drop table {name}" for name in ("task_waits", "task_dependencies")),
         *(f"alter table {column}" for column in _SUBTASK_COLUMNS),
         "drop table event_readers",  # of migration 16
+        *(f"drop table {name}" for name in ("processes", "leaderships")),  # of migration 18
+        "create table gateway (id bigint)",
         "alter table event_log drop column pruned",  # of migration 20
         "drop table database_moves",
         "drop table database_move_tables",

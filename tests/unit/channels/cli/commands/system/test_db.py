@@ -12,11 +12,12 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.channels.cli.exit_codes import CONFIG, OK, USAGE
-from internal.storage.migrations import newest_version
+from internal.storage.migrations import migrations, newest_version
 from tests.support.database_files import execute, query
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 NEWEST = newest_version("sqlite")
+BEFORE = migrations("sqlite")[-2].number
 OLD = "2026-01-01T00:00:00.000Z"
 
 
@@ -36,7 +37,7 @@ def test_the_status_shows_sizes_rows_runs_and_what_is_old(
     assert shown["schema"] == shown["supported"] == NEWEST
     assert shown["size"] >= 4096
     rows = {table["name"]: table["rows"] for table in shown["tables"]}
-    assert (rows["sessions"], rows["runs"], rows["gateway"]) == (1, 1, 0)
+    assert (rows["sessions"], rows["runs"], rows["processes"]) == (1, 1, 0)
     assert shown["runs"] == {"completed": 1}
     assert shown["oldest_event"] < shown["newest_event"]
     assert {each["kind"]: each["total"] for each in shown["old"]} == {"inbox": 1, "outbox": 0}
@@ -59,9 +60,9 @@ def test_an_older_schema_is_shown_and_migrated(run: CommandRunner, database: Pat
         "alter table event_log drop column pruned",
         "drop table database_moves",
         "drop table database_move_tables",
-        "pragma user_version = 17",
+        f"pragma user_version = {BEFORE}",
     )
-    assert f"17 (this version has {NEWEST}: larkspur db migrate)" in run("db").out
+    assert f"{BEFORE} (this version has {NEWEST}: larkspur db migrate)" in run("db").out
     checked = run("db", "migrate", "--check")
     assert (checked.code, f"Pending: {NEWEST:04} " in checked.out) == (CONFIG, True)
     applied = run("db", "migrate")
