@@ -23,6 +23,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
@@ -53,7 +54,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.sqlite.file_check import check_file
+from internal.storage.sqlite.file_check import check_file, read_file
 from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.file_storage import check_attachments
 from larkspur.mcp_admin import McpAdmin
@@ -247,6 +248,19 @@ class Application:
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
         return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+
+    def check_dead_letters(self, path: Path) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known."""
+        if path == self._open_database:
+            return []
+        try:
+            [counts] = read_file(path, "dead_letter_count", MAX_CRASHES)
+        except (StoreCorrupt, StoreUnavailable):  # told by `check_database`
+            return []
+        if not (count := sum(map(int, counts))):
+            return []
+        sentence = f"Given up and waiting for you: {count} (messages and runs)."
+        return [Check("dead letters", "warn", sentence, "larkspur dead-letters lists them.")]
 
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.

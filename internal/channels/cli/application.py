@@ -290,6 +290,10 @@ class Application(Protocol):
         """Check the database file without changing it."""
         ...
 
+    def check_dead_letters(self, path: Path) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known."""
+        ...
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it, one check for each way.
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from internal.agent.app.runs.active import claim_run
-from internal.agent.app.runs.coordinator import MAX_CRASHES
 from internal.agent.app.runs.creation import Submitted, new_task_ids
 from internal.agent.app.runs.finalization import FailedStart, requeue_run
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import MAX_CRASHES
 from tests.support.agent_app import Core, core, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 

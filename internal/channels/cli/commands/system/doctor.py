@@ -97,6 +97,7 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     path = settings.database
     if path.exists():
         yield application.check_database(path)
+        yield from application.check_dead_letters(path)
     else:
         yield Check("database", "ok", f"{path} does not exist yet; the first start creates it.")
 
