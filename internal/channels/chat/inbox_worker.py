@@ -185,7 +185,8 @@ class InboxWorker:
                     break
             self._poll.wake()  # more may have arrived meanwhile
         except Exception:  # a channel's outer loop: the rows stay and are processed later
-            log.exception("message not processed", extra={"chat": chat_id})
+            log.exception("messages of a chat not processed", extra={"chat": chat_id})
+            asyncio.get_running_loop().call_later(UNAVAILABLE_SECONDS, self.wake)
         finally:
             self._busy.discard(chat_id)
 
