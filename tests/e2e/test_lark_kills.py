@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.tasks import MAX_CRASHES
 from internal.channels.chat.inbox_worker import DIED, MAX_ATTEMPTS
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
@@ -27,6 +28,8 @@ ASKING = [
     Reply(calls=[Call("shell", {"command": "touch ran"})]),
     Reply("over"),
 ]
+
+CRASHED = "The process died several times while it executed this run."
 
 PHASES = {
     "received, not accepted": "unstored:accept_message",
@@ -98,6 +101,21 @@ async def test_a_message_that_kills_three_processes_is_set_aside(tmp_path: Path)
             "hello to you",
             "hello to you",
         ]
+
+
+async def test_a_run_that_kills_three_processes_asks_in_its_chat(tmp_path: Path) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("in the end")])) as model:
+        for crash in range(MAX_CRASHES):
+            async with served(tmp_path, sim, model, "stored:upsert_checkpoint") as gateway:
+                if not crash:
+                    await say(sim, "hello")
+                await gateway.over()
+        async with served(tmp_path, sim, model, **OPERATORS) as gateway:
+            await sim.until(lambda _: from_bot(sim), 60)
+            assert CRASHED in json.dumps(card(sim))
+            await say(sim, "retry")
+            await sim.until(lambda _: replies(sim) == ["in the end"], 60)
+            await idle(gateway, sim)
 
 
 async def test_a_kill_while_the_model_answers_leaves_one_reply_and_a_final_card(
