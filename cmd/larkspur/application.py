@@ -62,15 +62,14 @@ from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
-    TOOL_SPECS,
     Services,
     make_gateway,
     make_terminal_dispatcher,
     open_services,
     open_terminal,
-    tool_targets,
 )
 from larkspur.skill_admin import SkillAdmin
+from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000

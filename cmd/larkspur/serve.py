@@ -49,12 +49,12 @@ from internal.simulators.lark.simulator import LarkSim
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
-    TOOL_SPECS,
     GatewayServices,
     make_chat_instructions,
     open_gateway,
 )
 from larkspur.settings_editor import SettingsEditor
+from larkspur.task_defaults import TOOL_SPECS
 from larkspur.version import VERSION
 
 HANDOVER_TIMEOUT_SECONDS = 5.0

@@ -48,6 +48,7 @@ AuditAction = Literal[
     "pairing.refused",
     "person.removed",
     "session.deleted",
+    "session.moved",
     "settings.changed",
     "skill.accepted",
     "skill.rejected",

@@ -29,6 +29,9 @@ delete from attachment_uses where sha256 = $1 and holder = $2;
 -- name: delete_attachment_uses_of_session
 delete from attachment_uses where holder = $1 returning sha256;
 
+-- name: delete_other_attachment_uses
+delete from attachment_uses where holder = $1 and sha256 <> $2 returning sha256;
+
 -- name: expired_attachment_use
 select sha256 from attachment_uses where expires <> '' and expires < $1 limit 1;
 

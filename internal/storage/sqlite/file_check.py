@@ -64,7 +64,7 @@ def check_version(path: Path, version: int) -> None:
     Raises:
         StoreCorrupt: it was written by a newer program.
     """
-    newest = len(migrations("sqlite"))
+    newest = migrations("sqlite")[-1].number
     if version > newest:
         raise StoreCorrupt(
             f"The database {path} was written by a newer version of Larkspur (schema {version}, "

@@ -33,7 +33,7 @@ def prepare_file(path: Path) -> None:
     """
     state = check_file(path)
     try:
-        if state != FileState(len(migrations("sqlite")), is_wal=True):
+        if state != FileState(migrations("sqlite")[-1].number, is_wal=True):
             _migrate(path)
         if stat.S_IMODE(path.stat().st_mode) != _FILE_MODE:
             path.chmod(_FILE_MODE)
@@ -60,7 +60,7 @@ def _apply_next(path: Path, connection: sqlite3.Connection) -> bool:
         ((tables,),) = connection.execute("select count(*) from sqlite_master").fetchall()
         version = read_version(connection) if tables else 0
         check_version(path, version)
-        pending = migrations("sqlite")[version:]
+        pending = [each for each in migrations("sqlite") if each.number > version]
         if pending:
             number, name, statements = pending[0]
             for statement in statements:

@@ -20,6 +20,8 @@ NAMES = sorted(queries.load())
 SMALL = {
     "SCAN event_log",  # a table of one row
     "SCAN event_readers",  # a row for each receiver of the settings
+    "SCAN hosts USING INDEX sqlite_autoindex_hosts_1",  # a row for each host
+    "SCAN hosts USING COVERING INDEX sqlite_autoindex_hosts_1",
     "SCAN CONSTANT ROW",  # a select without a table
     "SCAN run_displays USING INDEX run_displays_open",  # an index of the open displays alone
 }

@@ -40,7 +40,13 @@ class UnusedFiles:
     A file is removed while nothing becomes available in the store, after the database was asked
     whether anything uses it. It may be called at any time, by several processes at once, and be
     killed.
+
+    Attributes:
+        host: the name of this host, which removes its own folders of deleted sessions; "" if no
+            other host uses the database.
     """
+
+    host = ""
 
     def __init__(
         self,
@@ -71,8 +77,10 @@ class UnusedFiles:
         await self._attachments.remove_unfinished()
         await self._uploads.remove_expired()
         await self._release_expired()
-        for name in await self._database.read(partial(self._files.list_removals, "workspace")):
-            await self._remove_workspace(SessionId(name))
+        for host in {"", self.host}:
+            removals = partial(self._files.list_removals, "workspace", host)
+            for name in await self._database.read(removals):
+                await self._remove_workspace(SessionId(name), host)
         for sha256 in await self._database.read(partial(self._files.list_removals, "attachment")):
             try:
                 await self._remove(sha256)
@@ -144,11 +152,11 @@ class UnusedFiles:
             await self._database.write(partial(self._files.end_removal, "attachment", sha256))
         return True
 
-    async def _remove_workspace(self, session_id: SessionId) -> None:
+    async def _remove_workspace(self, session_id: SessionId, host: str) -> None:
         try:
             await self._workspaces.remove(session_id)
         except StoreError:
             logger.exception("workspace cannot be removed", extra={"session_id": session_id})
             return
-        end = partial(self._files.end_removal, "workspace", session_id)
+        end = partial(self._files.end_removal, "workspace", session_id, host)
         await self._database.write(end)
