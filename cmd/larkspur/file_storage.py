@@ -27,7 +27,7 @@ from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
-from internal.attachments.marker import find_marker, new_marker
+from internal.attachments.marker import MARKER_FILE, find_marker, new_marker
 from internal.attachments.s3 import S3Attachments
 from internal.attachments.s3_client import Bucket, S3Client
 from internal.attachments.upload_folder import UploadFolder
@@ -37,8 +37,9 @@ from internal.config.loader import Loaded
 from internal.config.settings import AttachmentsSettings, S3Settings, Settings
 from internal.config.types import HOST_NAME, ConfigError
 from internal.observability.clock import SystemClock
-from internal.sandbox.workspaces import Workspaces
+from internal.sandbox.workspaces import VERSIONS_FOLDER, Workspaces
 from internal.tools.protected_paths import ProtectedPaths
+from internal.tools.untrusted_files import UntrustedFiles
 from internal.worktrees.worktrees import GitWorktrees
 
 _CHECK = "attachments"
@@ -142,10 +143,14 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
 
 
 def folders_elsewhere(loaded: Loaded) -> list[Path]:
-    """Return the folders of Larkspur that the settings place outside of its home folder."""
-    settings, home = loaded.settings, loaded.home
-    folders = [attachments_folder(settings.attachments, home)]
-    folders += open_workspaces(loaded).roots
+    """Return what is of Larkspur and by the settings outside of its home folder."""
+    home, workspaces = loaded.home, open_workspaces(loaded)
+    names = (VERSIONS_FOLDER, MARKER_FILE, "untrusted.json", "untrusted.lock")
+    folders = [
+        attachments_folder(loaded.settings.attachments, home),
+        *workspaces.roots,
+        *(workspaces.root / name for name in names),
+    ]
     return [folder for folder in folders if folder.parent != home]
 
 
@@ -166,6 +171,11 @@ def spans_hosts(settings: Settings) -> bool:
 def open_workspaces(loaded: Loaded) -> Workspaces:
     """Return the folders of sessions."""
     return Workspaces(loaded.home, GitWorktrees(), loaded.settings.workspaces.folder)
+
+
+def open_untrusted(loaded: Loaded) -> UntrustedFiles:
+    """Return the instruction files that commands wrote: known wherever the workspaces are."""
+    return UntrustedFiles(open_workspaces(loaded).root)
 
 
 async def find_host(loaded: Loaded, database: Database, stores: Stores, now: str) -> Host:
@@ -211,13 +221,18 @@ def _shared_storage(
     ]
     if settings.workspaces.location == "shared":
         folder = open_workspaces(loaded).root
+
+        async def identify_folder(new: str) -> str:
+            marker = await asyncio.to_thread(find_marker, folder, new)
+            return f"{marker} at {folder}" if marker else ""  # runs know their folder by its path
+
         parts.append(
             StoragePart(
                 "workspaces",
-                partial(asyncio.to_thread, find_marker, folder),
+                identify_folder,
                 new_marker(),
                 f"The folder {folder} is not the one that the other hosts share for workspaces:"
-                " mount it there, or set workspaces.folder, and restart.",
+                " mount that at the same path on all hosts (workspaces.folder), and restart.",
             )
         )
     if secret := _home_secret(loaded.home):

@@ -10,8 +10,7 @@ from internal.channels.cli.application import FolderPrompt, InstructionItem
 from internal.config.loader import Loaded
 from internal.documents.reader import ChildDocumentReader
 from internal.tools.instruction_files import WorkspaceInstructionFiles
-from internal.tools.untrusted_files import UntrustedFiles
-from larkspur.file_storage import open_workspaces, protected_paths
+from larkspur.file_storage import open_untrusted, open_workspaces, protected_paths
 from larkspur.services import (
     make_prompt_builder,
     make_tools,
@@ -24,7 +23,7 @@ from larkspur.services import (
 def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
     """Return the instructions that apply to tasks in a folder, the most general first."""
     protected = protected_paths(loaded, open_workspaces(loaded))
-    untrusted = UntrustedFiles(loaded.home)
+    untrusted = open_untrusted(loaded)
     found = WorkspaceInstructionFiles(loaded.home, protected, untrusted).read(str(folder))
     return [
         InstructionItem(block.source, block.name, block.text, block.size)

@@ -110,13 +110,13 @@ from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
-from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
 from larkspur.file_storage import (
     find_host,
     folders_elsewhere,
     make_session_files,
     open_attachments,
+    open_untrusted,
     open_workspaces,
     own_files,
     protected_paths,
@@ -258,7 +258,7 @@ async def open_services(
             clock=clock,
         )
         files.unused.host = host.name
-        protected, untrusted = protected_paths(loaded, workspaces), UntrustedFiles(loaded.home)
+        protected, untrusted = protected_paths(loaded, workspaces), open_untrusted(loaded)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
         commands = BackgroundCommandPool(clock, untrusted)
@@ -304,7 +304,7 @@ async def open_services(
                 database,
                 stores,
                 clock=clock,
-                archives=FolderArchives(workspaces.root),
+                archives=FolderArchives(workspaces.root, on_unpacked=untrusted.record),
                 attachments=attachments,
                 commands=commands,
             ),

@@ -13,7 +13,7 @@ import secrets
 import stat
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -56,10 +56,17 @@ class FolderArchives:
 
     Args:
         root: the folder with the folders `workspaces`, `task-folders` and `worktrees`.
+        on_unpacked: is called with the paths of unpacked files before anybody uses them.
     """
 
-    def __init__(self, root: Path, limits: ArchiveLimits | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        limits: ArchiveLimits | None = None,
+        on_unpacked: Callable[[Iterable[str]], None] = lambda _paths: None,
+    ) -> None:
         self._root = root
+        self._on_unpacked = on_unpacked
         self._limits = limits or ArchiveLimits()
 
     def versions(self, session_id: SessionId, /) -> frozenset[str]:
@@ -126,6 +133,7 @@ class FolderArchives:
                     file.seek(0)
                     _Unpacking(new, self._limits).read(file)
             self._replace(session_id, new)
+            self._on_unpacked([entry.at for entry in self._entries(session_id)])
             self._write_versions(session_id, [version])
         except (tarfile.TarError, EOFError, zlib.error, UnicodeError) as error:
             raise StoreCorrupt(f"the archive is damaged ({error})") from error
