@@ -12,6 +12,7 @@ FileKind = Literal["attachment", "workspace"]
 StorageKind = Literal["workspaces", "attachments", "home"]
 MAX_SESSION_BYTES = 2 * 1024 * 1024 * 1024
 _MAX_REMOVALS = 1000
+_ALWAYS = "9"  # later than every time
 
 
 class FileStore:
@@ -122,17 +123,38 @@ class FileStore:
                 unused.add(sha256)
         return unused
 
-    def list_removals(self, kind: FileKind, /, host: str = "") -> Read[list[str]]:
-        """Return the hashes or session ids of files to remove, up to 1000; those of a host."""
-        rows = yield Statement("file_removals", (_removal_kind(kind, host), _MAX_REMOVALS))
+    def list_removals(
+        self, kind: FileKind, /, host: str = "", *, lost_before: str = _ALWAYS
+    ) -> Read[list[str]]:
+        """Return the hashes or session ids of files to remove, up to 1000; those of a host.
+
+        Removals that a process has begun after the time `lost_before` are left out.
+        """
+        values = (_removal_kind(kind, host), _MAX_REMOVALS, lost_before)
+        rows = yield Statement("file_removals", values)
         return [name for (name,) in rows]
 
-    def cancel_removal_of_used(self, sha256: str, /) -> Write[bool]:
-        """Drop the removal of an attachment that is used again. Return whether it is."""
+    def begin_removal(self, sha256: str, now: str, /, *, lost_before: str) -> Write[bool]:
+        """Begin to remove an attachment, unless it is used or another process removes it.
+
+        A removal that began before the time `lost_before` is taken over. That of a used file is
+        dropped, as long as nobody has begun it.
+        """
         used = yield from self._is_used(sha256)
+        rows = yield Statement("file_removal", ("attachment", sha256))
+        begun = rows[0][0] if rows else ""
+        if begun > lost_before:
+            return False
         if used:
             yield from self.end_removal("attachment", sha256)
-        return used
+            return False
+        yield Statement("begin_file_removal", ("attachment", sha256, now))
+        return True
+
+    def is_being_removed(self, sha256: str, lost_before: str, /) -> Read[bool]:
+        """Return True while a process removes an attachment, which it began after a time."""
+        rows = yield Statement("file_removal", ("attachment", sha256))
+        return bool(rows) and rows[0][0] > lost_before
 
     def end_removal(self, kind: FileKind, name: str, /, host: str = "") -> Write[None]:
         """Drop a removal that is finished."""

@@ -42,7 +42,14 @@ delete from attachment_uses where expires <> '' and expires < $1 returning sha25
 insert into file_removals (kind, name) values ($1, $2) on conflict (kind, name) do nothing;
 
 -- name: file_removals
-select name from file_removals where kind = $1 order by name limit $2;
+select name from file_removals where kind = $1 and begun <= $3 order by name limit $2;
+
+-- name: begin_file_removal
+insert into file_removals (kind, name, begun) values ($1, $2, $3)
+on conflict (kind, name) do update set begun = excluded.begun;
+
+-- name: file_removal
+select begun from file_removals where kind = $1 and name = $2;
 
 -- name: delete_file_removal
 delete from file_removals where kind = $1 and name = $2;

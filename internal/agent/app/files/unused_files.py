@@ -1,11 +1,13 @@
 """Files that nothing uses any more, and their removal."""
 
+import asyncio
 import logging
 from contextlib import aclosing
+from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from internal.agent.domain.errors import Forbidden, StoreError
+from internal.agent.domain.errors import FilesUnavailable, Forbidden, StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import Principal
@@ -21,6 +23,11 @@ from internal.agent.store.stores import Stores
 
 MAX_SECONDS = 20.0
 """How long a part of a large store is searched."""
+LOST_AFTER_SECONDS = 60.0
+"""How long the removal of a file may take; then another process tries it again."""
+REMOVAL_WAIT_SECONDS = 15.0
+"""How long storing a file waits for its removal by another process."""
+_POLL_SECONDS = 0.05
 _BATCH = 500
 
 logger = logging.getLogger(__name__)
@@ -81,7 +88,8 @@ class UnusedFiles:
             removals = partial(self._files.list_removals, "workspace", host)
             for name in await self._database.read(removals):
                 await self._remove_workspace(SessionId(name), host)
-        for sha256 in await self._database.read(partial(self._files.list_removals, "attachment")):
+        removals = partial(self._files.list_removals, "attachment", lost_before=self._lost_before())
+        for sha256 in await self._database.read(removals):
             try:
                 await self._remove(sha256)
             except StoreError:
@@ -145,12 +153,18 @@ class UnusedFiles:
 
     async def _remove(self, sha256: str) -> bool:
         """Remove a file, unless it is used again. Return whether it was removed."""
+        now, lost = rfc3339(self._clock.now()), self._lost_before()
+        begin = partial(self._files.begin_removal, sha256, now, lost_before=lost)
         async with self._attachments.removal() as remove:  # no file becomes available meanwhile
-            if await self._database.write(partial(self._files.cancel_removal_of_used, sha256)):
+            if not await self._database.write(begin):
                 return False
             await remove(sha256)
             await self._database.write(partial(self._files.end_removal, "attachment", sha256))
         return True
+
+    def _lost_before(self) -> str:
+        """Return the time before which a removal began that its process did not finish."""
+        return _lost_before(self._clock) if self.host else rfc3339(self._clock.now())
 
     async def _remove_workspace(self, session_id: SessionId, host: str) -> None:
         try:
@@ -160,3 +174,21 @@ class UnusedFiles:
             return
         end = partial(self._files.end_removal, "workspace", session_id, host)
         await self._database.write(end)
+
+
+async def wait_for_removal(database: Database, stores: Stores, clock: Clock, sha256: str) -> None:
+    """Return when no process of another host removes a file whose use is stored.
+
+    Raises:
+        FilesUnavailable: the removal takes too long; the file must not be stored now.
+    """
+    for _ in range(round(REMOVAL_WAIT_SECONDS / _POLL_SECONDS)):
+        removed = partial(stores.files.is_being_removed, sha256, _lost_before(clock))
+        if not await database.read(removed):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+    raise FilesUnavailable("An equal file is being removed just now: try again in a minute")
+
+
+def _lost_before(clock: Clock) -> str:
+    return rfc3339(clock.now() - timedelta(seconds=LOST_AFTER_SECONDS))

@@ -11,6 +11,7 @@ from ksuid import Ksuid
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.files.unused_files import wait_for_removal
 from internal.agent.app.hosts.host import Host
 from internal.agent.domain.errors import (
     FilesUnavailable,
@@ -204,6 +205,7 @@ class WorkspaceKeeper:
             async def register(sha256: str, size: int) -> None:
                 add = partial(self._stores.files.add_archive, session_id, sha256, size)
                 await self._database.write(add)
+                await wait_for_removal(self._database, self._stores, self._clock, sha256)
 
             stored = await self._attachments.put_file(
                 "workspace.tar.gz",

@@ -32,3 +32,6 @@ create index sessions_of_host on sessions (host) where host <> '';
 
 -- The host whose absence the person was told about while the run is queued.
 alter table runs add column told_host text not null default '';
+
+-- When a process began to remove a file, '' before: whoever stores the same file waits for the end.
+alter table file_removals add column begun text not null default '';

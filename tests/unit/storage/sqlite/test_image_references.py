@@ -99,6 +99,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "drop index sessions_of_host",  # of migration 21
         "alter table sessions drop column host",
         "alter table runs drop column told_host",
+        "alter table file_removals drop column begun",
         *(f"drop table {name}" for name in ("hosts", "shared_storage", "workspace_archives")),
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
