@@ -238,7 +238,7 @@ def _shared_storage(
     if secret := _home_secret(loaded.home):
 
         async def identify_home(_new: str) -> str:
-            return secret
+            return await asyncio.to_thread(_home_secret, loaded.home)
 
         parts.append(
             StoragePart(
@@ -246,9 +246,9 @@ def _shared_storage(
                 identify_home,
                 secret,
                 f"The home folder {loaded.home} has another token than those of the other hosts"
-                " that use the database: copy the files token, settings.json and mcp*.json"
-                ", and the folders skills and profiles, from one"
-                " of them; see docs/hosts.md.",
+                " that use the database: copy the files token, settings.json and mcp*.json, and the"
+                " folders skills and profiles, from one of them; see docs/hosts.md.",
+                may_change=True,
             )
         )
     return SharedStorage(database, stores, parts)

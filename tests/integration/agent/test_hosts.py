@@ -300,7 +300,20 @@ async def test_a_host_with_another_token_does_not_start(folder: Path) -> None:
     with pytest.raises(LarkspurError, match="has another token than those of the other hosts"):
         async with team.host("two"):
             pass
-    (team.home("two") / "token").write_text("one" * 20)
+    token = team.home("two") / "token"
+    token.write_text("one" * 20)
+    async with team.host("two") as two:
+        token.write_text("new" * 20)  # while the host works
+        states, services = two.services.supervisor, two.services
+        recorded = partial(services.stores.hosts.get_storage, "home")
+        before = await services.database.read(recorded)
+        async with asyncio.timeout(30):
+            while before == await services.database.read(recorded):
+                pass
+        assert not [each.failure for each in states.states if each.failure]
+    with pytest.raises(LarkspurError, match="has another token"):
+        async with team.host("one"):
+            pass
     async with team.host("two"):
         pass
 
@@ -328,3 +341,24 @@ async def test_without_a_name_a_host_takes_every_session(folder: Path) -> None:
         await one.end_of(first)
     async with team.host("two", LARKSPUR_DISPATCH__HOST="") as two:
         await two.end_of(await two.submit("anything", first.session_id))
+
+
+@pytest.mark.parametrize("location", ["host", "archive"])
+async def test_two_hosts_at_work_lose_no_change(folder: Path, location: str) -> None:
+    team = Team(folder, LARKSPUR_WORKSPACES__LOCATION=location)
+    append = Call("shell", {"command": "echo line >> log"})
+    script = Rules([Reply(text="ok", when=When(results=1)), Reply(calls=[append])])
+    async with team.host("one", script) as one, team.host("two", script) as two:
+        sessions = [await each.submit("append") for each in (one, two)]
+        made = [*sessions]
+        for _ in range(3):
+            for first, here in zip(sessions, (two, one), strict=True):
+                made.append(await here.submit("append", first.session_id))
+        for each in made:
+            await one.end_of(each)
+        for first in sessions:
+            copies = [team.workspace(name, first) / "log" for name in ("one", "two")]
+            lines = [copy.read_text().count("line") for copy in copies if copy.exists()]
+            assert max(lines) == 4
+            if location == "host":
+                assert len(lines) == 1

@@ -24,12 +24,14 @@ class StoragePart:
             `Attachments.identify`.
         new: an id for storage that has none.
         refusal: the sentence for a host that has another one.
+        may_change: a change while the host works is recorded, and is no problem of the others.
     """
 
     kind: StorageKind
     identify: Callable[[str], Awaitable[str]]
     new: str
     refusal: str
+    may_change: bool = False
 
 
 class SharedStorage:
@@ -45,6 +47,7 @@ class SharedStorage:
         self._database = database
         self._stores = stores
         self._parts = parts
+        self._found: dict[StorageKind, str] = {}
         self.problem = ""
 
     async def open(self) -> None:
@@ -64,7 +67,10 @@ class SharedStorage:
         """
         try:
             for part in self._parts:
-                await self._check(part, records=False)
+                if part.may_change:
+                    await self._follow(part)
+                else:
+                    await self._check(part, records=False)
         except LarkspurError as error:
             self.problem = str(error)
             raise
@@ -82,6 +88,13 @@ class SharedStorage:
             known = await self._database.write(record)
         if found != known:
             raise LarkspurError(part.refusal)
+        self._found[part.kind] = found
+
+    async def _follow(self, part: StoragePart) -> None:
+        found = await part.identify("")
+        if found not in {"", self._found[part.kind]}:
+            await self._database.write(partial(self._stores.hosts.set_storage, part.kind, found))
+            self._found[part.kind] = found
 
 
 def _record(stores: Stores, kind: StorageKind, marker: str) -> Write[str]:
