@@ -16,6 +16,7 @@ from internal.agent.domain.errors import (
     ModelKeyRejected,
     RequestError,
     StoreCorrupt,
+    StoreError,
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import rfc3339
@@ -23,6 +24,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
@@ -53,11 +55,11 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.database_url import check_database
-from internal.tools.untrusted_files import UntrustedFiles
-from larkspur.database_admin import DatabaseAdmin
-from larkspur.file_storage import check_attachments
-from larkspur.mcp_admin import McpAdmin
+from internal.storage.database_url import check_database, read_rows
+from larkspur.administration.database import DatabaseAdmin
+from larkspur.administration.mcp import McpAdmin
+from larkspur.administration.skills import SkillAdmin
+from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
@@ -69,7 +71,6 @@ from larkspur.services import (
     open_services,
     open_terminal,
 )
-from larkspur.skill_admin import SkillAdmin
 from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
 
@@ -253,6 +254,24 @@ class Application:
         finding = f"can be opened (schema version {version})"
         return Check("database", "ok", f"{database.shown} {finding}.")
 
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return []
+        try:
+            [counts] = asyncio.run(read_rows(database.address, "dead_letter_count", MAX_CRASHES))
+        except StoreError:  # told by `check_database`
+            return []
+        if not (count := sum(map(int, counts))):
+            return []
+        sentence = f"Given up and waiting for you: {count} (messages and runs)."
+        return [Check("dead letters", "warn", sentence, "larkspur dead-letters lists them.")]
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.
 
@@ -303,7 +322,7 @@ class Application:
 
     def trust_file(self, config: str | None, path: Path) -> bool:
         """Let agents follow an instruction file; False if they did before."""
-        return UntrustedFiles(self._load(config=config).home).trust(str(path))
+        return open_untrusted(self._load(config=config)).trust(str(path))
 
     def skills(self, config: str | None) -> SkillAdmin:
         """Return the skills, those that are shipped included.

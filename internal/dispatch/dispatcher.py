@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -41,7 +42,12 @@ class RunDispatcher:
 
     Args:
         concurrency: how many runs are executed at once, 0 for none. Waiting runs do not count.
+
+    Attributes:
+        may_start: whether runs can be executed now: what all hosts share can be reached.
     """
+
+    may_start: Callable[[], bool] = staticmethod(lambda: True)
 
     def __init__(
         self,
@@ -132,7 +138,7 @@ class RunDispatcher:
 
     async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
         free = self._concurrency - len(self._starting)
-        if free <= 0:
+        if free <= 0 or not self.may_start():
             return
         ready = await self._database.read(partial(self._ready, free))
         if self.is_stopping:  # since the read began
@@ -146,10 +152,10 @@ class RunDispatcher:
     def _ready(self, free: int) -> Read[list[Run]]:
         """Return the runs to start: at most one whose process died, and only if none is watched."""
         stores, owner = self._stores.runs, self._leases.owner
-        now = rfc3339(self._clock.now())
-        ready = yield from stores.list_ready(owner, now, free + len(self._starting))
+        now, host = rfc3339(self._clock.now()), self._leases.host.name
+        ready = yield from stores.list_ready(owner, now, free + len(self._starting), host=host)
         if not (yield from self._is_watched()):
-            crashed = yield from stores.get_ready_crashed(owner, now)
+            crashed = yield from stores.get_ready_crashed(owner, now, host=host)
             ready = ready if crashed is None else [crashed, *ready]
         return [run for run in ready if run.id not in self._starting]
 
@@ -195,6 +201,7 @@ class RunDispatcher:
                 self._leases.owner,
                 lease_until=self._leases.expiry(),
                 now=now,
+                host=self._leases.host,
             )
         )
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from internal.agent.ports.databases import DatabaseStatus, MoveResult, Pruned
+from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.channels.cli.transports.interface import Transport
 
 TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
@@ -330,6 +330,10 @@ class Application(Protocol):
 
     def check_database(self, config: str | None) -> Check:
         """Check the database without changing it."""
+        ...
+
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known."""
         ...
 
     def check_sandbox(self, config: str | None) -> list[Check]:

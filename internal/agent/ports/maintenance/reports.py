@@ -1,4 +1,4 @@
-"""What is known of a database, for those who run it."""
+"""What is known of a database, and what was done with it, for those who run it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
