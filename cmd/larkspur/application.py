@@ -56,6 +56,7 @@ from internal.llm.registry import (
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.database_url import check_database, read_rows
+from larkspur.database_admin import DatabaseAdmin
 from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
@@ -342,6 +343,14 @@ class Application:
         loaded = self._load(config=config)
         prepare(loaded.home)
         return McpAdmin(loaded)
+
+    def database(self, config: str | None) -> DatabaseAdmin:
+        """Return the database of the settings.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        return DatabaseAdmin(self._prepare(config))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

@@ -1,14 +1,14 @@
 """The numbered migrations."""
 
-from internal.storage.migrations import migrations
+from internal.storage.migrations import migrations, newest_version
 
 
-def test_migrations_are_numbered_from_one() -> None:
+def test_the_numbers_of_migrations_increase() -> None:
     steps = migrations("sqlite")
     numbers = [step.number for step in steps]
     assert numbers == sorted(set(numbers))
-    assert steps[0].number == 1
-    assert steps[0].name == "initial"
+    assert (steps[0].number, steps[0].name) == (1, "initial")
+    assert newest_version("sqlite") == numbers[-1]
     assert all(step.statements for step in steps)
 
 
