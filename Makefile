@@ -5,9 +5,11 @@
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
-LIGHT := not chaos and not bench and not browser
+LIGHT := not chaos and not bench and not browser and not image
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
+# Builds container images; asked only by `make chaos`.
+BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
 REPORT := $(BIN)/coverage report
 # Tests share nothing, so idle workers take over tests of the others. They often wait for processes
 # and timers, so there is one worker more than there are cores.
@@ -71,6 +73,8 @@ floors:
 
 chaos: setup
 	$(PYTEST) -m chaos tests/chaos tests/e2e tests/integration/web
+	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
+	  @echo "No image was built: neither docker, podman nor buildah works here.")
 
 # Without byte code start-up is measured several times too slow.
 bench: setup
