@@ -49,6 +49,17 @@ async def proxied_app(
         yield app, ProxyClient(site, TOKEN)
 
 
+async def log_in(client: ProxyClient, link: str, site: ProxySite) -> dict[str, str | None]:
+    """Open a link as a browser does, and return the headers of its further requests."""
+    assert link.startswith(f"{site.url}/#code=")
+    page = {**NOBODY, "origin": site.url, "sec-fetch-site": "same-origin"}
+    reply = await client.post("/api/login", {"code": link.partition("#code=")[2]}, page)
+    assert reply.status == 200, reply
+    cookie, _, attributes = reply.headers["set-cookie"].partition(";")
+    assert "Secure" in attributes
+    return {**page, "cookie": cookie, "x-larkspur-login-key": reply.json()["key"]}
+
+
 def delta(k: int) -> OutputDelta:
     return OutputDelta(node_id="iter:1:say", k=k, n=1, text=f"word {k} ")
 
@@ -112,17 +123,7 @@ async def test_heartbeats_keep_an_idle_stream_open(
 async def test_logins_and_other_requests_pass(kind: str, site: ProxySite, tmp_path: Path) -> None:
     async with proxied_app(kind, site, tmp_path) as (_, client):
         link = (await client.post("/api/links")).json()["url"]
-        assert link.startswith(f"{site.url}/#code=")
-        origin = {**NOBODY, "origin": site.url, "sec-fetch-site": "same-origin"}
-        reply = await client.post("/api/login", {"code": link.partition("#code=")[2]}, origin)
-        assert reply.status == 200
-        cookie = reply.headers["set-cookie"]
-        assert "; Secure" in cookie
-        browser = {
-            **origin,
-            "cookie": cookie.partition(";")[0],
-            "x-larkspur-login-key": reply.json()["key"],
-        }
+        browser = await log_in(client, link, site)
         assert (await client.get("/api/me", browser)).status == 200
         assert (await client.post("/api/tasks", {"task": "hello"}, browser)).status == 201
         foreign = {**browser, "origin": "https://elsewhere.example"}
@@ -209,6 +210,31 @@ async def test_another_gateway_answers_when_one_has_gone(
         assert (await client.get("/api/me")).status == 200
         assert (await client.post("/api/tasks", {"task": "hi"})).status == 201
         assert await count_tasks(other) == 1
+
+
+@KINDS
+async def test_gateways_behind_a_proxy_share_links_and_logins(
+    kind: str, site: ProxySite, tmp_path: Path
+) -> None:
+    """The databases differ here; the home folder is the same."""
+    home = tmp_path / "home"
+    for folder in (home, other_folder := tmp_path / "other"):
+        folder.mkdir()
+    async with (
+        open_web_app(home, public_url=site.url) as first,
+        open_web_app(other_folder, logins=home, public_url=site.url) as second,
+        run_proxy(kind, site, [first.client.port, second.client.port]),
+    ):
+        apps, client = (first, second), ProxyClient(site, TOKEN)
+        browsers = [await log_in(client, app.server.link(), site) for app in apps]
+        by_host = {"host": f"{HOST}:{site.port}"}
+        for browser in browsers:
+            assert (await client.get("/api/me", browser)).status == 200
+            for app in apps:
+                assert (await app.client.get("/api/me", {**browser, **by_host})).status == 200
+        assert (await client.post("/api/logout", {}, browsers[0])).status == 204
+        for app in apps:
+            assert (await app.client.get("/api/me", {**browsers[0], **by_host})).status == 401
 
 
 @KINDS
