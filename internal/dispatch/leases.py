@@ -1,5 +1,6 @@
 """Leases: a process renews them while it is alive, and receives stop requests for its runs."""
 
+import asyncio
 from datetime import timedelta
 from functools import partial
 
@@ -13,7 +14,7 @@ from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 POLL_INTERVAL_SECONDS = 0.5
-"""How often stop requests of other processes are read."""
+"""How often stop requests are read at least. A commit of another process is a reason as well."""
 
 RENEWALS_PER_LEASE = 3
 
@@ -49,7 +50,9 @@ class LeaseKeeper:
         """
         self._renewed = self._times()
         keep = partial(self._keep, active)
-        await supervisor.repeat("leases", keep, interval=POLL_INTERVAL_SECONDS)
+        wake = asyncio.Event()
+        with self._database.watch(wake.set):
+            await supervisor.repeat("leases", keep, interval=POLL_INTERVAL_SECONDS, wake=wake)
 
     async def _keep(self, active: ActiveRuns) -> None:
         for run_id, stop in await self._database.read(

@@ -99,6 +99,10 @@ class LocalDispatcher:
     async def run(self, coordinator: AgentCoordinator) -> None:
         """Recover the runs of an earlier dispatcher, then dispatch until `stop`."""
         await self._recovery.recover_after_restart()
+        with self._database.watch(self.wake):
+            await self._dispatch(coordinator)
+
+    async def _dispatch(self, coordinator: AgentCoordinator) -> None:
         repeat = self._supervisor.repeat
         async with (
             background_task(self._leases.run(self._active, self._supervisor)),

@@ -4,9 +4,11 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -18,6 +20,8 @@ from internal.llm.registry import PROVIDERS
 from tests import ROOT
 from tests.support.dockerfile import read_stages
 from tests.support.gateway_process import LARKSPUR, running_gateway
+from tests.support.postgres_server import postgres_url
+from tests.support.s3_server import s3_server
 
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]
@@ -25,9 +29,11 @@ OURS = [name for name, each in SERVICES.items() if each["image"] == "larkspur"]
 PROFILES = ("single", "team")
 IMAGE = read_stages(ROOT / "Dockerfile")[-1]
 
-# What other branches add: empty both lists when they are merged, so that everything is checked.
+STARTED = [pytest.param("single"), pytest.param("team", marks=pytest.mark.postgres)]
+
+# What another branch adds: empty both lists when it is merged, so that everything is checked.
 UNKNOWN_COMMANDS = [["serve", "--no-work"], ["worker"]]
-NOT_STARTED = ["gateway-1", "gateway-2", "worker"]
+NOT_STARTED = ["team"]
 
 
 def of_profile(profile: str) -> dict[str, dict[str, Any]]:
@@ -139,12 +145,6 @@ def test_a_process_of_larkspur_has_few_rights_and_time_to_stop(name: str) -> Non
     assert unknown == set()
 
 
-def test_the_unknown_commands_are_used() -> None:
-    used = [command(SERVICES[name]) for name in OURS]
-    assert [each for each in UNKNOWN_COMMANDS if each not in used] == []
-    assert set(NOT_STARTED) <= set(OURS)
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_example_of_the_environment_has_every_variable(profile: str) -> None:
     given = example(profile, with_comments=True)
@@ -175,28 +175,85 @@ def test_the_proxy_knows_the_gateways() -> None:
             assert each["healthcheck"]["test"][-1] == port
 
 
-@pytest.mark.parametrize("name", [name for name in OURS if name not in NOT_STARTED])
-async def test_a_service_starts_as_a_process(
-    name: str, environ: dict[str, str], home: Path
+@pytest.mark.parametrize("profile", [each for each in STARTED if each.values[0] not in NOT_STARTED])
+async def test_a_profile_works_as_processes(
+    profile: str, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
-    """With the command and the environment of the container, on a free port."""
-    service = SERVICES[name]
-    variables = {**example(service["profiles"][0])}
-    given = {
-        key: interpolated(value, variables) for key, value in service.get("environment", {}).items()
-    }
+    """With the commands and environments of the containers, on free ports of this machine."""
     machine = {key: environ[key] for key in ("PATH", "LANG", "HOME", "LARKSPUR_HOME")}
-    container = {**machine, **variables, **given, "LARKSPUR_SERVER__PORT": "0"}
-    async with running_gateway(
-        container, home, LARKSPUR, *command(service), provider=""
-    ) as running:
-        check = [
-            sys.executable,
-            str(ROOT / "configs/deploy/check_health.py"),
-            str(running.client.port),
-        ]
-        process = await asyncio.create_subprocess_exec(*check, stdout=asyncio.subprocess.PIPE)
-        assert (await process.communicate())[0] == b"ok\n"
-        assert process.returncode == 0
-        made = (await running.client.post("/api/tasks?wait=30", {"task": "what is 6*7"})).json()
+    services = {name: each for name, each in of_profile(profile).items() if name in OURS}
+    async with AsyncExitStack() as stack:
+        hosts: dict[str, str] = {}
+        secrets = example(profile)
+        if profile == "team":
+            hosts, more = await stack.enter_async_context(team_services(tmp_path / "s3"))
+            secrets |= more
+        gateways = []
+        for service in services.values():
+            environment: dict[str, str] = service.get("environment", {})
+            given = {key: interpolated(text, secrets) for key, text in environment.items()}
+            given = {key: moved(text, hosts) for key, text in given.items()}
+            variables = {**machine, **secrets, **given, "LARKSPUR_SERVER__PORT": "0"}
+            arguments: list[str | Path] = [LARKSPUR, *command(service)]
+            if "serve" in arguments:
+                serving = running_gateway(variables, home, *arguments, provider="")
+                gateways.append(await stack.enter_async_context(serving))
+                continue
+            for _ in range(service["deploy"]["replicas"]):
+                await stack.enter_async_context(running_worker(variables, home, *arguments))
+        first, last = gateways[0].client, gateways[-1].client
+        made = (await first.post("/api/tasks?wait=60", {"task": "what is 6*7"})).json()
         assert "42" in made["run"]["answer"]
+        assert (await last.get(f"/api/tasks/{made['task_id']}")).json()["run"] == made["run"]
+        check = ROOT / "configs/deploy/check_health.py"
+        for gateway in gateways:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, check, str(gateway.client.port)), stdout=asyncio.subprocess.PIPE
+            )
+            assert (await process.communicate())[0] == b"ok\n"
+            assert process.returncode == 0
+
+
+@asynccontextmanager
+async def team_services(folder: Path) -> AsyncGenerator[tuple[dict[str, str], dict[str, str]]]:
+    """Run PostgreSQL and an S3 service; yield where they are, and the values of .env for them."""
+    async with s3_server(folder) as s3, postgres_url() as url:
+        (folder / "larkspur").mkdir()
+        place = urlsplit(url)
+        hosts = {
+            "@postgres:5432/larkspur": f"@127.0.0.1:{place.port}{place.path}",
+            "http://s3:8333": s3.endpoint,
+        }
+        assert place.username == "larkspur"
+        yield (
+            hosts,
+            {
+                "POSTGRES_PASSWORD": place.password or "",
+                "LARKSPUR_ATTACHMENTS__S3__ACCESS_KEY": s3.access_key,
+                "LARKSPUR_ATTACHMENTS__S3__SECRET_KEY": s3.secret_key,
+            },
+        )
+
+
+@asynccontextmanager
+async def running_worker(
+    environ: dict[str, str], home: Path, *arguments: str | Path
+) -> AsyncGenerator[None]:
+    """Run a worker; it must live until it is stopped, and end in order."""
+    process = await asyncio.create_subprocess_exec(
+        *arguments, env=environ, cwd=home.parent, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield
+    finally:
+        assert process.returncode is None, await process.communicate()
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+def moved(text: str, hosts: dict[str, str]) -> str:
+    """Return a value with the addresses of this machine instead of those of the containers."""
+    for host, here in hosts.items():
+        text = text.replace(host, here)
+    return text
