@@ -88,7 +88,7 @@ def test_a_unit_starts_a_command_and_gives_it_time_to_stop(name: str) -> None:
     assert (given["Type"], given["KillMode"], given["TimeoutStopSec"]) == (
         ["exec"],
         ["mixed"],
-        ["40"],
+        ["60"],
     )
     assert given["Restart"] == ["on-failure"]
     [home] = [value.partition("=")[2] for value in given["Environment"]]
