@@ -25,6 +25,7 @@ from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
@@ -41,7 +42,6 @@ from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTo
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
-from internal.agent.domain.delegation.requests import DELEGATION_SPECS
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
@@ -49,12 +49,10 @@ from internal.agent.domain.permissions.network import (
     network_access,
     rules_of_network,
 )
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
-from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
+from internal.agent.domain.permissions.targets import NETWORK
 from internal.agent.domain.tasks import Run
-from internal.agent.domain.tools import targets_by_tool
-from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
@@ -63,13 +61,15 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
+from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
 from internal.config.settings import Settings, WebSearchSettings
 from internal.config.types import ConfigError
+from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
-from internal.dispatch.local import LocalDispatcher
+from internal.dispatch.registry import ProcessRegistry
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.documents.reader import ChildDocumentReader
@@ -85,10 +85,9 @@ from internal.mcp.pins import McpPins
 from internal.mcp.results import ResultReader
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import McpServers
-from internal.mcp.tool_source import REVIEW_SERVER_SPEC, McpTools, ServerReviewTool
+from internal.mcp.tool_source import McpTools, ServerReviewTool
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
-from internal.profiles.library import ProfileLibrary, shipped_folder
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.packages import (
     PACKAGES_SESSION,
@@ -102,29 +101,22 @@ from internal.skills.library import SkillLibrary, SkillPlace
 from internal.skills.library import shipped_folder as shipped_skills
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
-from internal.skills.tool_source import SKILL_SPECS, ReviewedSkills, SkillTools
+from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
-from internal.tools.registry import TOOLS, ToolBox
+from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
 from internal.worktrees.worktrees import GitWorktrees
 from larkspur.file_storage import make_session_files, open_attachments
+from larkspur.task_defaults import TOOL_SPECS, open_profiles, task_defaults
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
-
-TOOL_SPECS = (
-    *(tool.spec for tool in TOOLS),
-    *SKILL_SPECS,
-    *DELEGATION_SPECS,
-    REVIEW_SERVER_SPEC,
-)
-"""The tools that rules and profiles can name, without the control tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +146,7 @@ class Services:
     defaults: TaskDefaults
     recovery: Recovery
     leases: LeaseKeeper
+    leaderships: Leaderships
     supervisor: Supervisor
     hooks: HookRunner
     poster: SignedPoster
@@ -161,16 +154,17 @@ class Services:
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayServices(Services):
-    """The services of `larkspur serve`.
+    """The services of `larkspur serve` and `larkspur worker`.
 
-    The caller runs the dispatcher and holds the locks of the database.
+    The caller runs the dispatcher and enters the process into the registry.
     """
 
     gateway: Gateway
-    dispatcher: LocalDispatcher
+    dispatcher: RunDispatcher
     coordinator: AgentCoordinator
     sandbox: Sandbox
     documents: DocumentReader
+    registry: ProcessRegistry
     webhooks: WebhookSender
     preload_model: Callable[[], None]
     """Starts importing the model's SDK, which takes a second; the first call waits for it."""
@@ -230,7 +224,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
     processes = SystemProcesses()
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings.database.path))
+        database = await stack.enter_async_context(open_database(settings.database.address))
         supervisor = Supervisor(clock)
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
@@ -288,6 +282,14 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
                 owners=OwnerWatch(processes, clock, seconds),
             ),
             leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
+            leaderships=Leaderships(
+                owner,
+                seconds,
+                database=database,
+                stores=stores,
+                clock=clock,
+                processes=processes,
+            ),
             supervisor=supervisor,
             hooks=HookRunner(settings.hooks, loaded.home, poster),
             poster=poster,
@@ -296,24 +298,34 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
 
 @asynccontextmanager
 async def open_gateway(
-    loaded: Loaded, *, sleep: Sleep = asyncio.sleep
+    loaded: Loaded,
+    *,
+    role: Role = "gateway",
+    executes: bool = True,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[GatewayServices]:
-    """Open the services of a gateway. `sleep` waits between two attempts to ask the model.
+    """Open the services of a gateway or a worker.
+
+    Args:
+        loaded: the settings.
+        role: of the process.
+        executes: whether it executes runs.
+        sleep: waits between two attempts to ask the model.
 
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with (
         _open_model(loaded, sleep=sleep) as model,
-        open_services(loaded, "gateway") as services,
+        open_services(loaded, role) as services,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
-        concurrency = loaded.settings.dispatch.concurrency
-        dispatcher = LocalDispatcher(
+        concurrency = loaded.settings.dispatch.concurrency if executes else 0
+        dispatcher = RunDispatcher(
             services.database,
             services.stores,
             services.clock,
@@ -330,6 +342,14 @@ async def open_gateway(
             coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
             documents=documents,
+            registry=ProcessRegistry(
+                services.database,
+                services.stores,
+                services.clock,
+                leases=services.leases,
+                processes=services.processes,
+                version=VERSION,
+            ),
             webhooks=WebhookSender(
                 loaded.settings.webhooks,
                 services.database,
@@ -337,6 +357,7 @@ async def open_gateway(
                 broadcaster=services.broadcaster,
                 poster=services.poster,
                 clock=services.clock,
+                leadership=services.leaderships.of_webhooks(),
             ),
             preload_model=model.preload,
         )
@@ -400,7 +421,9 @@ async def _title_sessions(loaded: Loaded, services: Services) -> AsyncGenerator[
         return
     alone = {"fallbacks": (), "max_retries": 0, "concurrency": 1}
     model = build_model(llm.model_copy(update=alone))
-    titler = SessionTitler(_run_services(services), model, name, services.model_book)
+    titler = SessionTitler(
+        _run_services(services), model, name, services.model_book, owner=services.leases.owner
+    )
     try:
         async with background_task(titler.run(services.supervisor)):
             yield
@@ -437,7 +460,7 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     return replace(defaults, policy=policy, isolated=able.isolated, hosts=able.hosts)
 
 
-def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
+def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:
     """Return a gateway that leaves the execution of tasks to the dispatcher."""
     gateway = Gateway(
         services.database,
@@ -691,9 +714,10 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
 
 def own_files(loaded: Loaded) -> list[Path]:
     """Return the files of Larkspur that may be outside of its home folder."""
-    database = loaded.settings.database.path
-    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
-    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
+    files = []
+    if database := loaded.settings.database.path:
+        suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
+        files += [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
     files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 
@@ -742,56 +766,3 @@ def open_mcp_servers(loaded: Loaded) -> McpServers:
         logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
         deny=_denied_hosts(loaded),
     )
-
-
-def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:
-    """Return the shipped profiles, and those of the home folder."""
-    tools = [spec.name for spec in TOOL_SPECS]
-    return ProfileLibrary((shipped_folder(), home / "profiles"), tools, book.doubt)
-
-
-def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary) -> TaskDefaults:
-    """Return the options of a task that sets none.
-
-    Raises:
-        InvalidRequest: a rule is invalid, or the profile of the settings cannot be used.
-    """
-    agent, targets = settings.agent, tool_targets()
-    hosts = rules_of_network(settings.sandbox.network)
-    policy = Policy(allow=(*settings.tools.allow, *hosts), deny=settings.tools.deny)
-    policy.check(targets)
-    for hook in settings.hooks:
-        if hook.match is not None:
-            parse_rule(hook.match, targets)
-    defaults = TaskDefaults(
-        profiles=profiles,
-        profile_problems=profiles.problems,
-        profile_warnings=profiles.warnings,
-        policy=policy,
-        targets=targets,
-        limits=RunLimits(
-            max_iterations=agent.max_iterations,
-            timeout_seconds=agent.run_timeout_seconds,
-            max_consecutive_tool_failures=agent.max_consecutive_tool_failures,
-            max_cost=agent.max_cost or None,
-            max_tokens=agent.max_tokens or None,
-            max_daily_cost=settings.access.max_daily_cost or None,
-            max_daily_tokens=settings.access.max_daily_tokens or None,
-        ),
-        gates=agent.gates,
-        provider=settings.llm.provider,
-        model=settings.llm.model,
-        prices=book.prices,
-        profile=agent.profile,
-        workspace=str(agent.workspace or ""),
-        plan_review=agent.plan_review,
-        question_ttl_minutes=agent.question_ttl_minutes,
-        report=settings.tasks.report,
-    )
-    find_profile(defaults, defaults.profile)
-    return defaults
-
-
-def tool_targets() -> ToolTargets:
-    """Return what the permission rules of each tool name."""
-    return targets_by_tool(TOOL_SPECS)

@@ -15,7 +15,8 @@ from internal.skills.library import Skill, read_skill
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.storage.database_url import open_database
-from larkspur.services import SKILLS_FOLDER, TOOL_SPECS, open_skills
+from larkspur.services import SKILLS_FOLDER, open_skills
+from larkspur.task_defaults import TOOL_SPECS
 
 
 class SkillAdmin:
@@ -25,7 +26,7 @@ class SkillAdmin:
     """
 
     def __init__(self, loaded: Loaded) -> None:
-        self._database = loaded.settings.database.path
+        self._database = loaded.settings.database.address
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
         self._library = open_skills(loaded).within(Path.cwd())

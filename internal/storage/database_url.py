@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
 from internal.agent.store.database import Database
+from internal.database_address.address import is_postgres
 from internal.storage.sqlite.database import SqliteDatabase
+from internal.storage.sqlite.file_check import check_file
 
 if TYPE_CHECKING:
     from internal.storage.postgres.database import PostgresDatabase
@@ -35,8 +37,27 @@ async def open_database(url: str | Path) -> AsyncGenerator[Database]:
 
 
 async def _open(url: str) -> "SqliteDatabase | PostgresDatabase":
-    if not is_postgres(url):
-        return await SqliteDatabase.open(_path(url))
+    if is_postgres(url):
+        return await _postgres().open(url)
+    return await SqliteDatabase.open(_path(url))
+
+
+async def check_database(url: str) -> int:
+    """Check the database at a path or URL without changing it, and return its schema version.
+
+    The version is 0 when there are no tables yet. A file that this process has open must not be
+    checked: closing it again would release the locks of SQLite
+    (https://sqlite.org/howtocorrupt.html, section 2.2).
+
+    Raises:
+        StoreCorrupt, StoreUnavailable: it cannot be used.
+    """
+    if is_postgres(url):
+        return await _postgres().check(url)
+    return check_file(_path(url)).version
+
+
+def _postgres() -> type["PostgresDatabase"]:
     try:
         from internal.storage.postgres.database import (  # noqa: PLC0415 - an optional package
             PostgresDatabase,
@@ -47,13 +68,7 @@ async def _open(url: str) -> "SqliteDatabase | PostgresDatabase":
         raise StoreUnavailable(
             "PostgreSQL needs the package asyncpg: install larkspur[postgres]."
         ) from error
-    return await PostgresDatabase.open(url)
-
-
-def is_postgres(url: str) -> bool:
-    """Return whether a URL names a PostgreSQL database."""
-    scheme, separator, _ = url.partition("://")
-    return bool(separator) and scheme in {"postgres", "postgresql"}
+    return PostgresDatabase
 
 
 def _path(url: str) -> Path:

@@ -39,7 +39,7 @@ class PostgresServer:
     def __init__(self, binaries: Path) -> None:
         self._binaries = binaries
         self.folder = Path(tempfile.mkdtemp(prefix="larkspur-pg-"))
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._create()
 
@@ -95,6 +95,9 @@ class PostgresServer:
             raise failures[0]
         return rows
 
+    def create_role(self) -> None:
+        self.sql(f"create role {USER} login createdb password '{PASSWORD}'")
+
     def create_database(self, *, template: str = _TEMPLATE, options: str = "") -> str:
         """Create a database and return its name. The template has the tables of Larkspur."""
         name = f"test_{next(_numbers)}"
@@ -147,7 +150,7 @@ def shared_server() -> PostgresServer:
     server = PostgresServer(binaries)
     atexit.register(server.remove)
     server.start()
-    server.sql(f"create role {USER} login createdb password '{PASSWORD}'")
+    server.create_role()
     server.sql(f"create database {_TEMPLATE} owner {USER}")
     thread = threading.Thread(target=lambda: asyncio.run(_create_tables(server.url(_TEMPLATE))))
     thread.start()
@@ -185,7 +188,7 @@ def _as_postgres(*options: str) -> list[str]:
     return ["setpriv", *options, "--"]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -8,7 +8,6 @@ In reading order:
 - `notifications`: the commits of other processes
 - `schema`: checks of the server, creation and migration of the tables
 - `connection`: connections, their settings, and the execution of a unit of work
-- `address`: the database URL
 - `errors`: translation of asyncpg's exceptions
 - `loop_thread`: a thread with an event loop
 """

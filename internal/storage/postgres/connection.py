@@ -11,9 +11,9 @@ import asyncpg
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.store.database import Batch, Row, SqlValue
+from internal.database_address.address import PostgresAddress
 from internal.storage.pending_work import Work
 from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress
 
 if TYPE_CHECKING:  # generic for the type checker only
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
@@ -36,7 +36,7 @@ select
     case when current_setting('synchronous_commit') = 'off'
         then set_config('synchronous_commit', 'on', false) end
 """
-_CONNECTION_NAME = "select coalesce(current_setting('larkspur.connection', true), '')"
+_NAME = "select coalesce(current_setting('larkspur.connection', true), '')"
 
 
 async def connect(address: PostgresAddress) -> Connection:
@@ -54,16 +54,30 @@ async def connect(address: PostgresAddress) -> Connection:
         max_cached_statement_lifetime=0,
         server_settings={"application_name": "larkspur"},
     )
+    name = secrets.token_hex(8)
     try:
-        other_name = await connection.fetchval(_CONNECTION_NAME)
-        await connection.fetchrow(_SETTINGS, secrets.token_hex(8))
+        earlier_name = await connection.fetchval(_NAME)
+        await connection.fetchrow(_SETTINGS, name)
     except BaseException:
         connection.terminate()
         raise
-    if other_name:
+    if earlier_name:
         connection.terminate()
         raise StoreUnavailable(errors.POOLER.format(at=address))
     return connection
+
+
+async def check_session(connection: Connection, address: PostgresAddress) -> None:
+    """Check that a connection keeps its session: that no pooler lends it to other connections.
+
+    Raises:
+        StoreUnavailable: a pooler gives it to another one.
+        Exception: one of `errors.DRIVER_ERRORS`.
+    """
+    before = await connection.fetchval(_NAME)
+    await disconnect(await connect(address))  # it finds the name that the other one has set
+    if before != await connection.fetchval(_NAME):
+        raise StoreUnavailable(errors.POOLER.format(at=address))
 
 
 async def disconnect(connection: Connection | None) -> None:

@@ -7,17 +7,17 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
 from internal.agent.ports.runtime import ProcessMessages
 from internal.agent.store.database import DatabaseState, Read, Write
+from internal.database_address.address import PostgresAddress, parse_address
 from internal.storage.pending_work import PendingWork
 from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress, parse_address
-from internal.storage.postgres.connection import connect
+from internal.storage.postgres.connection import Connection, check_session, connect, disconnect
 from internal.storage.postgres.loop_thread import LoopThread
 from internal.storage.postgres.notifications import Notifications
 from internal.storage.postgres.reader import Readers
-from internal.storage.postgres.schema import prepare
+from internal.storage.postgres.schema import check_server, prepare, read_version
 from internal.storage.postgres.writer import PostgresWriter
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class PostgresDatabase:
                 schema; nothing was changed.
             StoreUnavailable: the server cannot be reached or used.
         """
-        address, instance = parse_address(url), secrets.token_hex(8)
+        address, instance = _parse(url), secrets.token_hex(8)
         loop = asyncio.get_running_loop()
         threads = LoopThread("storage-writer"), LoopThread("storage-reader")
         try:
@@ -64,6 +64,23 @@ class PostgresDatabase:
             raise
         readers, notifications = await threads[1].call(_open_readers(address, instance, loop))
         return cls(threads, writer, readers, notifications)
+
+    @staticmethod
+    async def check(url: str) -> int:
+        """Check that the database can be used and return its schema version, 0 without tables.
+
+        Raises:
+            StoreCorrupt, StoreUnavailable: as `open`; nothing is changed.
+        """
+        address = _parse(url)
+        connection = await _connect(address)
+        try:
+            await check_server(connection, address)
+            return await read_version(connection, address)
+        except errors.DRIVER_ERRORS as error:
+            raise errors.unavailable(error, address) from error
+        finally:
+            await disconnect(connection)
 
     @property
     def commits(self) -> int:
@@ -129,7 +146,7 @@ class PostgresDatabase:
             self._notifications.remove(number)
 
     async def close(self) -> None:
-        """Complete the queued work, then close the connections."""
+        """Complete the queued work, then close the connections. A second call does nothing."""
         if not self._is_open:
             return
         self._is_open = False
@@ -148,13 +165,32 @@ class PostgresDatabase:
             raise StoreUnavailable("The database is closed.")
 
 
+def _parse(url: str) -> PostgresAddress:
+    try:
+        return parse_address(url)
+    except ValueError as error:
+        raise StoreCorrupt(f"The database URL {error}.") from error
+
+
+async def _connect(address: PostgresAddress) -> Connection:
+    """Open the first connection, with sentences for what may be wrong in the URL."""
+    connection: Connection | None = None
+    try:
+        connection = await connect(address)
+        await check_session(connection, address)
+    except BaseException as error:
+        if connection is not None:
+            connection.terminate()
+        if isinstance(error, (*errors.DRIVER_ERRORS, ValueError)):
+            raise errors.cannot_connect(error, address) from error
+        raise
+    return connection
+
+
 async def _open_writer(
     address: PostgresAddress, instance: str, database_loop: asyncio.AbstractEventLoop
 ) -> PostgresWriter:
-    try:
-        connection = await connect(address)
-    except (*errors.DRIVER_ERRORS, ValueError) as error:
-        raise errors.cannot_connect(error, address) from error
+    connection = await _connect(address)
     try:
         await prepare(connection, address)
     except BaseException as error:

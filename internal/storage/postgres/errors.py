@@ -6,7 +6,7 @@ from typing import Final
 import asyncpg
 
 from internal.agent.domain.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
-from internal.storage.postgres.address import PostgresAddress
+from internal.database_address.address import PostgresAddress
 
 DRIVER_ERRORS: Final = (
     asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError,

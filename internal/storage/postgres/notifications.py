@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from itertools import count
 
 from internal.agent.domain.errors import StoreUnavailable
+from internal.database_address.address import PostgresAddress
 from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress
 from internal.storage.postgres.connection import Connection, connect, disconnect
 
 CHANNEL = "larkspur"

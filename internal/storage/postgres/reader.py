@@ -2,10 +2,10 @@
 
 import asyncio
 
+from internal.database_address.address import PostgresAddress
 from internal.storage import queries
 from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress
 from internal.storage.postgres.connection import Connection, connect, disconnect, execute
 
 _READER_COUNT = 4

@@ -2,10 +2,9 @@
 
 from datetime import UTC, datetime
 
-from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
+from internal.agent.domain.errors import StoreCorrupt, StoreError, StoreUnavailable
+from internal.database_address.address import PostgresAddress
 from internal.storage.migrations import migrations, newest_version
-from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress
 from internal.storage.postgres.connection import Connection
 
 LOCK = 0x4C61726B73707572
@@ -29,6 +28,7 @@ where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')
         where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e'
     )
 """
+_MAY_CREATE = "select has_schema_privilege(current_schema(), 'CREATE')"
 _OWN_TABLES = {"schema_migrations", "event_log", "sessions", "runs"}
 
 
@@ -57,16 +57,8 @@ async def prepare(connection: Connection, address: PostgresAddress) -> None:
                 datetime.now(UTC).isoformat(timespec="seconds"),
             )
         await connection.execute("commit")
-    except errors.DRIVER_ERRORS as error:
-        await _roll_back(connection)
-        if errors.code_of(error) == "42501":
-            raise StoreUnavailable(
-                f"The user {address.user} may not create tables in the database {address}. As its "
-                f"owner: GRANT CREATE, USAGE ON SCHEMA public TO {address.user}."
-            ) from error
-        raise
-    except StoreCorrupt:
-        await _roll_back(connection)
+    except StoreError:
+        await connection.execute("rollback")
         raise
 
 
@@ -93,10 +85,7 @@ async def check_server(connection: Connection, address: PostgresAddress) -> None
             f"The database {address} is read-only. Use the primary server, not a standby."
         )
     if schema is None:
-        raise StoreUnavailable(
-            f"The database {address} has no schema that the user {address.user} may use. As its "
-            f"owner: GRANT CREATE, USAGE ON SCHEMA public TO {address.user}."
-        )
+        raise _may_not_create(address)
 
 
 async def read_version(connection: Connection, address: PostgresAddress) -> int:
@@ -104,9 +93,12 @@ async def read_version(connection: Connection, address: PostgresAddress) -> int:
 
     Raises:
         StoreCorrupt: the tables are not Larkspur's, or written by a newer version.
+        StoreUnavailable: there are none, and the user may not create them.
     """
     tables = {table for (table,) in await connection.fetch(_TABLES)}
     if not tables:
+        if not await connection.fetchval(_MAY_CREATE):
+            raise _may_not_create(address)
         return 0
     if not tables >= _OWN_TABLES:
         raise StoreCorrupt(
@@ -122,6 +114,8 @@ async def read_version(connection: Connection, address: PostgresAddress) -> int:
     return version
 
 
-async def _roll_back(connection: Connection) -> None:
-    if not connection.is_closed():
-        await connection.execute("rollback")
+def _may_not_create(address: PostgresAddress) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The user {address.user} may not create tables in the database {address}. As its owner: "
+        f"GRANT CREATE, USAGE ON SCHEMA public TO {address.user}."
+    )

@@ -13,10 +13,10 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.store.database import DatabaseState
 from internal.agent.store.events import EventStore
+from internal.database_address.address import PostgresAddress
 from internal.storage import queries
 from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.postgres import errors
-from internal.storage.postgres.address import PostgresAddress
 from internal.storage.postgres.connection import Connection, connect, disconnect, execute
 from internal.storage.postgres.notifications import CHANNEL
 from internal.storage.postgres.schema import BEGIN

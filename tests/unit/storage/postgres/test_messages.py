@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 
 import pytest
 
@@ -41,9 +42,11 @@ class Mailbox:
 async def connect(sender: ProcessMessages, heard: Mailbox) -> None:
     """Wait until what is sent is heard: both sides connect in the background."""
     async with asyncio.timeout(20):
-        while not heard.texts:
+        while not heard.texts:  # what is sent before is lost
             sender.send("hello")
-            await asyncio.sleep(0.01)  # what is sent before is lost
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await heard.until(1)
         sender.send("start")
         while heard.texts[-1] != "start":
             await heard.until(len(heard.texts) + 1)

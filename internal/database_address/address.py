@@ -1,14 +1,15 @@
 """The address of a PostgreSQL database."""
 
+import re
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from internal.agent.domain.errors import StoreCorrupt
 from internal.agent.domain.secrets import register_secret
 
 _SCHEMES = {"postgres", "postgresql"}
 _DEFAULT_PORT = 5432
-_FORM = "use postgresql://USER:PASSWORD@HOST:PORT/NAME."
+_PRINTABLE = re.compile("[!-~]+")
+_FORM = "use postgresql://USER:PASSWORD@HOST:PORT/NAME"
 
 
 class PostgresAddress(NamedTuple):
@@ -23,36 +24,50 @@ class PostgresAddress(NamedTuple):
         return f"{self.name} at {self.host}"
 
 
+def is_postgres(url: str) -> bool:
+    """Return whether a URL names a PostgreSQL database."""
+    scheme, separator, _ = url.partition(":")
+    return bool(separator) and scheme in _SCHEMES
+
+
 def parse_address(url: str) -> PostgresAddress:
     """Return the parts of a URL such as `postgresql://user:password@host:5432/name`.
 
-    Host, user and name may also be parameters, such as `?host=/run/postgresql`.
+    Host, user and name may also be parameters, such as `?host=/run/postgresql`. The password is
+    registered as a secret.
 
     Raises:
-        StoreCorrupt: the URL is malformed or names no database.
+        ValueError: the URL is malformed or incomplete; the text follows the name of the URL.
     """
     try:
         parts = urlsplit(url)
         port, host, password = parts.port, parts.hostname or "", parts.password
-        parameters = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     except ValueError as error:
-        raise StoreCorrupt(f"The database URL is malformed: {_FORM}") from error
-    secret = unquote(password) if password else parameters.get("password", "")
-    if secret:
+        raise ValueError(f"is malformed; {_FORM}") from error
+    parameters = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    if secret := unquote(password or parameters.get("password", "")):
         register_secret(secret)
-    if parts.scheme not in _SCHEMES or parts.fragment or any(c.isspace() for c in url):
-        raise StoreCorrupt(f"The database URL is malformed: {_FORM}")
+    if parts.scheme not in _SCHEMES or parts.fragment or not _PRINTABLE.fullmatch(url):
+        raise ValueError(f"is malformed; {_FORM}")
     name = unquote(parts.path.removeprefix("/")) or _parameter(parameters, "dbname", "database")
     host = host or _parameter(parameters, "host")
     user = unquote(parts.username or "") or _parameter(parameters, "user")
-    if not host:
-        raise StoreCorrupt(f"The database URL names no host: {_FORM}")
-    if not name or "/" in name:
-        raise StoreCorrupt(f"The database URL names no database: {_FORM}")
-    if not user:
-        raise StoreCorrupt(f"The database URL names no user: {_FORM}")
+    for part, value in (("host", host), ("database", name), ("user", user)):
+        if not value:
+            raise ValueError(f"names no {part}; {_FORM}")
     shown = host if host.startswith("/") else f"{host}:{port or _DEFAULT_PORT}"
     return PostgresAddress(url, user, shown, name)
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without user, password and parameters."""
+    if not is_postgres(url):
+        return url
+    try:
+        address = parse_address(url)
+    except ValueError:
+        return "postgresql://…"
+    return f"postgresql://{address.host}/{address.name}"
 
 
 def _parameter(parameters: dict[str, str], *names: str) -> str:
