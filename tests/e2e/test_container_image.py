@@ -157,7 +157,7 @@ async def test_the_builder_stage_installs_a_gateway(
     [command] = IMAGE.of("CMD")
     assert [*json.loads(entry.text), *json.loads(command.text)] == ["larkspur", "serve"]
     code = (
-        "import internal, minio, mcp, sys; from pathlib import Path;"
+        "import asyncpg, internal, mcp, minio; from pathlib import Path;"
         "print(Path(internal.__cached__).exists(), internal.__file__)"
     )
     process = await asyncio.create_subprocess_exec(
