@@ -571,7 +571,7 @@ def _web_services(
         version=VERSION,
         clock=services.clock,
         documents=services.documents,
-        logins=Logins(loaded.home / "logins.json"),
+        logins=Logins(loaded.home),
         models=_models(loaded),
         setup=setup,
         mcp=McpServer(services.gateway, services.defaults, VERSION),
