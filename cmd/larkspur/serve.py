@@ -49,7 +49,7 @@ from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
-from larkspur.database_admin import make_pruner
+from larkspur.administration.database import make_pruner
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
