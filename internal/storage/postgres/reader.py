@@ -10,6 +10,7 @@ from internal.storage.postgres.connection import Connection, connect, disconnect
 
 _READER_COUNT = 4
 _BEGIN = "begin isolation level repeatable read read only"
+_BEGIN_NEXT = f"rollback; {_BEGIN}"  # one round trip for both while reads are waiting
 
 
 class Readers:
@@ -56,14 +57,16 @@ class Readers:
                     item.error = error
                 break
             resolve_from_thread((item,), self._database_loop)
-            connection = await self._roll_back(connection)
+            if self._queue.empty():
+                connection = await self._roll_back(connection)
         await disconnect(connection)
 
     async def _begin(self, connection: Connection | None) -> Connection:
         with errors.driver_calls():
             if connection is None or connection.is_closed():
                 connection = await connect(self._address)
-            await connection.execute(_BEGIN)
+            is_open = connection.is_in_transaction()
+            await connection.execute(_BEGIN_NEXT if is_open else _BEGIN)
         return connection
 
     async def _roll_back(self, connection: Connection | None) -> Connection | None:
