@@ -39,7 +39,11 @@ class Readers:
 
     async def _run(self) -> None:
         connection: Connection | None = None
-        while (item := await self._queue.get()) is not None:
+        while True:
+            if self._queue.empty():
+                connection = await self._roll_back(connection)
+            if (item := await self._queue.get()) is None:
+                break
             for is_last in (False, True):  # a read is repeated once, on a new connection
                 try:
                     connection = await self._begin(connection)
@@ -57,8 +61,6 @@ class Readers:
                     item.error = error
                 break
             resolve_from_thread((item,), self._database_loop)
-            if self._queue.empty():
-                connection = await self._roll_back(connection)
         await disconnect(connection)
 
     async def _begin(self, connection: Connection | None) -> Connection:
