@@ -10,7 +10,7 @@ COUNT_FILE contains the number of commits of the process. PLAN is
 - `term:N`: SIGTERM after the N-th commit;
 - `alarm:SECONDS`: killed by the kernel this long after its start.
 
-The product is not changed: only the connection class of the standard library is replaced.
+The product is not changed: only the classes of connections are replaced.
 """
 
 import itertools
@@ -18,16 +18,20 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import asyncpg
 
 from internal.storage import queries
 from larkspur.main import main
 
 
-class CrashingConnection(sqlite3.Connection):
-    """A connection that counts the commits of its process and kills it at one of them."""
+class Crash:
+    """Counts the commits of its process and kills it at one of them. A base of connections."""
 
     counted = itertools.count(1)
     count_file = -1
@@ -38,44 +42,68 @@ class CrashingConnection(sqlite3.Connection):
     is_stored = True
     signal = signal.SIGKILL
 
-    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        if sql != "commit":
-            self.is_executed = self.is_executed or sql == self.statement
-            return super().execute(sql, *values)
+    def note(self, sql: str) -> None:
+        self.is_executed = self.is_executed or sql == self.statement
+
+    @contextmanager
+    def counted_commit(self) -> Generator[None]:
         number = next(self.counted)
         if number == self.before or (self.is_executed and not self.is_stored):
             os.kill(os.getpid(), self.signal)
-        cursor = super().execute(sql)
+        yield
         os.pwrite(self.count_file, b"%d" % number, 0)
         if number == self.after or self.is_executed:
             os.kill(os.getpid(), self.signal)
-        return cursor
+
+
+class CrashingConnection(Crash, sqlite3.Connection):
+    """A connection to a file."""
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        self.note(sql)
+        with self.counted_commit() if sql == "commit" else nullcontext():
+            return super().execute(sql, *values)
+
+
+class CrashingPostgresConnection(Crash, asyncpg.Connection):
+    """A connection to a server."""
+
+    async def execute(self, query: str, *args: object, timeout: float | None = None) -> str:  # noqa: ASYNC109 - asyncpg's
+        with self.counted_commit() if query == "commit" else nullcontext():
+            return await super().execute(query, *args, timeout=timeout)
+
+    async def fetch(self, query: str, *args: object, **options: Any) -> Any:
+        self.note(query)
+        return await super().fetch(query, *args, **options)
+
+    async def executemany(self, command: str, args: Any, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncpg's
+        self.note(command)
+        await super().executemany(command, args, timeout=timeout)
 
 
 def install_crash(count_file: Path, plan: str) -> None:
     """Prepare the crash of this process."""
-    CrashingConnection.count_file = os.open(
-        count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
-    )
+    Crash.count_file = os.open(count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     kind, _, value = plan.partition(":")
     match kind:
         case "none":
             pass
         case "stored" | "unstored":
-            CrashingConnection.statement = queries.load()[value]
-            CrashingConnection.is_stored = kind == "stored"
+            Crash.statement = queries.load()[value]
+            Crash.is_stored = kind == "stored"
         case "before":
-            CrashingConnection.before = int(value)
+            Crash.before = int(value)
         case "after":
-            CrashingConnection.after = int(value)
+            Crash.after = int(value)
         case "term":
-            CrashingConnection.after, CrashingConnection.signal = int(value), signal.SIGTERM
+            Crash.after, Crash.signal = int(value), signal.SIGTERM
         case "alarm":
             # the default action of SIGALRM ends the process without running any Python code
             signal.setitimer(signal.ITIMER_REAL, float(value))
         case _:
             raise SystemExit(f"unknown plan {plan}")
     sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
+    asyncpg.connect = partial(asyncpg.connect, connection_class=CrashingPostgresConnection)  # type: ignore[assignment]  # as above
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from tests.chaos.restarting_gateway import (
 )
 from tests.support.http_client import SseFrame
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.postgres_server import shared_server
 
 INSTRUCTIONS = {"A": "Please do task A.", "B": "Please do task B.", "C": "Please do task C."}
 STEERING = "and please be quick about it"
@@ -95,7 +96,10 @@ async def run_scenario(
         async with asyncio.timeout(90):
             await user.run()
             await check(user)
-    invariants.check_file(gateway.home / "larkspur.db")
+    if url := environ.get("LARKSPUR_DATABASE__URL"):
+        invariants.check_tables(lambda query: shared_server().sql(query, url.rpartition("/")[2]))
+    else:
+        invariants.check_file(gateway.home / "larkspur.db")
     return gateway
 
 

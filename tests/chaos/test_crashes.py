@@ -20,6 +20,7 @@ from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarti
 from tests.chaos.scenario import INSTRUCTIONS, list_events, run_scenario
 from tests.support.database_files import MIGRATIONS
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.postgres_server import postgres_url
 from tests.support.scripted_model import Call, Reply
 
 SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
@@ -29,7 +30,7 @@ MAX_COMMITS = 56
 Environ = dict[str, str]
 
 
-@pytest.mark.parametrize(
+A_DOZEN = pytest.mark.parametrize(
     "plans",
     [
         ("before:1", "after:1", "after:3", "before:6"),
@@ -38,8 +39,36 @@ Environ = dict[str, str]
     ],
     ids=" ".join,
 )
+
+
+@A_DOZEN
 async def test_a_dozen_crashes(tmp_path: Path, environ: Environ, plans: tuple[str, ...]) -> None:
     await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
+
+
+@pytest.fixture
+async def on_postgres(environ: Environ) -> AsyncGenerator[Environ]:
+    async with postgres_url() as url:
+        yield {**environ, "LARKSPUR_DATABASE__URL": url}
+
+
+@pytest.mark.postgres
+@A_DOZEN
+async def test_a_dozen_crashes_on_postgres(
+    tmp_path: Path, on_postgres: Environ, plans: tuple[str, ...]
+) -> None:
+    gateway = await run_scenario(tmp_path, on_postgres, [*plans, NO_CRASH])
+    assert gateway.codes.count(-signal.SIGKILL) >= len(plans) - 1
+
+
+@pytest.mark.chaos
+@pytest.mark.postgres
+@pytest.mark.parametrize("number", range(1, MAX_COMMITS, 3))
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_a_crash_at_a_commit_on_postgres(
+    tmp_path: Path, on_postgres: Environ, side: str, number: int
+) -> None:
+    await run_scenario(tmp_path, on_postgres, [f"{side}:{number}", NO_CRASH])
 
 
 @pytest.mark.chaos
