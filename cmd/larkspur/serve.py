@@ -219,7 +219,8 @@ class _Shutdown:
     ) -> None:
         dispatcher.close()
         if count := dispatcher.active_count:
-            notice = f"Waiting up to {seconds:g} s for {count} active runs to end."
+            runs = "1 active run" if count == 1 else f"{count} active runs"
+            notice = f"Waiting up to {seconds:g} s for {runs} to end."
             print(f"{notice} Another signal hands them over now.", file=sys.stderr, flush=True)
         self._is_draining = True
         async with background_task(_wait_for(self._hurry)) as hurrying:

@@ -149,6 +149,11 @@ class ChatChannel:
         """Whether this process processes and sends the messages of the account."""
         return self._leadership.held is not None
 
+    @property
+    def is_led_elsewhere(self) -> bool:
+        """Whether another process does that."""
+        return self._leadership.is_elsewhere
+
     async def backlog(self) -> OutboxBacklog:
         """Return how many messages wait too long to be sent, and were given up recently."""
         delivery = self._app.gateway.delivery
@@ -187,7 +192,7 @@ class ChatChannel:
         supervisor = self._app.supervisor
         with self._app.gateway.watch_commits(self._on_foreign_commit):
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._worker.run(supervisor))
+                tasks.create_task(self._worker.run(supervisor, self._leadership))
                 tasks.create_task(self._sender.run(supervisor))
                 tasks.create_task(self._displays.run(supervisor))
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
@@ -132,11 +134,11 @@ class InboxWorker:
         """Look for accepted messages now."""
         self._poll.wake()
 
-    async def run(self, supervisor: Supervisor) -> None:
-        """Process messages on every wake and every 30 s."""
-        await self._poll.run(self._start, supervisor)
+    async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
+        """Process messages on every wake and every 30 s, while this process leads."""
+        await self._poll.run(partial(self._start, leadership), supervisor)
 
-    async def _start(self, tasks: asyncio.TaskGroup) -> None:
+    async def _start(self, leadership: Leadership, tasks: asyncio.TaskGroup) -> None:
         transport, chats = self._transport, dict[str, list[InboundMessage]]()
         for row in await self._gateway.delivery.list_accepted(
             transport.name, transport.app, _PAGE_SIZE
@@ -145,11 +147,15 @@ class InboxWorker:
         for chat_id, rows in chats.items():
             if chat_id not in self._busy:
                 self._busy.add(chat_id)
-                tasks.create_task(self._process_chat(chat_id, rows))
+                tasks.create_task(self._process_chat(chat_id, rows, leadership))
 
-    async def _process_chat(self, chat_id: str, rows: Sequence[InboundMessage]) -> None:
+    async def _process_chat(
+        self, chat_id: str, rows: Sequence[InboundMessage], leadership: Leadership
+    ) -> None:
         try:
             for row in rows:
+                if not await leadership.is_held():  # another process goes on with this one
+                    return
                 await self._process(row)
             self._poll.wake()  # more may have arrived meanwhile
         except Exception:  # a channel's outer loop: the rows stay and are processed later

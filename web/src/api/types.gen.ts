@@ -235,7 +235,7 @@ export interface Findings {
   findings: Array<Finding>;
 }
 
-/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. */
+/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `processes` are the gateways and workers of the database, this one included. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
   database: ComponentHealth;
@@ -243,6 +243,7 @@ export interface Health {
   tasks?: Record<string, unknown>;
   channels?: Record<string, unknown>;
   lark?: ComponentHealth;
+  processes?: Record<string, unknown>;
 }
 
 /** The body of every error response. */
