@@ -279,7 +279,9 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
                 stores,
                 broadcaster=broadcaster,
                 clock=clock,
-                owners=OwnerWatch(processes, clock, seconds),
+                owners=OwnerWatch(
+                    processes, clock, seconds, is_shared=settings.database.path is None
+                ),
             ),
             leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
             leaderships=Leaderships(

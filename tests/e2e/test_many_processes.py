@@ -254,6 +254,7 @@ async def test_two_gateways_and_two_workers_answer_each_message_once_and_in_orde
                 chat = sim.dm(sim.people[person])
                 message_id = await sim.send_text(sim.people[person], chat, f"say {number}")
                 asked[person].append(message_id)
+            await sim.until(lambda _: all(push.done for push in sim.pushes), 60)
         for person in people:
             await until_answered(sim, person, 4)
         leader = await here.owner("select owner from leaderships where name like 'lark:%'")
