@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
+from internal.agent.ports.runtime import ProcessMessages
 from internal.agent.store.database import DatabaseState, Read, Write
 from internal.database_address.address import PostgresAddress, parse_address
 from internal.storage.pending_work import PendingWork
@@ -91,6 +92,11 @@ class PostgresDatabase:
         """Whether the last write succeeded."""
         return self._writer.state
 
+    @property
+    def messages(self) -> ProcessMessages:
+        """The messages between the processes that use the database."""
+        return self._notifications
+
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
 
@@ -133,7 +139,6 @@ class PostgresDatabase:
 
         It is also called when notifications may have been missed.
         """
-        self._check_open()
         number = self._notifications.add(callback)
         try:
             yield

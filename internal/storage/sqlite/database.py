@@ -72,6 +72,11 @@ class SqliteDatabase:
         """Whether the last write succeeded."""
         return self._writer.state
 
+    @property
+    def messages(self) -> None:
+        """Processes on one file exchange no messages: one gateway shows the runs of all."""
+        return
+
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
 
