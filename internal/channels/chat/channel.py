@@ -163,6 +163,10 @@ class ChatChannel:
         """Ask `run` to return: nothing more is received, and displays are released."""
         self._stopping.set()
 
+    async def close(self) -> None:
+        """Close the connections of a channel that only fetched files; `run` closes them itself."""
+        await self._transport.close()
+
     async def run(self) -> None:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
         self._loop = asyncio.get_running_loop()
