@@ -28,7 +28,7 @@ RECOVERY_INTERVAL_SECONDS = 1.0
 UPKEEP_INTERVAL_SECONDS = 10.0
 """How often what has expired is ended."""
 
-MAX_CLAIMS = 4
+MAX_CLAIMS = 8
 """How many runs are claimed at once, so that a burst is shared by all processes."""
 
 MAX_ALONE_SECONDS = 60.0
