@@ -270,6 +270,10 @@ async def test_two_gateways_and_two_workers_answer_each_message_once_and_in_orde
         chat = sim.dm(sim.people[0])
         asked[0].append(await sim.send_text(sim.people[0], chat, "say 5"))
         await until_answered(sim, 0, 6)
+        other.process.kill()
+        asked[0].append(await sim.send_text(sim.people[0], chat, "say 6"))
+        await until_answered(sim, 0, 7)
+        assert await here.owner("select owner from leaderships where name like 'lark:%'") is leader
         for person in people:
             expected = [(f"re {n}", message_id) for n, message_id in enumerate(asked[person])]
             assert replies(sim, person) == expected
