@@ -56,8 +56,7 @@ from internal.llm.registry import (
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.database_url import check_database, read_rows
-from internal.tools.untrusted_files import UntrustedFiles
-from larkspur.file_storage import check_attachments
+from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
@@ -322,7 +321,7 @@ class Application:
 
     def trust_file(self, config: str | None, path: Path) -> bool:
         """Let agents follow an instruction file; False if they did before."""
-        return UntrustedFiles(self._load(config=config).home).trust(str(path))
+        return open_untrusted(self._load(config=config)).trust(str(path))
 
     def skills(self, config: str | None) -> SkillAdmin:
         """Return the skills, those that are shipped included.

@@ -25,6 +25,8 @@ from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.hosts.host import ONLY_HOST
+from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
@@ -43,6 +45,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
     REGISTRIES,
@@ -96,6 +99,7 @@ from internal.sandbox.packages import (
     install_packages,
 )
 from internal.sandbox.selection import ContainerSettings, open_sandbox
+from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
 from internal.skills.library import SkillLibrary, SkillPlace
 from internal.skills.library import shipped_folder as shipped_skills
@@ -109,10 +113,18 @@ from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
-from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
-from internal.worktrees.worktrees import GitWorktrees
-from larkspur.file_storage import make_session_files, open_attachments
+from larkspur.file_storage import (
+    find_host,
+    folders_elsewhere,
+    make_session_files,
+    open_attachments,
+    open_untrusted,
+    open_workspaces,
+    own_files,
+    protected_paths,
+    working_host,
+)
 from larkspur.task_defaults import TOOL_SPECS, open_profiles, task_defaults
 from larkspur.version import VERSION
 
@@ -147,6 +159,7 @@ class Services:
     recovery: Recovery
     leases: LeaseKeeper
     leaderships: Leaderships
+    keeper: WorkspaceKeeper
     supervisor: Supervisor
     hooks: HookRunner
     poster: SignedPoster
@@ -213,8 +226,10 @@ class TerminalServices(Services):
 
 
 @asynccontextmanager
-async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
-    """Open the database and the services that need no model.
+async def open_services(
+    loaded: Loaded, role: str, *, executes: bool = False
+) -> AsyncGenerator[Services]:
+    """Open the database and the services that need no model. `executes`: it will execute runs.
 
     Raises:
         LarkspurError: the database cannot be used.
@@ -234,7 +249,10 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         book, skills = make_model_book(settings.llm), open_skills(loaded)
         mcp_servers = open_mcp_servers(loaded)
         attachments = stack.enter_context(open_attachments(settings.attachments, loaded.home))
-        workspaces = Workspaces(loaded.home, GitWorktrees())
+        workspaces = open_workspaces(loaded)
+        host = ONLY_HOST
+        if executes:
+            host = await find_host(loaded, database, stores, rfc3339(clock.now()))
         files = make_session_files(
             settings.attachments,
             attachments,
@@ -244,9 +262,13 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             home=loaded.home,
             clock=clock,
         )
-        protected, untrusted = protected_paths(loaded, workspaces), UntrustedFiles(loaded.home)
+        files.unused.host = host.name
+        protected, untrusted = protected_paths(loaded, workspaces), open_untrusted(loaded)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
+        commands = BackgroundCommandPool(clock, untrusted)
+        leases = LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock)
+        leases.host = host
         poster = SignedPoster(clock)
         stack.push_async_callback(poster.close)
         yield Services(
@@ -260,7 +282,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             process=process,
             attachments=attachments,
             workspaces=workspaces,
-            commands=BackgroundCommandPool(clock, untrusted),
+            commands=commands,
             protected=protected,
             skills=skills,
             mcp_servers=mcp_servers,
@@ -283,7 +305,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
                     processes, clock, seconds, is_shared=settings.database.path is None
                 ),
             ),
-            leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
+            leases=leases,
             leaderships=Leaderships(
                 owner,
                 seconds,
@@ -291,6 +313,15 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
                 stores=stores,
                 clock=clock,
                 processes=processes,
+            ),
+            keeper=WorkspaceKeeper(
+                host,
+                database,
+                stores,
+                clock=clock,
+                archives=FolderArchives(workspaces.root, on_unpacked=untrusted.record),
+                attachments=attachments,
+                commands=commands,
             ),
             supervisor=supervisor,
             hooks=HookRunner(settings.hooks, loaded.home, poster),
@@ -319,7 +350,7 @@ async def open_gateway(
     """
     async with (
         _open_model(loaded, sleep=sleep) as model,
-        open_services(loaded, role) as services,
+        open_services(loaded, role, executes=executes) as services,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
         AsyncExitStack() as stack,
@@ -337,6 +368,18 @@ async def open_gateway(
             concurrency=concurrency,
         )
         stack.enter_context(services.broadcaster.listen(dispatcher.on_event))
+        storage = await stack.enter_async_context(
+            working_host(
+                loaded,
+                services.keeper,
+                services.attachments,
+                database=services.database,
+                stores=services.stores,
+                broadcaster=services.broadcaster,
+                supervisor=services.supervisor,
+            )
+        )
+        dispatcher.may_start = lambda: not storage.problem
         yield GatewayServices(
             **_fields(services, sandbox),
             gateway=make_gateway(services, dispatcher),
@@ -374,7 +417,7 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     """
     async with (
         _open_model(loaded, preload=True) as model,
-        open_services(loaded, "terminal") as services,
+        open_services(loaded, "terminal", executes=True) as services,
         open_sandbox_of(loaded, services) as sandbox,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -533,7 +576,7 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
     opener = partial(
         open_sandbox,
         homes=homes,
-        hidden=(loaded.home, *own_files(loaded)),
+        hidden=(loaded.home, *own_files(loaded), *folders_elsewhere(loaded)),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
         skills=[place.folder for place in skill_places(loaded)],
@@ -634,9 +677,10 @@ def _coordinator(
             images=RequestImages(attachments),
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
-        completer=RunCompleter(run_services, artifacts),
+        completer=RunCompleter(run_services, artifacts, services.keeper),
         recovery=services.recovery,
         commands=services.commands,
+        keeper=services.keeper,
     )
 
 
@@ -707,21 +751,6 @@ def make_web_search(settings: WebSearchSettings, clock: SystemClock) -> WebSearc
         allow_private_networks=settings.allow_private_networks,
     )
     return WebSearch(providers, fetcher, clock, cache_minutes=settings.cache_minutes)
-
-
-def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
-    """Return the paths that no tool opens: all that Larkspur itself reads and writes."""
-    return ProtectedPaths(loaded.home, files=own_files(loaded), session_folders=workspaces.roots)
-
-
-def own_files(loaded: Loaded) -> list[Path]:
-    """Return the files of Larkspur that may be outside of its home folder."""
-    files = []
-    if database := loaded.settings.database.path:
-        suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
-        files += [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
-    files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
-    return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
 SKILLS_FOLDER = "skills"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -44,7 +45,12 @@ class RunDispatcher:
 
     Args:
         concurrency: how many runs are executed at once, 0 for none. Waiting runs do not count.
+
+    Attributes:
+        may_start: whether runs can be executed now: what all hosts share can be reached.
     """
+
+    may_start: Callable[[], bool] = staticmethod(lambda: True)
 
     def __init__(
         self,
@@ -136,7 +142,9 @@ class RunDispatcher:
 
     async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
         is_full = len(self._starting) >= self._concurrency
-        if is_full or not await self._database.read(partial(self._ready, 1)):
+        if is_full or not self.may_start():
+            return
+        if not await self._database.read(partial(self._ready, 1)):
             return
         if not self.is_stopping:  # since the read began
             # to its end, because a claim cannot be undone
@@ -162,6 +170,7 @@ class RunDispatcher:
                 self._leases.owner,
                 lease_until=self._leases.expiry(),
                 now=rfc3339(self._clock.now()),
+                host=self._leases.host,
             )
             if found is not None:
                 claimed.append(found)
@@ -170,10 +179,11 @@ class RunDispatcher:
     def _ready(self, limit: int) -> Read[list[Run]]:
         """Return the runs to start: at most one whose process died, and only if none is watched."""
         stores, owner = self._stores.runs, self._leases.owner
-        now = rfc3339(self._clock.now())
-        ready = yield from stores.list_ready(owner, now, limit + len(self._starting))
+        now, host = rfc3339(self._clock.now()), self._leases.host.name
+        at_most = limit + len(self._starting)
+        ready = yield from stores.list_ready(owner, now, at_most, host=host)
         if not (yield from self._is_watched()):
-            crashed = yield from stores.get_ready_crashed(owner, now)
+            crashed = yield from stores.get_ready_crashed(owner, now, host=host)
             ready = ready if crashed is None else [crashed, *ready]
         # a run that has paused and was answered may still be ending here
         return [run for run in ready if run.id not in self._starting][:limit]

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from functools import partial
 
+from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.runs.active import ActiveRuns
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import LeaseLost
@@ -25,7 +26,12 @@ class LeaseKeeper:
     Args:
         owner: the name that the process claims runs with.
         seconds: the length of a lease.
+
+    Attributes:
+        host: the host of the process, which claims the runs whose files it has or can get.
     """
+
+    host = ONLY_HOST
 
     def __init__(
         self, owner: str, seconds: float, *, database: Database, stores: Stores, clock: Clock

@@ -16,6 +16,8 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
+from internal.agent.app.hosts.moves import MovedSession, move_session
+from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -466,6 +468,37 @@ class Gateway:
             )
         )
         return fork
+
+    async def move_session(
+        self, session_id: SessionId, principal: Principal, via: Channel, *, host: str
+    ) -> MovedSession:
+        """Let a host execute the next task of a session, "" for any.
+
+        The files that the session has on its host stay there: the next task has those of the newest
+        archive, or none.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+            Forbidden: the principal may not operate.
+            InvalidRequest: there is no such host.
+            Conflict: a task of the session is running.
+        """
+        session = await self.queries.session(session_id, principal)
+        if not principal.may("operate"):
+            raise Forbidden("You may not move this session.")
+        move = partial(
+            move_session,
+            self._stores,
+            session.id,
+            host,
+            by=principal.id,
+            via=via,
+            now=self._now(),
+            version=new_version(),
+        )
+        moved = await self._database.write(move)
+        self._dispatcher.wake()
+        return moved
 
     async def change_artifact(
         self,

@@ -116,19 +116,23 @@ class RunStore:
         return _runs(rows)
 
     def list_ready(
-        self, owner: str, now: str, limit: int, /, *, only_own: bool = False
+        self, owner: str, now: str, limit: int, /, *, only_own: bool = False, host: str = ""
     ) -> Read[list[Run]]:
         """Return the first queued run of each free lane, in the order in which they are to start.
 
         Runs that are not due yet, that belong to another terminal, or whose process died are left
-        out; see `get_ready_crashed`. `only_own`: only those of the terminal `owner`.
+        out; see `get_ready_crashed`. `only_own`: only those of the terminal `owner`. `host`: only
+        those of sessions whose files this host has or can get; "" for all.
         """
-        rows = yield Statement("ready_runs", (owner, now, limit, int(only_own)))
+        rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)
 
-    def get_ready_crashed(self, owner: str, now: str, /) -> Read[Run | None]:
-        """Return the run to start next of those whose process died while it executed them."""
-        rows = yield Statement("ready_crashed_runs", (owner, now))
+    def get_ready_crashed(self, owner: str, now: str, /, *, host: str = "") -> Read[Run | None]:
+        """Return the run to start next of those whose process died while it executed them.
+
+        `host` is as for `list_ready`.
+        """
+        rows = yield Statement("ready_crashed_runs", (owner, now, host))
         return _first(rows)
 
     def list_owned(self, owner: str, /) -> Read[list[Run]]:
@@ -141,13 +145,16 @@ class RunStore:
         rows = yield Statement("held_runs")
         return [HeldRun(read_run(row[:-1]), row[-1]) for row in rows]
 
-    def claim(self, run_id: RunId, owner: str, *, lease_until: str, now: str) -> Write[Run | None]:
+    def claim(
+        self, run_id: RunId, owner: str, *, lease_until: str, now: str, host: str = ""
+    ) -> Write[Run | None]:
         """Set a queued run to running for an owner and raise its fence and attempt.
 
-        Returns None when the run is not the first of a free lane, is not due yet, or belongs to the
-        terminal of another owner.
+        Returns None when the run is not the first of a free lane, is not due yet, belongs to the
+        terminal of another owner, or to a session whose files are not on this `host`; "" claims
+        it wherever they are.
         """
-        rows = yield Statement("claim_run", (run_id, owner, lease_until, now))
+        rows = yield Statement("claim_run", (run_id, owner, lease_until, now, host))
         return _first(rows)
 
     def renew_leases(self, owner: str, lease_until: str, /) -> Write[set[RunId]]:

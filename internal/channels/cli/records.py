@@ -49,6 +49,16 @@ class BackgroundCommandItem(NamedTuple):
     exit_code: int | None
 
 
+class SessionMove(NamedTuple):
+    """A session that was moved: the host where its files stay, and when its archive was saved.
+
+    Both are "" if there is none. `saved` is RFC 3339.
+    """
+
+    previous: str
+    saved: str
+
+
 class ListedSkill(NamedTuple):
     """A skill. `state` is `offered`, or why it is withheld from the model."""
 
