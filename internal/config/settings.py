@@ -243,8 +243,8 @@ class DispatchSettings(Section):
     )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
         30.0,
-        "Seconds after which a run may be taken from a silent process that cannot be checked, such"
-        " as one in another container.",
+        "Seconds after which runs and chats may be taken from a silent process. Nothing waits for"
+        " one that is known to have ended, on the same machine.",
     )
     drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
         30.0,

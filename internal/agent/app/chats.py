@@ -315,13 +315,15 @@ class ChatDelivery:
         # after the clock was set back the time is far away
         return wait.total_seconds() if wait <= MAX_PROCESSING_DELAY else 0.0
 
-    async def begin_processing(self, accepted: AcceptedMessage, wait: float) -> bool:
+    async def begin_processing(
+        self, accepted: AcceptedMessage, wait: float, leader: LeaderFence | None = None
+    ) -> bool:
         """Count an attempt before it is made; the next one is due after `wait` seconds.
 
-        False if the message is not accepted any more.
+        False if the message is not accepted any more or, with `leader`, another process leads.
         """
         begin, attempts = self._stores.inbox.begin_processing, accepted.attempts + 1
-        work = partial(begin, accepted.message, attempts, self._in(wait))
+        work = partial(begin, accepted.message, attempts, self._in(wait), leader)
         return await self._database.write(work)
 
     async def postpone_processing(

@@ -138,13 +138,19 @@ class InboxStore:
         return [AcceptedMessage(InboundMessage(*row[:7]), *row[7:]) for row in rows]
 
     def begin_processing(
-        self, message: InboundMessage, attempts: int, next_attempt: str, /
+        self,
+        message: InboundMessage,
+        attempts: int,
+        next_attempt: str,
+        leader: LeaderFence | None = None,
+        /,
     ) -> Write[bool]:
         """Store the attempts with the one that is about to be made. False if it is not accepted.
 
-        Its outcome is unknown until `postpone_processing` or a settlement says otherwise.
+        With `leader` it is also False when another process leads. The outcome is unknown until
+        `postpone_processing` or a settlement says otherwise.
         """
-        values = (*_key(message), attempts, next_attempt)
+        values = (*_key(message), attempts, next_attempt, *(leader or ("", 0)))
         return bool((yield Statement("begin_processing", values)))
 
     def postpone_processing(
