@@ -5,7 +5,10 @@
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
-LIGHT := not chaos and not bench and not browser
+# Without PostgreSQL and PgBouncer their tests are left out locally; CI sets POSTGRES=yes, so that
+# they fail.
+POSTGRES := $(and $(wildcard /usr/lib/postgresql/*/bin/postgres),$(wildcard /usr/*bin/pgbouncer))
+LIGHT := not chaos and not bench and not browser$(if $(POSTGRES),, and not postgres)
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
 REPORT := $(BIN)/coverage report
@@ -59,6 +62,8 @@ test: check page
 	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
 	  $(foreach path,$(LARK),--ignore=$(path))
 	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
+	$(if $(POSTGRES),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) tests/integration/agent/test_runs.py \
+	  tests/integration/agent/test_subtasks.py)
 	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
 	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)

@@ -53,7 +53,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.sqlite.file_check import check_file
+from internal.storage.database_url import check_database
 from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
@@ -143,7 +143,7 @@ class Application:
 
     def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
         self._load = load_settings
-        self._open_database: Path | None = None
+        self._open_database = ""
 
     def settings(self, config: str | None) -> SettingsSummary:
         """Read the settings.
@@ -228,23 +228,28 @@ class Application:
         ):
             for notice in services.notices:
                 notify(notice)
-            self._open_database = loaded.settings.database.path
+            self._open_database = loaded.settings.database.address
             transport = _memory_transport(services, gateway, gateway.adopt, services.documents)
             yield transport, loaded.settings.ui.language
 
-    def check_database(self, path: Path) -> Check:
-        """Check the database file without changing it.
+    def check_database(self, config: str | None) -> Check:
+        """Check the database without changing it, unless this process has it open.
 
-        The file that this process has open is not read: closing it again would release the locks
-        of SQLite (https://sqlite.org/howtocorrupt.html, section 2.2).
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
         """
-        if path == self._open_database:
-            return Check("database", "ok", f"{path} is open in this session.")
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return Check("database", "ok", f"{database.shown} is open in this session.")
+        if database.path is not None and not database.path.exists():
+            finding = "does not exist yet; the first start creates it"
+            return Check("database", "ok", f"{database.shown} {finding}.")
         try:
-            version = check_file(path).version
+            version = asyncio.run(check_database(database.address))
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
-        return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+        finding = f"can be opened (schema version {version})"
+        return Check("database", "ok", f"{database.shown} {finding}.")
 
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.
@@ -349,10 +354,12 @@ class Application:
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
         """Serve the gateway until a signal, with a simulator of Lark if no app is configured.
 
-        `opens_page` opens the page in a browser, where there is one.
+        `opens_page` opens the page in a browser, where there is one. Without `executes` the runs
+        are left to other processes.
 
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
@@ -365,8 +372,21 @@ class Application:
 
         load_settings = partial(self._load, config=config)
         if with_simulator:
-            return serve_with_simulator(load_settings, flags, opens_page=opens_page)
-        return serve(SettingsSource(load_settings, flags), opens_page=opens_page)
+            return serve_with_simulator(
+                load_settings, flags, opens_page=opens_page, executes=executes
+            )
+        source = SettingsSource(load_settings, flags)
+        return serve(source, opens_page=opens_page, executes=executes)
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the worker cannot start.
+        """
+        from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
+
+        return work(SettingsSource(partial(self._load, config=config), {}))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

@@ -156,16 +156,17 @@ def folders_elsewhere(loaded: Loaded) -> list[Path]:
 
 def own_files(loaded: Loaded) -> list[Path]:
     """Return the files of Larkspur that may be outside of its home folder."""
-    database = loaded.settings.database.path
-    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
-    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
+    files = []
+    if database := loaded.settings.database.path:
+        suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
+        files += [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
     files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
 def spans_hosts(settings: Settings) -> bool:
     """Return whether several hosts may use the database."""
-    return bool(settings.dispatch.host) or settings.database.url.startswith("postgres")
+    return bool(settings.dispatch.host) or settings.database.path is None
 
 
 def open_workspaces(loaded: Loaded) -> Workspaces:

@@ -27,6 +27,7 @@ from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
+from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
@@ -63,13 +64,15 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
+from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
 from internal.config.settings import Settings, WebSearchSettings
 from internal.config.types import ConfigError
+from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
-from internal.dispatch.local import LocalDispatcher
+from internal.dispatch.registry import ProcessRegistry
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.documents.reader import ChildDocumentReader
@@ -156,6 +159,7 @@ class Services:
     recovery: Recovery
     leases: LeaseKeeper
     keeper: WorkspaceKeeper
+    leaderships: Leaderships
     supervisor: Supervisor
     hooks: HookRunner
     poster: SignedPoster
@@ -163,16 +167,17 @@ class Services:
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayServices(Services):
-    """The services of `larkspur serve`.
+    """The services of `larkspur serve` and `larkspur worker`.
 
-    The caller runs the dispatcher and holds the locks of the database.
+    The caller runs the dispatcher and enters the process into the registry.
     """
 
     gateway: Gateway
-    dispatcher: LocalDispatcher
+    dispatcher: RunDispatcher
     coordinator: AgentCoordinator
     sandbox: Sandbox
     documents: DocumentReader
+    registry: ProcessRegistry
     webhooks: WebhookSender
     preload_model: Callable[[], None]
     """Starts importing the model's SDK, which takes a second; the first call waits for it."""
@@ -234,7 +239,7 @@ async def open_services(
     processes = SystemProcesses()
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings.database.path))
+        database = await stack.enter_async_context(open_database(settings.database.address))
         supervisor = Supervisor(clock)
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
@@ -308,6 +313,14 @@ async def open_services(
                 attachments=attachments,
                 commands=commands,
             ),
+            leaderships=Leaderships(
+                owner,
+                seconds,
+                database=database,
+                stores=stores,
+                clock=clock,
+                processes=processes,
+            ),
             supervisor=supervisor,
             hooks=HookRunner(settings.hooks, loaded.home, poster),
             poster=poster,
@@ -316,24 +329,34 @@ async def open_services(
 
 @asynccontextmanager
 async def open_gateway(
-    loaded: Loaded, *, sleep: Sleep = asyncio.sleep
+    loaded: Loaded,
+    *,
+    role: Role = "gateway",
+    executes: bool = True,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[GatewayServices]:
-    """Open the services of a gateway. `sleep` waits between two attempts to ask the model.
+    """Open the services of a gateway or a worker.
+
+    Args:
+        loaded: the settings.
+        role: of the process.
+        executes: whether it executes runs.
+        sleep: waits between two attempts to ask the model.
 
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with (
         _open_model(loaded, sleep=sleep) as model,
-        open_services(loaded, "gateway", executes=True) as services,
+        open_services(loaded, role, executes=True) as services,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
-        concurrency = loaded.settings.dispatch.concurrency
-        dispatcher = LocalDispatcher(
+        concurrency = loaded.settings.dispatch.concurrency if executes else 0
+        dispatcher = RunDispatcher(
             services.database,
             services.stores,
             services.clock,
@@ -362,6 +385,14 @@ async def open_gateway(
             coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
             documents=documents,
+            registry=ProcessRegistry(
+                services.database,
+                services.stores,
+                services.clock,
+                leases=services.leases,
+                processes=services.processes,
+                version=VERSION,
+            ),
             webhooks=WebhookSender(
                 loaded.settings.webhooks,
                 services.database,
@@ -369,6 +400,7 @@ async def open_gateway(
                 broadcaster=services.broadcaster,
                 poster=services.poster,
                 clock=services.clock,
+                leadership=services.leaderships.of_webhooks(),
             ),
             preload_model=model.preload,
         )
@@ -432,7 +464,9 @@ async def _title_sessions(loaded: Loaded, services: Services) -> AsyncGenerator[
         return
     alone = {"fallbacks": (), "max_retries": 0, "concurrency": 1}
     model = build_model(llm.model_copy(update=alone))
-    titler = SessionTitler(_run_services(services), model, name, services.model_book)
+    titler = SessionTitler(
+        _run_services(services), model, name, services.model_book, owner=services.leases.owner
+    )
     try:
         async with background_task(titler.run(services.supervisor)):
             yield
@@ -469,7 +503,7 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     return replace(defaults, policy=policy, isolated=able.isolated, hosts=able.hosts)
 
 
-def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
+def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:
     """Return a gateway that leaves the execution of tasks to the dispatcher."""
     gateway = Gateway(
         services.database,

@@ -26,6 +26,7 @@ from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task, Task
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.runs import LeaderFence
 from internal.agent.store.stores import Stores
 
 _UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
@@ -331,9 +332,12 @@ class ChatDelivery:
         )
         return await self._database.read(work)
 
-    async def begin_attempt(self, number: int) -> bool:
-        """Count an attempt before it is made; False if the message is settled."""
-        work = partial(self._stores.outbox.begin_attempt, number, self._now())
+    async def begin_attempt(self, number: int, leader: LeaderFence | None = None) -> bool:
+        """Count an attempt before it is made; False if the message is settled.
+
+        With `leader` it is also False when another process has become the leader.
+        """
+        work = partial(self._stores.outbox.begin_attempt, number, self._now(), leader)
         return await self._database.write(work) is not None
 
     async def postpone(

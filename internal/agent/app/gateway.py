@@ -608,6 +608,10 @@ class Gateway:
 
         return self._broadcaster.listen(on_event)
 
+    def watch_commits(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `callback` after commits of other processes; see `Database.watch`."""
+        return self._database.watch(callback)
+
     @property
     def is_closed(self) -> bool:
         """True once streams end because the process stops."""

@@ -21,6 +21,7 @@ from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.runs import LeaderFence
 
 _network: msgspec.json.Decoder[NetworkSetting | None] = msgspec.json.Decoder(NetworkSetting | None)
 
@@ -256,12 +257,15 @@ class OutboxStore:
         rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
         return [PendingMessage(row[0], _outgoing(row), *row[12:]) for row in rows]
 
-    def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
+    def begin_attempt(
+        self, number: int, now: str, leader: LeaderFence | None = None, /
+    ) -> Write[int | None]:
         """Count an attempt before it is made. Return the count, None when already settled.
 
-        Its outcome is unknown until `postpone` or a settlement says otherwise.
+        Its outcome is unknown until `postpone` or a settlement says otherwise. With `leader` the
+        result is also None when another process leads.
         """
-        rows = yield Statement("begin_attempt", (number, now))
+        rows = yield Statement("begin_attempt", (number, now, *(leader or ("", 0))))
         return rows[0][0] if rows else None
 
     def postpone(
@@ -401,9 +405,9 @@ class RunDisplayStore:
         rows = yield Statement("close_run_display", values)
         return bool(rows)
 
-    def end_leases(self) -> Write[None]:
-        """End the leases of all owners, for a caller who knows that they are dead."""
-        yield Statement("end_run_display_leases")
+    def release_all(self, channel: str, /) -> Write[None]:
+        """Take the unfinished displays of a channel from their owners."""
+        yield Statement("release_run_displays", (channel,))
 
     def get(self, run_id: RunId, channel: str, /) -> Read[RunDisplay | None]:
         """Return the display of a run, whoever holds it."""

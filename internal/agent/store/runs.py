@@ -1,6 +1,6 @@
-"""Runs: their lanes, leases, fences, checkpoints and results."""
+"""Runs with their lanes, fences, checkpoints and results; processes and leaderships."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -319,31 +319,95 @@ def _read_stop(stored: str) -> StopRequest:
         return StopRequest(by="unknown", via="unknown")
 
 
-class GatewayRow(NamedTuple):
-    """The process that serves the database, and the end of its lease (RFC 3339)."""
+Role = Literal["gateway", "worker"]
+
+
+class ProcessEntry(NamedTuple):
+    """A process that serves the database.
+
+    Attributes:
+        owner: the process, as `ProcessIdentity` writes it.
+        role: a gateway has channels; a worker only executes runs.
+        host: the name of its machine.
+        pid: its number there.
+        version: of Larkspur.
+        started: RFC 3339.
+        lease_until: the end of its lease (RFC 3339).
+    """
 
     owner: str
+    role: Role
+    host: str
+    pid: int
+    version: str
+    started: str
     lease_until: str
 
 
-class GatewayStore:
-    """At most one gateway."""
+class ProcessStore:
+    """The gateways and workers of the database."""
 
-    def get(self) -> Read[GatewayRow | None]:
-        """Return the gateway."""
-        rows = yield Statement("gateway")
-        return GatewayRow._make(rows[0]) if rows else None
+    def list_all(self) -> Read[list[ProcessEntry]]:
+        """Return all processes, those that started first before the others."""
+        rows = yield Statement("processes")
+        return sorted(map(ProcessEntry._make, rows), key=lambda entry: (entry.started, entry.owner))
 
-    def claim(self, owner: str, lease_until: str, replaced: str = "", /) -> Write[bool]:
-        """Store a gateway in place of the owner `replaced`. False if there is another one."""
-        rows = yield Statement("claim_gateway", (owner, lease_until, replaced))
-        return bool(rows)
+    def add(self, entry: ProcessEntry, /) -> Write[None]:
+        """Insert a process, or renew its lease."""
+        yield Statement("insert_process", entry)
 
-    def renew(self, owner: str, lease_until: str, /) -> Write[bool]:
-        """Extend the lease of a gateway. False if the owner is not the gateway."""
-        rows = yield Statement("renew_gateway", (owner, lease_until))
-        return bool(rows)
+    def renew(self, owner: str, lease_until: str, /) -> Write[None]:
+        """Extend the lease of a process. No effect if it is not in the list."""
+        yield Statement("renew_process", (owner, lease_until))
 
     def remove(self, owner: str, /) -> Write[None]:
-        """Remove a gateway. No effect if there is another one."""
-        yield Statement("delete_gateway", (owner,))
+        """Remove a process."""
+        yield Statement("delete_process", (owner,))
+
+    def remove_ended(self, entry: ProcessEntry, /) -> Write[None]:
+        """Remove a process, unless it has renewed its lease since the entry was read."""
+        yield Statement("delete_ended_process", (entry.owner, entry.lease_until))
+
+
+class LeaderFence(NamedTuple):
+    """A claim of a leadership. It is valid while the leadership has this fence."""
+
+    name: str
+    fence: int
+
+
+class LeadershipRow(NamedTuple):
+    """Who leads, "" for nobody, and until when (RFC 3339)."""
+
+    owner: str
+    fence: int
+    lease_until: str
+
+
+class LeadershipStore:
+    """Leaderships. Every change of the leader raises the fence."""
+
+    def get(self, name: str, /) -> Read[LeadershipRow | None]:
+        """Return a leadership, None if it was never claimed."""
+        rows = yield Statement("leadership", (name,))
+        return LeadershipRow._make(rows[0]) if rows else None
+
+    def claim(
+        self, name: str, owner: str, lease_until: str, seen: LeadershipRow | None, /
+    ) -> Write[LeaderFence | None]:
+        """Make an owner the leader. None if the leadership is not any more as it was `seen`."""
+        fence, lease = (0, "") if seen is None else (seen.fence, seen.lease_until)
+        rows = yield Statement("claim_leadership", (name, owner, lease_until, fence, lease))
+        return LeaderFence(name, rows[0][0]) if rows else None
+
+    def renew(self, owner: str, lease_until: str, /) -> Write[None]:
+        """Extend all leases of an owner."""
+        yield Statement("renew_leaderships", (owner, lease_until))
+
+    def release(self, held: LeaderFence, /) -> Write[None]:
+        """Give up a leadership. No effect if another owner has claimed it."""
+        yield Statement("release_leadership", held)
+
+    def release_all(self) -> Write[None]:
+        """Make all leaderships free, for a caller who knows that their owners are dead."""
+        yield Statement("release_leaderships")

@@ -6,7 +6,7 @@ from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDi
 from internal.agent.store.events import EventStore
 from internal.agent.store.files import MAX_SESSION_BYTES, FileStore, HostStore
 from internal.agent.store.questions import QuestionStore
-from internal.agent.store.runs import GatewayStore, RunStore
+from internal.agent.store.runs import LeadershipStore, ProcessStore, RunStore
 from internal.agent.store.sessions import SessionStore
 from internal.agent.store.tasks import ResultStore, SubtaskStore, TaskStore
 from internal.agent.store.usage import UsageStore
@@ -28,7 +28,8 @@ class Stores:
         self.subtasks = SubtaskStore()
         self.results = ResultStore()
         self.runs = RunStore()
-        self.gateways = GatewayStore()
+        self.processes = ProcessStore()
+        self.leaderships = LeadershipStore()
         self.events = EventStore()
         self.inbox = InboxStore()
         self.outbox = OutboxStore()

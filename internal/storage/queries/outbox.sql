@@ -41,7 +41,9 @@ order by number limit $4;
 -- name: begin_attempt
 update outbox set attempts = attempts + 1, first_attempt = coalesce(first_attempt, $2),
     unknown_since = coalesce(unknown_since, $2)
-where number = $1 and status = 'pending' returning attempts;
+where number = $1 and status = 'pending'
+    and ($3 = '' or exists (select 1 from leaderships where name = $3 and fence = $4))
+returning attempts;
 
 -- name: postpone_message
 update outbox set next_attempt = $2, failure = $3, isolated_failures = isolated_failures + $4,

@@ -15,7 +15,13 @@ def test_migrations_are_numbered_from_one() -> None:
 def test_statements_have_no_comments_and_no_semicolon() -> None:
     statements = [sql for step in migrations("sqlite") for sql in step.statements]
     assert not [sql for sql in statements if "--" in sql or sql.endswith(";")]
-    assert {sql.split()[0] for sql in statements} == {"alter", "create", "insert", "update"}
+    assert {sql.split()[0] for sql in statements} == {
+        "alter",
+        "create",
+        "drop",
+        "insert",
+        "update",
+    }
 
 
 def test_an_unknown_kind_has_no_migrations() -> None:

@@ -38,6 +38,7 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     Command("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
+    Command("worker", "system.worker", "execute runs beside gateways, on PostgreSQL"),
     Command("open", "system.open", "open the page in a browser, or print a link to it"),
     Command("tasks", "tasks.tasks", "list tasks, show and apply what one changed"),
     Command("watch", "tasks.watch", "show a task until it ends"),
