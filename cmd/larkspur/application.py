@@ -16,6 +16,7 @@ from internal.agent.domain.errors import (
     ModelKeyRejected,
     RequestError,
     StoreCorrupt,
+    StoreError,
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import rfc3339
@@ -23,6 +24,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
@@ -53,7 +55,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.database_url import check_database
+from internal.storage.database_url import check_database, read_rows
 from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
@@ -250,6 +252,24 @@ class Application:
             return Check("database", "fail", str(error))
         finding = f"can be opened (schema version {version})"
         return Check("database", "ok", f"{database.shown} {finding}.")
+
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return []
+        try:
+            [counts] = asyncio.run(read_rows(database.address, "dead_letter_count", MAX_CRASHES))
+        except StoreError:  # told by `check_database`
+            return []
+        if not (count := sum(map(int, counts))):
+            return []
+        sentence = f"Given up and waiting for you: {count} (messages and runs)."
+        return [Check("dead letters", "warn", sentence, "larkspur dead-letters lists them.")]
 
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from internal.agent.app.skill_administration import SkillAdministration
+from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.stores import Stores
 from internal.channels.cli.application import SkillItem, SkillReport

@@ -11,7 +11,7 @@ from typing import Any
 
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
+from internal.agent.domain.chats import OutgoingMessage, PendingMessage, UnsentMessage
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -94,10 +94,10 @@ class Outbox:
     async def remote(self, key: str) -> str:
         return str(await self.database.read(partial(self.stores.outbox.get_remote_id, key)))
 
-    async def dead(self) -> list[DeadLetter]:
-        return list(await self.database.read(partial(self.stores.outbox.list_dead_letters, 10)))
+    async def dead(self) -> list[UnsentMessage]:
+        return list(await self.database.read(partial(self.stores.outbox.list_unsent, 10)))
 
-    async def until_dead(self) -> DeadLetter:
+    async def until_dead(self) -> UnsentMessage:
         async with asyncio.timeout(20):
             while not (found := await self.dead()):
                 await self.sim.lark.changed_within(0.05)

@@ -6,14 +6,16 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from internal.agent.domain.chats import (
+    AcceptedMessage,
     ChatSettings,
-    DeadLetter,
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
     OutgoingState,
     PendingMessage,
     RunDisplay,
+    UnprocessedMessage,
+    UnsentMessage,
 )
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
@@ -76,7 +78,7 @@ class InboxState(NamedTuple):
     """
 
     number: int
-    status: Literal["accepted", "assigned", "delivered", "handled"]
+    status: Literal["accepted", "assigned", "delivered", "handled", "failed"]
     steer: bool
     run_id: RunId
     other_messages: int
@@ -108,7 +110,8 @@ class InboxStore:
     """Received messages.
 
     A message is accepted, then assigned to a run. Steering is delivered to the run's model before
-    it is handled; a message that starts a run is handled when the run ends.
+    it is handled; a message that starts a run is handled when the run ends. A message that cannot
+    be processed is failed until a person retries or dismisses it.
     """
 
     def accept(self, message: InboundMessage, /) -> Write[bool]:
@@ -129,10 +132,52 @@ class InboxStore:
 
     def list_accepted(
         self, channel: Channel, app: str, limit: int, /
-    ) -> Read[list[InboundMessage]]:
+    ) -> Read[list[AcceptedMessage]]:
         """Return accepted messages in order of arrival."""
         rows = yield Statement("accepted_messages", (channel, app, limit))
-        return [InboundMessage(*row) for row in rows]
+        return [AcceptedMessage(InboundMessage(*row[:7]), *row[7:]) for row in rows]
+
+    def begin_processing(
+        self, message: InboundMessage, attempts: int, next_attempt: str, /
+    ) -> Write[bool]:
+        """Store the attempts with the one that is about to be made. False if it is not accepted.
+
+        Its outcome is unknown until `postpone_processing` or a settlement says otherwise.
+        """
+        values = (*_key(message), attempts, next_attempt)
+        return bool((yield Statement("begin_processing", values)))
+
+    def postpone_processing(
+        self, message: InboundMessage, attempts: int, *, next_attempt: str, failure: str
+    ) -> Write[None]:
+        """Store the attempts so far, why the last one failed and when the next one is due."""
+        values = (*_key(message), attempts, next_attempt, storable(failure))
+        yield Statement("postpone_processing", values)
+
+    def set_aside(
+        self, message: InboundMessage, *, failure: str, text: str, now: str
+    ) -> Write[bool]:
+        """Mark an accepted message as failed. `text` is what the person wrote, "" if unknown.
+
+        False when it is not accepted.
+        """
+        values = (*_key(message), storable(failure), storable(text), now)
+        return bool((yield Statement("set_message_aside", values)))
+
+    def list_unprocessed(self, limit: int, /) -> Read[list[UnprocessedMessage]]:
+        """Return the messages that were set aside, newest first."""
+        rows = yield Statement("unprocessed_messages", (limit,))
+        return [UnprocessedMessage(row[0], InboundMessage(*row[1:8]), *row[8:]) for row in rows]
+
+    def retry(self, number: int, /) -> Write[str]:
+        """Make a failed message accepted, as if new. Return its id in the channel, "" for none."""
+        rows = yield Statement("retry_processing", (number,))
+        return str(rows[0][0]) if rows else ""
+
+    def dismiss_unprocessed(self, number: int, /) -> Write[str]:
+        """Mark a failed message as handled. Return its id in the channel, "" for none."""
+        rows = yield Statement("dismiss_unprocessed_message", (number,))
+        return str(rows[0][0]) if rows else ""
 
     def dismiss(self, channel: Channel, app: str, message_id: str, /) -> Write[bool]:
         """Mark an accepted message as handled without a run. False when it is not accepted."""
@@ -334,16 +379,17 @@ class OutboxStore:
         rows = yield Statement("outbox_backlog", (channel, app, waiting_since, given_up_since))
         return OutboxBacklog(*rows[0])
 
-    def list_dead_letters(self, limit: int, /) -> Read[list[DeadLetter]]:
+    def list_unsent(self, limit: int, /) -> Read[list[UnsentMessage]]:
         """Return the messages that were given up, newest first."""
-        rows = yield Statement("dead_letters", (limit,))
+        rows = yield Statement("unsent_messages", (limit,))
         return [
-            DeadLetter(row[0], _outgoing(row), row[12] == "unconfirmed", *row[13:]) for row in rows
+            UnsentMessage(row[0], _outgoing(row), row[12] == "unconfirmed", *row[13:])
+            for row in rows
         ]
 
     def is_unconfirmed(self, number: int, /) -> Read[bool | None]:
         """Return True if a message that was given up may have been sent; None for any other."""
-        rows = yield Statement("dead_letter_status", (number,))
+        rows = yield Statement("unsent_message_status", (number,))
         return bool(rows[0][0] == "unconfirmed") if rows else None
 
     def resend(self, number: int, now: str, /, *, unconfirmed: bool) -> Write[str]:
@@ -351,6 +397,20 @@ class OutboxStore:
         status = "unconfirmed" if unconfirmed else "dead"
         rows = yield Statement("resend_message", (number, now, status))
         return str(rows[0][0]) if rows else ""
+
+    def dismiss_unsent(self, number: int, /) -> Write[str]:
+        """Settle a message that was given up as dropped. Return its key, "" for none."""
+        rows = yield Statement("dismiss_unsent_message", (number,))
+        return str(rows[0][0]) if rows else ""
+
+    def count_dead_letters(self, crashes: int, /) -> Read[int]:
+        """Return how many messages and runs were given up; runs after that many crashes."""
+        rows = yield Statement("dead_letter_count", (crashes,))
+        return sum(rows[0])
+
+
+def _key(message: InboundMessage) -> tuple[str, str, str]:
+    return message.channel, message.app, message.message_id
 
 
 def _outgoing(row: Row) -> OutgoingMessage:

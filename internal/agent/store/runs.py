@@ -185,6 +185,17 @@ class RunStore:
         """Reset the attempts and crashes of a running run."""
         yield Statement("reset_attempts", (run_id,))
 
+    def list_failed_after_crashes(self, crashes: int, limit: int, /) -> Read[list[Run]]:
+        """Return failed runs whose process died at least so often, the newest first.
+
+        Those of subtasks are not among them: the run above them decides what follows.
+        """
+        return _runs((yield Statement("runs_failed_after_crashes", (crashes, limit))))
+
+    def forget_crashes(self, run_id: RunId, /) -> Write[bool]:
+        """Reset the crashes of a failed run. False when it has none."""
+        return bool((yield Statement("forget_crashes", (run_id,))))
+
     def reset_used_seconds(self, run_id: RunId, /) -> Write[None]:
         """Give a run its whole time limit again."""
         yield Statement("reset_used_seconds", (run_id,))

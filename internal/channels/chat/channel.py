@@ -103,7 +103,7 @@ class ChatChannel:
             texts=texts,
             public_url=app.public_url,
         )
-        gateway.delivery.add_sender(self._sender.wake)
+        gateway.delivery.add_loop(self._sender.wake)
         app.remote_files.add_account(account, transport.open_file)
         listener = InboxListener(
             on_run=self._displays.follow,
@@ -120,6 +120,7 @@ class ChatChannel:
             listener=listener,
             instructions=app.instructions,
         )
+        gateway.delivery.add_loop(self._worker.wake)
         self._actions = ActionAnswers(
             transport,
             gateway,

@@ -291,6 +291,10 @@ class Application(Protocol):
         """Check the database without changing it."""
         ...
 
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known."""
+        ...
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it, one check for each way.
 

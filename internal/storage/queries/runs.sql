@@ -145,6 +145,17 @@ from runs where session_id = $1 and status = $2 and lane = $1
     and ($2 <> 'waiting' or stop_reason = 'await_tasks')
 order by priority, arrival limit 1;
 
+-- name: runs_failed_after_crashes
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds, subtask, started, ended
+from runs
+where status = 'failed' and crashes > 0 and crashes >= $1 and subtask is null
+order by ended desc limit $2;
+
+-- name: forget_crashes
+update runs set crashes = 0 where id = $1 and status = 'failed' and crashes > 0 returning id;
+
 -- name: unfinished_runs_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,

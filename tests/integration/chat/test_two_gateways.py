@@ -124,7 +124,7 @@ async def test_a_deposed_leader_sends_nothing(tmp_path: Path) -> None:
         outgoing = OutgoingMessage("key-1", "echo", EchoTransport.app, "chat0", "", "hello")
         add = partial(services.stores.outbox.add, outgoing, rfc3339(services.clock.now()))
         await services.database.write(add)
-        services.gateway.delivery.wake_senders()
+        services.gateway.delivery.wake_loops()
         await eventually(lambda: place.leaders == [False])
         assert place.service.service.attempts == 0
 

@@ -47,21 +47,20 @@ from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
 from internal.agent.domain.questions import recovery_question
 from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import Run, StopReason, Task
+from internal.agent.domain.tasks import MAX_CRASHES, Run, StopReason, Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.hooks import HookEnd, HookEvent, HookQuestion
 
 logger = logging.getLogger(__name__)
 
-MAX_CRASHES = 5
-"""A run whose process dies this often in the same iteration waits for a person."""
-
-
 TIMED_OUT = (
     "stopped after {seconds:g} s of running time, the limit of this run (run_timeout_seconds);"
     " a new message continues"
 )
+
+CRASHED = "crashed"
+"""The error code of a run that killed its process, and of the question about it."""
 
 MAX_REASON_CHARACTERS = 500
 """Characters of the reason that a person is told."""
@@ -194,7 +193,7 @@ class AgentCoordinator:
             _raise_if_stopped(context.run)
             if (crashes := context.run.crashes) >= MAX_CRASHES:
                 reason = f"The process died {crashes} times while it executed this run."
-                ask = _ask_person(context, reason, "crashed")
+                ask = _ask_person(context, reason, CRASHED)
                 return ask or _interrupted(attempt.turn, reason)
             if attempt.turn is None:
                 await self._prepare(context, attempt)
@@ -276,7 +275,7 @@ def _ask_person(context: RunContext, reason: str, code: str) -> Pause | None:
 def _interrupted(turn: Turn | None, error: str) -> Done:
     """Return the end of a run that is not tried again; it keeps its work and can be resumed."""
     answer = "" if turn is None else turn.last_text
-    return Done(TurnOutcome("interrupted", answer, error))
+    return Done(TurnOutcome("interrupted", answer, error, CRASHED))
 
 
 def _stop_reason(

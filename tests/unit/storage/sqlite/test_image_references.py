@@ -103,6 +103,11 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         *(f"drop table {name}" for name in ("hosts", "shared_storage", "workspace_archives")),
         *(f"drop table {name}" for name in ("processes", "leaderships")),  # of migration 18
         "create table gateway (id bigint)",
+        *(f"drop index {name}" for name in ("inbox_failed", "runs_failed_after_crashes")),
+        *(
+            f"alter table inbox drop column {name}"  # of migration 19
+            for name in ("attempts", "next_attempt", "failure", "failed")
+        ),
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON
