@@ -1,0 +1,209 @@
+"""A conversation in a simulated Lark: a message, two approvals, a question and the reply.
+
+The person acts on what Lark shows. The gateway may be killed, suspended or cut off at any time.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from internal.simulators.lark.model import ChatMessage
+from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.user_actions import ActionError
+from internal.simulators.lark.websocket.delivery import EventPush
+from tests.chaos import invariants
+from tests.chaos.model_script import Steps, final, note, plan, scripted_model
+from tests.chaos.restarting_gateway import RestartingGateway, restarting_gateway
+from tests.chaos.scenario import list_events, read_replay
+from tests.support.http_client import SseFrame
+from tests.support.lark_gateway import APP, shown_text
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Call, Reply
+
+TASK, ANSWER, ALLOW, ALLOWED = "Please do task A.", "blue", "Allow once", "Allowed once"
+QUESTION = "Which colour?"
+STEPS: Steps = {
+    "A": (
+        Reply(calls=[plan("write")]),
+        Reply(text="Now I write.", calls=[note("A1")]),
+        Reply(calls=[Call("request_user", {"question": QUESTION})]),
+        Reply(text="One more.", pieces=4, packets="each", calls=[note("A2")]),
+        final("A"),
+    )
+}
+MAX_SECONDS = 120.0
+"""How long a conversation may take, with all that goes wrong in it."""
+
+Environ = Mapping[str, str]
+Script = Callable[[dict[str, Any]], Reply]
+
+
+@dataclass
+class Conversation:
+    """The person, the simulated Lark, the gateway and a reader of its events."""
+
+    sim: LarkSim
+    gateway: RestartingGateway
+    frames: list[SseFrame] = field(default_factory=list)
+
+    async def hold(self) -> None:
+        """Hold the conversation; return when the reply is shown and nothing is left to do."""
+        async with asyncio.timeout(MAX_SECONDS), asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._read())
+            delivering = tasks.create_task(self._deliver_again())
+            await self._until(lambda: bool(self._connections))
+            await self._say(TASK)
+            await self._allow(1)
+            await self._until(lambda: self._shows(QUESTION))
+            await self._say(ANSWER)
+            await self._allow(2)
+            await self.until_idle()
+            await reading
+            delivering.cancel()
+
+    async def until_idle(self) -> None:
+        """Wait until the reply is shown, no run is shown as working and every event was taken."""
+        await self._until(lambda: bool(self.replies()))
+        await self._until(lambda: not self._shows('"Working"'))
+        await self._until(lambda: all(map(was_taken, self._messages)))
+        while not invariants.have_ended((await self.gateway.get("/api/tasks"))["tasks"]):
+            await self.sim.lark.changed_within(0.1)
+
+    def replies(self) -> list[str]:
+        """Return the texts of the bot without questions and progress."""
+        texts = [shown_text(self.sim, message) for message in self.from_bot()]
+        return [text for text in texts if text is not None and QUESTION not in text]
+
+    def from_bot(self) -> list[ChatMessage]:
+        """Return the bot's messages, oldest first."""
+        found = self.sim.messages(self.sim.dm(self.sim.people[0]))
+        return [one for one in found if one.sender_type == "app" and not one.deleted]
+
+    def cards_with(self, text: str) -> int:
+        """Return how many messages of the bot show a text now."""
+        return sum(text in one.content or text in self._card(one) for one in self.from_bot())
+
+    @property
+    def _connections(self) -> Sequence[object]:
+        return self.sim.lark.delivery.connections
+
+    @property
+    def _messages(self) -> list[EventPush]:
+        return [push for push in self.sim.pushes if push.message_id]
+
+    async def _say(self, text: str) -> None:
+        await self.sim.send_text(self.sim.people[0], self.sim.dm(self.sim.people[0]), text)
+
+    async def _allow(self, count: int) -> None:
+        """Click until so many approvals are shown as given: a click is lost with its process."""
+        while self.cards_with(ALLOWED) < count:
+            for message in self.from_bot():
+                if self._connections and ALLOW in self._card(message):
+                    with suppress(ActionError):  # the card was updated meanwhile
+                        await self.sim.click(self.sim.people[0], message.message_id, ALLOW)
+            await self.sim.lark.changed_within(0.1)
+
+    def _card(self, message: ChatMessage) -> str:
+        return json.dumps(self.sim.card(message.message_id) or {}, ensure_ascii=False)
+
+    def _shows(self, text: str) -> bool:
+        return self.cards_with(text) > 0
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        await self.sim.until(lambda _: holds(), MAX_SECONDS)
+
+    async def _deliver_again(self) -> None:
+        """Deliver to each new connection what nobody took before: Lark itself waits for long."""
+        known: set[object] = set()
+        while True:
+            if not known.issuperset(self._connections):
+                for push in self._messages:
+                    if push.attempts and not was_taken(push):
+                        self.sim.redeliver(push.message_id)
+            known |= set(self._connections)
+            await self.sim.lark.changed_within(1)
+
+    async def _read(self) -> None:
+        """Follow the events as a reader that reconnects with its cursor."""
+        async with aclosing(self.gateway.stream("sessions=*")) as frames:
+            async for frame in frames:
+                self.frames.append(frame)
+                if frame.event in invariants.TERMINAL:
+                    return
+
+
+def was_taken(push: EventPush) -> bool:
+    """Return whether an event was acknowledged once."""
+    return "ok" in push.attempts
+
+
+@asynccontextmanager
+async def open_conversation(
+    folder: Path, environ: Environ, plans: Sequence[str], script: Script | None = None
+) -> AsyncGenerator[Conversation]:
+    """Start the model, Lark and the gateway, whose processes crash by the plans."""
+    script = script or scripted_model(STEPS)
+    async with (
+        LarkSim([APP], speed=100.0) as sim,
+        ScriptedOpenAI(script, record=False) as model,
+        restarting_gateway(folder, model, with_lark(sim, environ), plans) as gateway,
+    ):
+        sim.set_faults(limits=False)
+        yield Conversation(sim, gateway)
+
+
+def with_lark(sim: LarkSim, environ: Environ) -> dict[str, str]:
+    """Return the environment of a gateway in which everybody in Lark may approve."""
+    return {
+        **environ,
+        "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
+        "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
+        "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
+        "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
+        "LARKSPUR_CHANNELS__LARK__ACCESS__OPERATE": '["*"]',
+    }
+
+
+async def check(conversation: Conversation) -> None:
+    """Check what Lark shows and what the HTTP API returns against the invariants."""
+    gateway = conversation.gateway
+    assert conversation.replies() == [final("A").text]
+    assert conversation.cards_with(ALLOWED) == 2
+    assert conversation.cards_with(QUESTION) == 1
+    (task,) = (await gateway.get("/api/tasks"))["tasks"]
+    assert (task["status"], task["stop_reason"]) == ("completed", "final_answer")
+    events = await list_events(gateway, task["session_id"])
+    invariants.check_run(events)
+    (workspace,) = (gateway.home / "workspaces").iterdir()
+    invariants.check_ledger(events, workspace / "ledger.txt")
+    replay = await read_replay(gateway, "sessions=*")
+    invariants.check_frames(conversation.frames, replay)
+    assert [frame.json() for frame in replay if frame.id] == events
+    questions = (await gateway.get("/api/questions"))["questions"]
+    assert [each["status"] for each in questions] == ["answered"] * 3
+
+
+async def run_conversation(
+    folder: Path,
+    environ: Environ,
+    plans: Sequence[str],
+    disturb: Callable[[Conversation], Awaitable[None]] | None = None,
+) -> RestartingGateway:
+    """Hold a conversation with processes that crash by the plans, then check all invariants.
+
+    `disturb` runs beside it; what is not over when the conversation ends is cancelled.
+    """
+    async with open_conversation(folder, environ, plans) as conversation:
+        disturbing = asyncio.create_task(disturb(conversation) if disturb else asyncio.sleep(0))
+        try:
+            await conversation.hold()
+            await check(conversation)
+        finally:
+            disturbing.cancel()
+            await asyncio.wait([disturbing])
+    invariants.check_file(conversation.gateway.home / "larkspur.db")
+    return conversation.gateway
