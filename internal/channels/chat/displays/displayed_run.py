@@ -158,6 +158,7 @@ class DisplayedRun:
                 return True
             if not self._is_reply_settled:
                 await self._save(wait)
+            if not self._is_reply_settled:  # it may have been sent while this was stored
                 return False
 
     async def release(self) -> None:
