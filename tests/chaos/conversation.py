@@ -5,7 +5,7 @@ The person acts on what Lark shows. The gateway may be killed, suspended or cut 
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,11 +35,14 @@ STEPS: Steps = {
         final("A"),
     )
 }
-MAX_SECONDS = 120.0
+MAX_SECONDS = 90.0
 """How long a conversation may take, with all that goes wrong in it."""
+FINISH_SECONDS = 15.0
+"""How long the progress of a run may be shown as current after its reply."""
 
 Environ = Mapping[str, str]
 Script = Callable[[dict[str, Any]], Reply]
+MODEL: Script = scripted_model(STEPS)
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Conversation:
 
     sim: LarkSim
     gateway: RestartingGateway
+    model: ScriptedOpenAI
     frames: list[SseFrame] = field(default_factory=list)
 
     async def hold(self) -> None:
@@ -55,10 +59,10 @@ class Conversation:
         async with asyncio.timeout(MAX_SECONDS), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._read())
             delivering = tasks.create_task(self._deliver_again())
-            await self._until(lambda: bool(self._connections))
+            await self.until(lambda: bool(self.connections))
             await self._say(TASK)
             await self._allow(1)
-            await self._until(lambda: self._shows(QUESTION))
+            await self.until(lambda: self.shows(QUESTION))
             await self._say(ANSWER)
             await self._allow(2)
             await self.until_idle()
@@ -67,9 +71,9 @@ class Conversation:
 
     async def until_idle(self) -> None:
         """Wait until the reply is shown, no run is shown as working and every event was taken."""
-        await self._until(lambda: bool(self.replies()))
-        await self._until(lambda: not self._shows('"Working"'))
-        await self._until(lambda: all(map(was_taken, self._messages)))
+        await self.until(lambda: bool(self.replies()))
+        await self.sim.until(lambda _: not self.shows('"Working"'), FINISH_SECONDS)
+        await self.until(lambda: all(map(was_taken, self.messages)))
         while not invariants.have_ended((await self.gateway.get("/api/tasks"))["tasks"]):
             await self.sim.lark.changed_within(0.1)
 
@@ -88,11 +92,13 @@ class Conversation:
         return sum(text in one.content or text in self._card(one) for one in self.from_bot())
 
     @property
-    def _connections(self) -> Sequence[object]:
+    def connections(self) -> Sequence[object]:
+        """The long connections that the gateway has open."""
         return self.sim.lark.delivery.connections
 
     @property
-    def _messages(self) -> list[EventPush]:
+    def messages(self) -> list[EventPush]:
+        """The events of the person's messages."""
         return [push for push in self.sim.pushes if push.message_id]
 
     async def _say(self, text: str) -> None:
@@ -102,7 +108,7 @@ class Conversation:
         """Click until so many approvals are shown as given: a click is lost with its process."""
         while self.cards_with(ALLOWED) < count:
             for message in self.from_bot():
-                if self._connections and ALLOW in self._card(message):
+                if self.connections and ALLOW in self._card(message):
                     with suppress(ActionError):  # the card was updated meanwhile
                         await self.sim.click(self.sim.people[0], message.message_id, ALLOW)
             await self.sim.lark.changed_within(0.1)
@@ -110,21 +116,23 @@ class Conversation:
     def _card(self, message: ChatMessage) -> str:
         return json.dumps(self.sim.card(message.message_id) or {}, ensure_ascii=False)
 
-    def _shows(self, text: str) -> bool:
+    def shows(self, text: str) -> bool:
+        """Return whether a message of the bot shows a text now."""
         return self.cards_with(text) > 0
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until a condition holds; it is evaluated after every change in Lark."""
         await self.sim.until(lambda _: holds(), MAX_SECONDS)
 
     async def _deliver_again(self) -> None:
         """Deliver to each new connection what nobody took before: Lark itself waits for long."""
         known: set[object] = set()
         while True:
-            if not known.issuperset(self._connections):
-                for push in self._messages:
+            if not known.issuperset(self.connections):
+                for push in self.messages:
                     if push.attempts and not was_taken(push):
                         self.sim.redeliver(push.message_id)
-            known |= set(self._connections)
+            known |= set(self.connections)
             await self.sim.lark.changed_within(1)
 
     async def _read(self) -> None:
@@ -136,6 +144,9 @@ class Conversation:
                     return
 
 
+Disturb = Callable[[Conversation], Coroutine[Any, Any, None]]
+
+
 def was_taken(push: EventPush) -> bool:
     """Return whether an event was acknowledged once."""
     return "ok" in push.attempts
@@ -143,17 +154,20 @@ def was_taken(push: EventPush) -> bool:
 
 @asynccontextmanager
 async def open_conversation(
-    folder: Path, environ: Environ, plans: Sequence[str], script: Script | None = None
+    folder: Path,
+    environ: Environ,
+    plans: Sequence[str],
+    script: Script = MODEL,
+    prefix: Sequence[str] = (),
 ) -> AsyncGenerator[Conversation]:
     """Start the model, Lark and the gateway, whose processes crash by the plans."""
-    script = script or scripted_model(STEPS)
     async with (
         LarkSim([APP], speed=100.0) as sim,
         ScriptedOpenAI(script, record=False) as model,
-        restarting_gateway(folder, model, with_lark(sim, environ), plans) as gateway,
+        restarting_gateway(folder, model, with_lark(sim, environ), plans, prefix) as gateway,
     ):
         sim.set_faults(limits=False)
-        yield Conversation(sim, gateway)
+        yield Conversation(sim, gateway, model)
 
 
 def with_lark(sim: LarkSim, environ: Environ) -> dict[str, str]:
@@ -191,19 +205,18 @@ async def run_conversation(
     folder: Path,
     environ: Environ,
     plans: Sequence[str],
-    disturb: Callable[[Conversation], Awaitable[None]] | None = None,
+    disturb: Disturb | None = None,
+    script: Script = MODEL,
 ) -> RestartingGateway:
     """Hold a conversation with processes that crash by the plans, then check all invariants.
 
-    `disturb` runs beside it; what is not over when the conversation ends is cancelled.
+    `disturb` runs beside it, to its end.
     """
-    async with open_conversation(folder, environ, plans) as conversation:
-        disturbing = asyncio.create_task(disturb(conversation) if disturb else asyncio.sleep(0))
-        try:
-            await conversation.hold()
-            await check(conversation)
-        finally:
-            disturbing.cancel()
-            await asyncio.wait([disturbing])
+    async with open_conversation(folder, environ, plans, script) as conversation:
+        async with asyncio.TaskGroup() as tasks:
+            if disturb is not None:
+                tasks.create_task(disturb(conversation))
+            tasks.create_task(conversation.hold())
+        await check(conversation)
     invariants.check_file(conversation.gateway.home / "larkspur.db")
     return conversation.gateway

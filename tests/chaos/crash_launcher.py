@@ -1,16 +1,19 @@
 """Start Larkspur so that it crashes at a given commit or time.
 
 `python -m tests.chaos.crash_launcher COUNT_FILE PLAN ARGUMENT…` runs `larkspur ARGUMENT…`.
-COUNT_FILE contains the number of commits of the process. PLAN is
+COUNT_FILE contains the number of commits of the process. PLAN is one of these, or several with +:
 
 - `none`: it does not crash;
 - `stored:STATEMENT`, `unstored:STATEMENT`: SIGKILL immediately after or before the first commit
   with that statement of `internal/storage/queries`;
 - `before:N`, `after:N`: SIGKILL immediately before or after the N-th commit of the process;
 - `term:N`: SIGTERM after the N-th commit;
-- `alarm:SECONDS`: killed by the kernel this long after its start.
+- `alarm:SECONDS`: killed by the kernel this long after its start;
+- `clock:FILE`: the wall clock is ahead by the seconds that FILE contains, now and later;
+- `host:NAME`: it runs on a machine of that name, from which no other process can be checked.
 
-The product is not changed: only the connection class of the standard library is replaced.
+The product is not changed: the connection class of the standard library, the clock and the
+processes of the machine are replaced before it starts.
 """
 
 import itertools
@@ -18,10 +21,12 @@ import os
 import signal
 import sqlite3
 import sys
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from internal.observability import clock, processes
 from internal.storage import queries
 from larkspur.main import main
 
@@ -52,11 +57,37 @@ class CrashingConnection(sqlite3.Connection):
         return cursor
 
 
-def install_crash(count_file: Path, plan: str) -> None:
-    """Prepare the crash of this process."""
+class ShiftedClock(clock.SystemClock):
+    """A wall clock that is ahead by the seconds in a file."""
+
+    file = Path()
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=float(self.file.read_text()))
+
+
+class OtherMachine(processes.SystemProcesses):
+    """The processes of a machine with another name."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._boot = self._host = self.name
+
+
+def install(count_file: Path, plan: str) -> None:
+    """Prepare the crash of this process, and what it sees of its machine."""
     CrashingConnection.count_file = os.open(
         count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
     )
+    for part in plan.split("+"):
+        install_part(part)
+    sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
+
+
+def install_part(plan: str) -> None:
+    """Prepare one part of a plan."""
     kind, _, value = plan.partition(":")
     match kind:
         case "none":
@@ -73,12 +104,17 @@ def install_crash(count_file: Path, plan: str) -> None:
         case "alarm":
             # the default action of SIGALRM ends the process without running any Python code
             signal.setitimer(signal.ITIMER_REAL, float(value))
+        case "clock":
+            ShiftedClock.file = Path(value)
+            clock.SystemClock = ShiftedClock  # type: ignore[misc]  # before it is imported by name
+        case "host":
+            OtherMachine.name = value
+            processes.SystemProcesses = OtherMachine  # type: ignore[misc]  # as above
         case _:
             raise SystemExit(f"unknown plan {plan}")
-    sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
 
 
 if __name__ == "__main__":
-    install_crash(Path(sys.argv[1]), sys.argv[2])
+    install(Path(sys.argv[1]), sys.argv[2])
     sys.argv[1:] = sys.argv[3:]
     sys.exit(main())

@@ -63,10 +63,17 @@ class GatewayProcess:
 class RestartingGateway:
     """Starts one gateway process per crash plan; when one ends, the next starts at once.
 
-    `request` and `stream` reconnect whenever a new process accepts requests.
+    `prefix` is the command that each process is started with. `request` and `stream` reconnect
+    whenever a new process accepts requests.
     """
 
-    def __init__(self, folder: Path, model: ScriptedServer, environ: dict[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        model: ScriptedServer,
+        environ: dict[str, str],
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         self.home = prepare(folder / "home")
         self.workspace = folder / "workspace"
@@ -76,6 +83,7 @@ class RestartingGateway:
         self.processes: list[GatewayProcess] = []
         self.codes: list[int] = []
         self._environ = environ
+        self._prefix = prefix
         self._client: HttpClient | None = None
         self._serving: GatewayProcess | None = None
         self._closed = False
@@ -102,7 +110,8 @@ class RestartingGateway:
         count_file = self.folder / f"commits-{len(self.processes)}"
         count_file.touch()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.chaos.crash_launcher", str(count_file), plan, *command),
+            *(*self._prefix, sys.executable, "-m", "tests.chaos.crash_launcher"),
+            *(str(count_file), plan, *command),
             cwd=self.workspace,
             env=self.environ,
             stdin=asyncio.subprocess.DEVNULL,
@@ -132,8 +141,13 @@ class RestartingGateway:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the newest gateway, unless it has ended."""
+        self.serving.process.send_signal(number)
+
+    @property
+    def serving(self) -> GatewayProcess:
+        """The newest gateway."""
         assert self._serving is not None
-        self._serving.process.send_signal(number)
+        return self._serving
 
     async def wait_until_up(self) -> HttpClient:
         """Return the client of the current process, or of the next one."""
@@ -202,10 +216,14 @@ async def stream_frames(client: HttpClient, query: str, last: str) -> AsyncGener
 
 @asynccontextmanager
 async def restarting_gateway(
-    folder: Path, model: ScriptedServer, environ: dict[str, str], plans: Sequence[str]
+    folder: Path,
+    model: ScriptedServer,
+    environ: dict[str, str],
+    plans: Sequence[str],
+    prefix: Sequence[str] = (),
 ) -> AsyncGenerator[RestartingGateway]:
     """Run a process per plan; the last one is stopped when the context is left."""
-    gateway = RestartingGateway(folder, model, environ)
+    gateway = RestartingGateway(folder, model, environ, prefix)
     serving = asyncio.create_task(gateway.serve(plans))
     try:
         yield gateway
