@@ -211,6 +211,9 @@ MAX_WAITING = timedelta(minutes=1)
 OVERTAKEN_AFTER = timedelta(seconds=30)
 """A message that fails by itself for longer no longer delays replies to other messages."""
 
+MAX_DELAY = timedelta(minutes=15)
+"""An attempt that is planned for later was planned before the clock was set back: it is due."""
+
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""
 
@@ -328,6 +331,7 @@ class ChatDelivery:
             now=rfc3339(now),
             limit=limit,
             failing_since=rfc3339(now - OVERTAKEN_AFTER),
+            latest=rfc3339(now + MAX_DELAY),
         )
         return await self._database.read(work)
 
