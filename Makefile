@@ -5,7 +5,10 @@
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
-LIGHT := not chaos and not bench and not browser
+# Without PostgreSQL and PgBouncer their tests are left out locally; CI sets POSTGRES=yes, so that
+# they fail.
+POSTGRES := $(and $(wildcard /usr/lib/postgresql/*/bin/postgres),$(wildcard /usr/*bin/pgbouncer))
+LIGHT := not chaos and not bench and not browser$(if $(POSTGRES),, and not postgres)
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
 REPORT := $(BIN)/coverage report

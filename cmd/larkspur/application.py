@@ -53,7 +53,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.sqlite.file_check import check_file
+from internal.storage.database_url import check_database
 from internal.tools.untrusted_files import UntrustedFiles
 from larkspur.file_storage import check_attachments
 from larkspur.mcp_admin import McpAdmin
@@ -145,7 +145,7 @@ class Application:
 
     def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
         self._load = load_settings
-        self._open_database: Path | None = None
+        self._open_database = ""
 
     def settings(self, config: str | None) -> SettingsSummary:
         """Read the settings.
@@ -230,23 +230,28 @@ class Application:
         ):
             for notice in services.notices:
                 notify(notice)
-            self._open_database = loaded.settings.database.path
+            self._open_database = loaded.settings.database.address
             transport = _memory_transport(services, gateway, gateway.adopt, services.documents)
             yield transport, loaded.settings.ui.language
 
-    def check_database(self, path: Path) -> Check:
-        """Check the database file without changing it.
+    def check_database(self, config: str | None) -> Check:
+        """Check the database without changing it, unless this process has it open.
 
-        The file that this process has open is not read: closing it again would release the locks
-        of SQLite (https://sqlite.org/howtocorrupt.html, section 2.2).
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
         """
-        if path == self._open_database:
-            return Check("database", "ok", f"{path} is open in this session.")
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return Check("database", "ok", f"{database.shown} is open in this session.")
+        if database.path is not None and not database.path.exists():
+            finding = "does not exist yet; the first start creates it"
+            return Check("database", "ok", f"{database.shown} {finding}.")
         try:
-            version = check_file(path).version
+            version = asyncio.run(check_database(database.address))
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
-        return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+        finding = f"can be opened (schema version {version})"
+        return Check("database", "ok", f"{database.shown} {finding}.")
 
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.

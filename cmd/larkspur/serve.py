@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -127,9 +127,9 @@ def serve(source: SettingsSource, simulator_notice: str = "", *, opens_page: boo
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.disable()  # it takes a fifth of the time of imports and finds nothing there
     check_descriptors(MIN_FREE_DESCRIPTORS)
-    database, process = loaded.settings.database.path, SystemProcesses().current("gateway")
+    path, process = loaded.settings.database.path, SystemProcesses().current("gateway")
     with (
-        database_lock(database, process) as has_lock,
+        nullcontext(False) if path is None else database_lock(path, process) as has_lock,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         gateway = _ServedGateway(source, simulator_notice, has_lock=has_lock)
@@ -301,7 +301,7 @@ class _ServedGateway:
         async with (
             open_gateway(loaded) as services,
             _gateway_lock(services).hold(
-                services.process, loaded.settings.database.path, has_lock=self._has_lock
+                services.process, loaded.settings.database.shown, has_lock=self._has_lock
             ),
             _running_channels(loaded, services, self._editor(loaded, services)) as server,
         ):

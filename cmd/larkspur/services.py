@@ -230,7 +230,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
     processes = SystemProcesses()
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings.database.path))
+        database = await stack.enter_async_context(open_database(settings.database.address))
         supervisor = Supervisor(clock)
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
@@ -691,9 +691,10 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
 
 def own_files(loaded: Loaded) -> list[Path]:
     """Return the files of Larkspur that may be outside of its home folder."""
-    database = loaded.settings.database.path
-    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
-    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
+    files = []
+    if database := loaded.settings.database.path:
+        suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
+        files += [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
     files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 

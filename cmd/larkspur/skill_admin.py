@@ -25,7 +25,7 @@ class SkillAdmin:
     """
 
     def __init__(self, loaded: Loaded) -> None:
-        self._database = loaded.settings.database.path
+        self._database = loaded.settings.database.address
         self._folder = loaded.home / SKILLS_FOLDER
         self._pins = SkillPins(loaded.home)
         self._library = open_skills(loaded).within(Path.cwd())

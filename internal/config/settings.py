@@ -17,6 +17,7 @@ from internal.config.server import ServerSettings
 from internal.config.types import (
     BucketName,
     Count,
+    DatabaseUrl,
     DollarLimit,
     Folder,
     KeyPrefix,
@@ -35,6 +36,7 @@ from internal.config.types import (
     is_loopback,
     key,
 )
+from internal.database_address.address import is_postgres, parse_address
 from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.search_providers.provider import SearchProvider
@@ -83,25 +85,45 @@ class AgentSettings(Section):
 class DatabaseSettings(Section):
     """Where everything is stored."""
 
-    url: Text = key(
-        "sqlite:///${LARKSPUR_HOME}/larkspur.db",
-        "sqlite:/// and the absolute path of the database file.",
+    url: DatabaseUrl = key(
+        DatabaseUrl("sqlite:///${LARKSPUR_HOME}/larkspur.db"),
+        "sqlite:/// and the absolute path of a file, or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+        " with larkspur[postgres].",
     )
 
     @field_validator("url")
     @classmethod
-    def _known(cls, url: str) -> str:
-        if url.startswith(("postgresql:", "postgres:")):
-            raise ValueError("names PostgreSQL, which is not supported yet; use sqlite:///")
-        path = url.removeprefix("sqlite:///")
-        if path == url or not path.startswith("/") or path.endswith("/"):
-            raise ValueError("must be sqlite:/// and an absolute path, such as sqlite:////srv/a.db")
+    def _known(cls, url: DatabaseUrl) -> DatabaseUrl:
+        text = url.get_secret_value()
+        if is_postgres(text):
+            parse_address(text)  # registers the password
+            return url
+        path = text.removeprefix("sqlite:///")
+        if path == text or not path.startswith("/") or path.endswith("/") or not path.isprintable():
+            raise ValueError(
+                "must be sqlite:/// and an absolute path, such as sqlite:////srv/a.db,"
+                " or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+            )
         return url
 
     @property
-    def path(self) -> Path:
-        """The database file, without symbolic links: SQLite puts its other files beside it."""
-        return Path(self.url.removeprefix("sqlite:///")).resolve()
+    def path(self) -> Path | None:
+        """The database file, None when the database is a server's.
+
+        Without symbolic links: SQLite puts its other files beside it.
+        """
+        text = self.url.get_secret_value()
+        return None if is_postgres(text) else Path(text.removeprefix("sqlite:///")).resolve()
+
+    @property
+    def address(self) -> str:
+        """The path or URL to open. A URL may contain a password."""
+        return self.url.get_secret_value() if self.path is None else str(self.path)
+
+    @property
+    def shown(self) -> str:
+        """The path or URL in messages, without a password."""
+        return self.url.shown if self.path is None else str(self.path)
 
 
 class S3Settings(Section):

@@ -11,6 +11,7 @@ from pydantic import Secret as Hidden
 
 from internal.agent.domain.permissions.rules import RuleError, parse_outside_pattern
 from internal.agent.domain.secrets import register_secret
+from internal.database_address.address import shown_url
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
@@ -154,6 +155,15 @@ DollarLimit = Annotated[
     float, BeforeValidator(_not_a_truth), Field(ge=0, le=1_000_000, allow_inf_nan=False)
 ]
 TokenLimit = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+
+
+class DatabaseUrl(SecretStr):
+    """The URL of a database. `str()` of it is masked; `shown` has no password."""
+
+    @property
+    def shown(self) -> str:
+        """The URL without user, password and parameters."""
+        return shown_url(self.get_secret_value())
 
 
 class SecretEntry(Hidden[dict[str, Any]]):

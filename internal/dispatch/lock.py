@@ -46,7 +46,7 @@ def database_lock(database: Path, process: ProcessIdentity) -> Generator[bool]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(handle, _MAX_OWNER_BYTES, 0).decode("utf-8", "replace")
-            raise _conflict(database, ProcessIdentity.parse(holder), process) from error
+            raise _conflict(str(database), ProcessIdentity.parse(holder), process) from error
         except OSError:
             yield False
         else:
@@ -78,13 +78,13 @@ class GatewayLock:
 
     @asynccontextmanager
     async def hold(
-        self, process: ProcessIdentity, path: Path, *, has_lock: bool
+        self, process: ProcessIdentity, database: str, *, has_lock: bool
     ) -> AsyncGenerator[None]:
         """Be the gateway. The caller keeps the lease.
 
         Args:
             process: this process.
-            path: the database file.
+            database: its path or URL in messages.
             has_lock: this process holds the lock file.
 
         Raises:
@@ -94,11 +94,11 @@ class GatewayLock:
         owner, replaced = str(process), ""
         found = await self._database.read(self._stores.gateways.get)
         if found is not None:
-            self._check(found, process, path, has_lock=has_lock)
+            self._check(found, process, database, has_lock=has_lock)
             replaced = found.owner
         claim = partial(self._claim, owner, replaced)
         if not await self._database.write(claim):
-            raise _conflict(path, None, process)  # it started at the same time
+            raise _conflict(database, None, process)  # it started at the same time
         try:
             yield
         finally:
@@ -113,25 +113,25 @@ class GatewayLock:
         return claimed
 
     def _check(
-        self, found: GatewayRow, process: ProcessIdentity, path: Path, *, has_lock: bool
+        self, found: GatewayRow, process: ProcessIdentity, database: str, *, has_lock: bool
     ) -> None:
         """Raise Conflict unless a process may replace the gateway."""
         other = ProcessIdentity.parse(found.owner)
         alive = None if other is None else self._processes.is_alive(other)
         if alive:
-            raise _conflict(path, other, process)
+            raise _conflict(database, other, process)
         if alive is None and other is not None and has_lock:
             # on the same machine, such as in another container, the free lock says that it ended
             alive = False if other.boot == process.boot != "" else None
         if alive is None and found.lease_until > rfc3339(self._clock.now()):
             raise Conflict(
-                f"The database {path} is served by {_describe(other, process)}. Whether it still"
-                f" runs cannot be checked from here, and its lease lasts until {found.lease_until}."
-                " Stop it, or start again after that."
+                f"The database {database} is served by {_describe(other, process)}. Whether it"
+                " still runs cannot be checked from here, and its lease lasts until"
+                f" {found.lease_until}. Stop it, or start again after that."
             )
 
 
-def _conflict(database: Path, holder: ProcessIdentity | None, process: ProcessIdentity) -> Conflict:
+def _conflict(database: str, holder: ProcessIdentity | None, process: ProcessIdentity) -> Conflict:
     return Conflict(
         f"Another larkspur already serves the database {database}: {_describe(holder, process)}."
         " Stop it first, or use another database."

@@ -1,18 +1,29 @@
 """Database files of SQLite: create one, change it behind the program's back, read its bytes."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
 from tests import ROOT
 from tests.support.store_records import a_session
 
 MIGRATIONS = len(list((ROOT / "internal/storage/migrations/sqlite").glob("*.sql")))
 """How many commits prepare a new database."""
+
+
+@asynccontextmanager
+async def open_sqlite(path: Path) -> AsyncGenerator[SqliteDatabase]:
+    database = await SqliteDatabase.open(path)
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 async def create_database(path: Path, sessions: int = 0) -> None:

@@ -14,6 +14,7 @@ of work only.
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -87,5 +88,13 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
+        """Call back soon after another process has committed, until the context is left.
+
+        The callback is called in the event loop of the database. Calls may be joined, spurious and,
+        rarely, missed: callers read again, and also poll.
         """
         ...

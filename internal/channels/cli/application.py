@@ -40,6 +40,7 @@ class SettingsSummary(NamedTuple):
     Attributes:
         file: the configuration file, None without one.
         configured: number of keys that are not defaults.
+        database: the database file, None when a server has it.
         key_error: why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
@@ -53,7 +54,7 @@ class SettingsSummary(NamedTuple):
     provider: str
     model: str
     key_error: str
-    database: Path
+    database: Path | None
     rows: Sequence[tuple[str, str, str]]
     transcription: str = ""
     search_providers: Sequence[tuple[str, str]] = ()
@@ -286,8 +287,8 @@ class Application(Protocol):
         """
         ...
 
-    def check_database(self, path: Path) -> Check:
-        """Check the database file without changing it."""
+    def check_database(self, config: str | None) -> Check:
+        """Check the database without changing it."""
         ...
 
     def check_sandbox(self, config: str | None) -> list[Check]:

@@ -3,9 +3,9 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar, cast
@@ -14,10 +14,11 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.system_errors import check_descriptors, describe_system_error
 from internal.agent.store.database import DatabaseState, Read, Write
 from internal.storage import queries
+from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
 from internal.storage.sqlite.schema import prepare_file
-from internal.storage.sqlite.writer import PendingWork, Writer, execute, resolve_futures
+from internal.storage.sqlite.writer import Writer, execute
 
 T = TypeVar("T")
 
@@ -106,6 +107,12 @@ class SqliteDatabase:
         self._reads.put(PendingWork(work, future))
         return cast(T, await future)
 
+    @contextmanager
+    def watch(self, callback: Callable[[], None], /) -> Generator[None]:  # noqa: ARG002 - see below
+        """Commits of other processes are not announced yet: callers poll."""
+        self._check_open()
+        yield
+
     async def close(self) -> None:
         """Complete the queued work, then close the file."""
         self._is_open = False
@@ -166,5 +173,4 @@ def _run_reader(
                 item.error = error
             with suppress(sqlite3.Error):  # nothing was changed, or SQLite rolled back by itself
                 connection.execute("rollback")
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(resolve_futures, (item,))
+            resolve_from_thread((item,), loop)

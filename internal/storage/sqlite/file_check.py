@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.storage.migrations import migrations
+from internal.storage.migrations import newest_version
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect_read_only
 from internal.storage.sqlite.mounts import find_network_file_system
@@ -64,7 +64,7 @@ def check_version(path: Path, version: int) -> None:
     Raises:
         StoreCorrupt: it was written by a newer program.
     """
-    newest = len(migrations("sqlite"))
+    newest = newest_version("sqlite")
     if version > newest:
         raise StoreCorrupt(
             f"The database {path} was written by a newer version of Larkspur (schema {version}, "

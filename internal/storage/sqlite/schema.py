@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from internal.storage.migrations import migrations
+from internal.storage.migrations import migrations, newest_version
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS, connect
 from internal.storage.sqlite.file_check import (
@@ -33,7 +33,7 @@ def prepare_file(path: Path) -> None:
     """
     state = check_file(path)
     try:
-        if state != FileState(len(migrations("sqlite")), is_wal=True):
+        if state != FileState(newest_version("sqlite"), is_wal=True):
             _migrate(path)
         if stat.S_IMODE(path.stat().st_mode) != _FILE_MODE:
             path.chmod(_FILE_MODE)
@@ -60,7 +60,7 @@ def _apply_next(path: Path, connection: sqlite3.Connection) -> bool:
         ((tables,),) = connection.execute("select count(*) from sqlite_master").fetchall()
         version = read_version(connection) if tables else 0
         check_version(path, version)
-        pending = migrations("sqlite")[version:]
+        pending = [step for step in migrations("sqlite") if step.number > version]
         if pending:
             number, name, statements = pending[0]
             for statement in statements:

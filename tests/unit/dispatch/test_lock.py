@@ -69,7 +69,7 @@ async def claim(parts: DispatchParts, *, has_lock: bool = False) -> GatewayRow |
     gateway = GatewayLock(
         parts.database, parts.stores, parts.clock, leases=parts.leases, processes=PROCESSES
     )
-    async with gateway.hold(HERE, Path("a.db"), has_lock=has_lock):
+    async with gateway.hold(HERE, "a.db", has_lock=has_lock):
         return await parts.database.read(parts.stores.gateways.get)
 
 

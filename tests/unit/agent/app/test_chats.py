@@ -19,9 +19,9 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import Origin
+from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.movable_clock import MovableClock
 from tests.support.store_records import T0, a_run, a_session, a_task, append
 
@@ -66,7 +66,7 @@ REPLY = OutgoingMessage("m1:note", "echo", "a", "chat", "m1", "hello")
 class Delivery(ChatDelivery):
     """The service and what it works on."""
 
-    def __init__(self, database: SqliteDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self.database, self.stores, self.clock = database, Stores(), MovableClock()
         super().__init__(database, self.stores, self.clock)
 

@@ -1,0 +1,78 @@
+"""The readers: units of work on snapshots of the database."""
+
+import asyncio
+
+from internal.database_address.address import PostgresAddress
+from internal.storage import queries
+from internal.storage.pending_work import PendingWork, resolve_from_thread
+from internal.storage.postgres import errors
+from internal.storage.postgres.connection import Connection, connect, disconnect, execute
+
+_READER_COUNT = 4
+_BEGIN = "begin isolation level repeatable read read only"
+_ATTEMPTS = 2  # a read is repeated once, on a new connection
+
+
+class Readers:
+    """Executes reads on a few connections, which are opened when they are needed.
+
+    `put` may be called from any thread; everything else belongs to the loop of the readers.
+    """
+
+    def __init__(self, address: PostgresAddress, database_loop: asyncio.AbstractEventLoop) -> None:
+        self._address = address
+        self._queries = queries.load()
+        self._database_loop = database_loop
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[PendingWork | None] = asyncio.Queue()
+        self._tasks = [asyncio.create_task(self._run()) for _ in range(_READER_COUNT)]
+
+    def put(self, item: PendingWork) -> None:
+        """Queue a read."""
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+    async def close(self) -> None:
+        """Complete the queued reads, then close the connections."""
+        for _ in self._tasks:
+            self._queue.put_nowait(None)
+        await asyncio.wait(self._tasks)
+
+    async def _run(self) -> None:
+        connection: Connection | None = None
+        while (item := await self._queue.get()) is not None:
+            for attempt in range(_ATTEMPTS):
+                try:
+                    if connection is None or connection.is_closed():
+                        connection = None
+                        connection = await connect(self._address)
+                    await self._read(connection, item)
+                except errors.DRIVER_ERRORS as error:
+                    is_closed = connection is None or connection.is_closed()
+                    if connection is not None:
+                        connection.terminate()
+                    is_transient = errors.is_transient(error, is_closed=is_closed)
+                    if is_transient and attempt + 1 < _ATTEMPTS:
+                        continue
+                    make = errors.unreachable if is_transient else errors.unavailable
+                    item.error = make(error, self._address)
+                except Exception as error:  # noqa: BLE001 - raised to the caller of this read
+                    item.error = error
+                break
+            resolve_from_thread((item,), self._database_loop)
+            connection = await self._roll_back(connection)
+        await disconnect(connection)
+
+    async def _read(self, connection: Connection, item: PendingWork) -> None:
+        await connection.execute(_BEGIN)
+        item.result = await execute(connection, self._queries, item.work)
+
+    async def _roll_back(self, connection: Connection | None) -> Connection | None:
+        """Return the connection without a transaction, None when it is lost."""
+        if connection is None or connection.is_closed():
+            return None
+        try:
+            await connection.execute("rollback")
+        except errors.DRIVER_ERRORS:
+            connection.terminate()
+            return None
+        return connection
