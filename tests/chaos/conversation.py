@@ -22,6 +22,7 @@ from tests.chaos.scenario import list_events, read_replay
 from tests.support.http_client import SseFrame
 from tests.support.lark_gateway import APP, shown_text
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.postgres_server import shared_server
 from tests.support.scripted_model import Call, Reply
 
 TASK, ANSWER, ALLOW, ALLOWED = "Please do task A.", "blue", "Allow once", "Allowed once"
@@ -39,6 +40,9 @@ MAX_SECONDS = 90.0
 """How long a conversation may take, with all that goes wrong in it."""
 FINISH_SECONDS = 15.0
 """How long the progress of a run may be shown as current after its reply."""
+
+DATABASE = "LARKSPUR_DATABASE__URL"
+"""The variable that selects another database than a file in the home folder."""
 
 Environ = Mapping[str, str]
 Script = Callable[[dict[str, Any]], Reply]
@@ -218,5 +222,15 @@ async def run_conversation(
                 tasks.create_task(disturb(conversation))
             tasks.create_task(conversation.hold())
         await check(conversation)
-    invariants.check_file(conversation.gateway.home / "larkspur.db")
+    check_database(conversation.gateway.home, environ)
     return conversation.gateway
+
+
+def check_database(home: Path, environ: Environ) -> None:
+    """Check the tables of the database of a gateway that has ended."""
+    url = environ.get(DATABASE)
+    if url is None:
+        invariants.check_file(home / "larkspur.db")
+    else:
+        name = url.rpartition("/")[2]
+        invariants.check_tables(lambda query: shared_server().sql(query, name))

@@ -12,11 +12,10 @@ COUNT_FILE contains the number of commits of the process. PLAN is one of these, 
 - `clock:FILE`: the wall clock is ahead by the seconds that FILE contains, now and later;
 - `host:NAME`: it runs on a machine of that name, from which no other process can be checked.
 
-The product is not changed: the connection class of the standard library, the clock and the
-processes of the machine are replaced before it starts.
+The product is not changed: the classes of connections, the clock and the processes of the machine
+are replaced before it starts.
 """
 
-import itertools
 import os
 import signal
 import sqlite3
@@ -29,31 +28,19 @@ from typing import Any
 from internal.observability import clock, processes
 from internal.storage import queries
 from larkspur.main import main
+from tests.chaos.crash_points import Crash
 
 
 class CrashingConnection(sqlite3.Connection):
-    """A connection that counts the commits of its process and kills it at one of them."""
-
-    counted = itertools.count(1)
-    count_file = -1
-    before = 0
-    after = 0
-    statement = ""
-    is_executed = False
-    is_stored = True
-    signal = signal.SIGKILL
+    """A connection to a file."""
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         if sql != "commit":
-            self.is_executed = self.is_executed or sql == self.statement
+            Crash.note(sql)
             return super().execute(sql, *values)
-        number = next(self.counted)
-        if number == self.before or (self.is_executed and not self.is_stored):
-            os.kill(os.getpid(), self.signal)
+        Crash.before_commit()
         cursor = super().execute(sql)
-        os.pwrite(self.count_file, b"%d" % number, 0)
-        if number == self.after or self.is_executed:
-            os.kill(os.getpid(), self.signal)
+        Crash.after_commit()
         return cursor
 
 
@@ -78,12 +65,14 @@ class OtherMachine(processes.SystemProcesses):
 
 def install(count_file: Path, plan: str) -> None:
     """Prepare the crash of this process, and what it sees of its machine."""
-    CrashingConnection.count_file = os.open(
-        count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
-    )
+    Crash.count_file = os.open(count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for part in plan.split("+"):
         install_part(part)
     sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
+    if os.environ.get("LARKSPUR_DATABASE__URL", "").startswith("postgresql:"):  # noqa: TID251 - to import no other driver
+        from tests.chaos import crashing_session  # noqa: PLC0415 - takes 0.2 s to import
+
+        crashing_session.install()
 
 
 def install_part(plan: str) -> None:
@@ -93,14 +82,14 @@ def install_part(plan: str) -> None:
         case "none":
             pass
         case "stored" | "unstored":
-            CrashingConnection.statement = queries.load()[value]
-            CrashingConnection.is_stored = kind == "stored"
+            Crash.statement = queries.load()[value]
+            Crash.is_stored = kind == "stored"
         case "before":
-            CrashingConnection.before = int(value)
+            Crash.before = int(value)
         case "after":
-            CrashingConnection.after = int(value)
+            Crash.after = int(value)
         case "term":
-            CrashingConnection.after, CrashingConnection.signal = int(value), signal.SIGTERM
+            Crash.after, Crash.signal = int(value), signal.SIGTERM
         case "alarm":
             # the default action of SIGALRM ends the process without running any Python code
             signal.setitimer(signal.ITIMER_REAL, float(value))

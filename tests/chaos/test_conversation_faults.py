@@ -19,6 +19,7 @@ import pytest
 from internal.simulators.lark.faults import AnswerFault
 from tests.chaos.conversation import (
     ANSWER,
+    DATABASE,
     MODEL,
     QUESTION,
     Conversation,
@@ -27,6 +28,7 @@ from tests.chaos.conversation import (
 )
 from tests.chaos.restarting_gateway import NO_CRASH
 from tests.chaos.seeds import seeded
+from tests.support.postgres_server import postgres_url, shared_server
 from tests.support.scripted_model import Fault, Reply
 
 LEASE_SECONDS = 1
@@ -56,6 +58,19 @@ def lock_database(seconds: float) -> Disturb:
             other.execute("begin exclusive")
             await asyncio.sleep(seconds)  # the length of the outage
             other.execute("rollback")
+
+    return disturb
+
+
+def stop_server(number: signal.Signals) -> Disturb:
+    """Return what stops the server of the database with a signal and starts it again later."""
+
+    async def disturb(conversation: Conversation) -> None:
+        await wait_for_work(conversation)
+        server = shared_server()
+        await asyncio.to_thread(server.stop, number)
+        await asyncio.sleep(OUTAGE_SECONDS)  # the length of the outage
+        await asyncio.to_thread(server.start)
 
     return disturb
 
@@ -134,11 +149,19 @@ FAULTS: dict[str, Disturb] = {
     "Lark answers late": answer(AnswerFault("late", times=6, seconds=0.5)),
 }
 LONG_FAULTS: dict[str, Disturb] = {
-    "the database is locked for 10 s": lock_database(OUTAGE_SECONDS),
-    "the database is locked for 20 s": lock_database(LONG_OUTAGE_SECONDS),
-    "the disk refuses writes for 10 s": refuse_writes,
     "Lark is down for 10 s": be_down,
     "Lark answers after 20 s": answer(AnswerFault("slow", times=6, seconds=20.0)),
+}
+
+
+FAULTS_OF_A_FILE: dict[str, Disturb] = {
+    "the file is locked for 10 s": lock_database(OUTAGE_SECONDS),
+    "the file is locked for 20 s": lock_database(LONG_OUTAGE_SECONDS),
+    "the disk refuses writes for 10 s": refuse_writes,
+}
+FAULTS_OF_A_SERVER: dict[str, Disturb] = {
+    "the server is stopped for 10 s": stop_server(signal.SIGINT),
+    "the server crashes and is gone for 10 s": stop_server(signal.SIGQUIT),
 }
 
 
@@ -151,9 +174,28 @@ async def test_a_conversation_survives(tmp_path: Path, environ: Environ, fault: 
 @pytest.mark.chaos
 @pytest.mark.parametrize("fault", LONG_FAULTS)
 async def test_a_conversation_survives_for_long(
+    tmp_path: Path, on_database: Environ, fault: str
+) -> None:
+    await run_conversation(tmp_path, on_database, [NO_CRASH], LONG_FAULTS[fault])
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("fault", FAULTS_OF_A_FILE)
+async def test_a_conversation_survives_the_loss_of_the_file(
     tmp_path: Path, environ: Environ, fault: str
 ) -> None:
-    await run_conversation(tmp_path, environ, [NO_CRASH], LONG_FAULTS[fault])
+    await run_conversation(tmp_path, environ, [NO_CRASH], FAULTS_OF_A_FILE[fault])
+
+
+@pytest.mark.chaos
+@pytest.mark.postgres
+@pytest.mark.parametrize("fault", FAULTS_OF_A_SERVER)
+async def test_a_conversation_survives_the_loss_of_the_server(
+    tmp_path: Path, environ: Environ, fault: str
+) -> None:
+    async with postgres_url() as url:
+        environ = {**environ, DATABASE: url}
+        await run_conversation(tmp_path, environ, [NO_CRASH], FAULTS_OF_A_SERVER[fault])
 
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR], ids=["ahead", "back"])
@@ -189,12 +231,12 @@ async def test_a_model_that_cuts_every_stream(
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(2))
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_kills_during_a_fault(
-    tmp_path: Path, environ: Environ, fault: str, number: int
+    tmp_path: Path, on_database: Environ, fault: str, number: int
 ) -> None:
     rng = seeded(f"{fault} {number}")
     plans = [f"alarm:{rng.uniform(0.8, 2.5):.6f}" for _ in range(2)]
-    environ = {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": str(LEASE_SECONDS)}
+    environ = {**on_database, "LARKSPUR_DISPATCH__LEASE_SECONDS": str(LEASE_SECONDS)}
     await run_conversation(tmp_path, environ, [*plans, NO_CRASH], FAULTS[fault])
