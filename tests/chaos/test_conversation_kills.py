@@ -1,7 +1,8 @@
 """`kill -9` at every commit of a conversation in Lark, and at random instants of it.
 
 One reply, each side effect once or reported as unknown, events without hole or double, and a replay
-equal to what a live reader saw. `make test` kills at 12 points, `make chaos` at over 500, on each kind of database.
+equal to what a live reader saw. On each kind of database `make test` kills at 12 points, and
+`make chaos` at over 500.
 """
 
 import signal
