@@ -46,6 +46,7 @@ DATABASE = "LARKSPUR_DATABASE__URL"
 
 Environ = Mapping[str, str]
 Script = Callable[[dict[str, Any]], Reply]
+Disturb = Callable[["Conversation"], Coroutine[Any, Any, None]]
 MODEL: Script = scripted_model(STEPS)
 
 
@@ -72,6 +73,12 @@ class Conversation:
             await self.until_idle()
             await reading
             delivering.cancel()
+
+    async def hold_while(self, disturb: Disturb) -> None:
+        """Hold the conversation while something disturbs it."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(disturb(self))
+            tasks.create_task(self.hold())
 
     async def until_idle(self) -> None:
         """Wait until the reply is shown, no run is shown as working and every event was taken."""
@@ -148,7 +155,8 @@ class Conversation:
                     return
 
 
-Disturb = Callable[[Conversation], Coroutine[Any, Any, None]]
+async def undisturbed(_: Conversation) -> None:
+    """Disturb nothing."""
 
 
 def was_taken(push: EventPush) -> bool:
@@ -209,18 +217,16 @@ async def run_conversation(
     folder: Path,
     environ: Environ,
     plans: Sequence[str],
-    disturb: Disturb | None = None,
+    disturb: Disturb = undisturbed,
     script: Script = MODEL,
+    prefix: Sequence[str] = (),
 ) -> RestartingGateway:
     """Hold a conversation with processes that crash by the plans, then check all invariants.
 
     `disturb` runs beside it, to its end.
     """
-    async with open_conversation(folder, environ, plans, script) as conversation:
-        async with asyncio.TaskGroup() as tasks:
-            if disturb is not None:
-                tasks.create_task(disturb(conversation))
-            tasks.create_task(conversation.hold())
+    async with open_conversation(folder, environ, plans, script, prefix) as conversation:
+        await conversation.hold_while(disturb)
         await check(conversation)
     check_database(conversation.gateway.home, environ)
     return conversation.gateway

@@ -17,6 +17,8 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import ScriptedServer
 
 _ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
+SILENCE_SECONDS = 20.0
+"""A reader that hears nothing for longer than the interval of heartbeats connects again."""
 NO_CRASH = "none"
 """The crash plan of a process that does not crash; see `crash_launcher`."""
 
@@ -129,9 +131,23 @@ class RestartingGateway:
             self._serving = process = await self.start("serve", "--port", "0", plan=plan)
             await self._announce(await process.ready(self.home))
             self.codes.append(await process.wait())
+            if self._serving is not process:
+                return
             await self._announce(None)
         self._closed = True
         await self._announce(None)
+
+    async def start_beside(self, plan: str) -> None:
+        """Start another gateway until it serves; requests and signals go to it from now on.
+
+        It may have to wait for the end of the lease of the gateway before it.
+        """
+        client = None
+        while client is None:
+            process = await self.start("serve", "--port", "0", plan=plan)
+            client = await process.ready(self.home)
+        self._serving = process
+        await self._announce(client)
 
     async def close(self) -> None:
         """End the current process. No other one is started."""
@@ -204,14 +220,18 @@ async def try_request(
 
 
 async def stream_frames(client: HttpClient, query: str, last: str) -> AsyncGenerator[SseFrame]:
-    """Yield the frames of one connection until it is closed."""
+    """Yield the frames of one connection until it is closed or no heartbeat comes."""
     headers = {"last-event-id": last} if last else {}
     try:
         async with client.stream(f"{query}&debug=1", headers) as stream:
-            while (frame := await stream.frame()) is not None:
+            while True:
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    frame = await stream.frame()
+                if frame is None:
+                    return
                 yield frame
-    except (OSError, EOFError):
-        pass  # the process died
+    except (OSError, EOFError):  # of which TimeoutError is one
+        pass  # the process died or was suspended
 
 
 @asynccontextmanager
