@@ -5,9 +5,11 @@ The person acts on what Lark shows. The gateway may be killed, suspended or cut 
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +65,7 @@ class Conversation:
         """Hold the conversation; return when the reply is shown and nothing is left to do."""
         async with asyncio.timeout(MAX_SECONDS), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._read())
-            delivering = tasks.create_task(self._deliver_again())
+            delivering = tasks.create_task(deliver_again(self.sim, lambda: False))
             await self.until(lambda: bool(self.connections))
             await self._say(TASK)
             await self._allow(1)
@@ -135,17 +137,6 @@ class Conversation:
         """Wait until a condition holds; it is evaluated after every change in Lark."""
         await self.sim.until(lambda _: holds(), MAX_SECONDS)
 
-    async def _deliver_again(self) -> None:
-        """Deliver to each new connection what nobody took before: Lark itself waits for long."""
-        known: set[object] = set()
-        while True:
-            if not known.issuperset(self.connections):
-                for push in self.messages:
-                    if push.attempts and not was_taken(push):
-                        self.sim.redeliver(push.message_id)
-            known |= set(self.connections)
-            await self.sim.lark.changed_within(1)
-
     async def _read(self) -> None:
         """Follow the events as a reader that reconnects with its cursor."""
         async with aclosing(self.gateway.stream("sessions=*")) as frames:
@@ -157,6 +148,19 @@ class Conversation:
 
 async def undisturbed(_: Conversation) -> None:
     """Disturb nothing."""
+
+
+async def deliver_again(sim: LarkSim, is_over: Callable[[], bool]) -> None:
+    """Deliver to each new connection what nobody took before: Lark itself waits for long."""
+    known: set[object] = set()
+    while not is_over():
+        connections = sim.lark.delivery.connections
+        if not known.issuperset(connections):
+            for push in [each for each in sim.pushes if each.message_id]:
+                if push.attempts and not was_taken(push):
+                    sim.redeliver(push.message_id)
+        known |= set(connections)
+        await sim.lark.changed_within(1)
 
 
 def was_taken(push: EventPush) -> bool:
@@ -234,9 +238,15 @@ async def run_conversation(
 
 def check_database(home: Path, environ: Environ) -> None:
     """Check the tables of the database of a gateway that has ended."""
-    url = environ.get(DATABASE)
-    if url is None:
-        invariants.check_file(home / "larkspur.db")
+    if DATABASE in environ:
+        invariants.check_tables(partial(select, home, environ))
     else:
-        name = url.rpartition("/")[2]
-        invariants.check_tables(lambda query: shared_server().sql(query, name))
+        invariants.check_file(home / "larkspur.db")
+
+
+def select(home: Path, environ: Environ, query: str) -> list[tuple[Any, ...]]:
+    """Return rows of the database of a gateway."""
+    if (url := environ.get(DATABASE)) is not None:
+        return shared_server().sql(query, url.rpartition("/")[2])
+    with closing(sqlite3.connect(home / "larkspur.db")) as connection:
+        return connection.execute(query).fetchall()

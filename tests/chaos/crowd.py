@@ -13,6 +13,7 @@ from typing import Any
 
 from internal.simulators.lark.model import Chat, Person
 from internal.simulators.lark.simulator import LarkSim
+from tests.chaos.conversation import deliver_again
 from tests.support.lark_gateway import shown_text
 from tests.support.scripted_model import Reply
 
@@ -35,6 +36,7 @@ class Crowd:
     chats: Sequence[tuple[Person, Chat]] = ()
     sent: dict[str, list[str]] = field(default_factory=dict)
     """The ids of the messages of each chat, in order."""
+    _is_answered: bool = False
 
     def gather(self, chats: int) -> None:
         """Add so many people to Lark."""
@@ -47,7 +49,13 @@ class Crowd:
             for number, (person, chat) in enumerate(self.chats):
                 tasks.create_task(self._send_all(number, person, chat, max_pause_seconds))
         total = self.count * len(self.chats)
-        await self.sim.until(lambda _: sum(map(self.count_replies, self.chats)) >= total, 600)
+        await self.sim.until(lambda _: sum(map(self._count_replies, self.chats)) >= total, 600)
+        self._is_answered = True
+        self.sim.lark.changes.notify()
+
+    async def deliver_again(self) -> None:
+        """Deliver to each new connection what nobody took before, until all is answered."""
+        await deliver_again(self.sim, lambda: self._is_answered)
 
     async def _send_all(self, number: int, person: Person, chat: Chat, max_pause: float) -> None:
         sent = self.sent[chat.chat_id] = list[str]()
@@ -55,15 +63,21 @@ class Crowd:
             sent.append(await self.sim.send_text(person, chat, f"chat {number} message {index}"))
             await asyncio.sleep(self.rng.uniform(0, max_pause))  # people type at any time
 
-    def count_replies(self, place: tuple[Person, Chat]) -> int:
+    def _count_replies(self, place: tuple[Person, Chat]) -> int:
         """Return how many messages of the bot a chat has."""
         return sum(one.sender_type == "app" for one in self.sim.messages(place[1]))
 
-    def check(self) -> None:
-        """Each message has one reply, with its own text, in the order of the messages."""
+    def check(self, accepted: Sequence[str]) -> None:
+        """Each message has one reply, with its own text, in the order of acceptance.
+
+        Lark sends again what nobody took, so that it may arrive after a later message.
+        """
         for number, (_, chat) in enumerate(self.chats):
+            sent = self.sent[chat.chat_id]
             found = [one for one in self.sim.messages(chat) if one.sender_type == "app"]
-            assert [one.parent_id for one in found] == self.sent[chat.chat_id]
+            order = [message_id for message_id in accepted if message_id in sent]
+            assert sorted(order) == sorted(sent)
+            assert [one.parent_id for one in found] == order
             assert [shown_text(self.sim, one) for one in found] == [
-                f"chat {number} message {index}" for index in range(self.count)
+                f"chat {number} message {sent.index(message_id)}" for message_id in order
             ]

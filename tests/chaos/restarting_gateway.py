@@ -142,12 +142,11 @@ class RestartingGateway:
 
         It may have to wait for the end of the lease of the gateway before it.
         """
-        client = None
-        while client is None:
+        while True:
             process = await self.start("serve", "--port", "0", plan=plan)
-            client = await process.ready(self.home)
-        self._serving = process
-        await self._announce(client)
+            if (client := await process.ready(self.home)) is not None:
+                self._serving = process
+                return await self._announce(client)
 
     async def close(self) -> None:
         """End the current process. No other one is started."""
