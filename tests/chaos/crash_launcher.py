@@ -1,89 +1,82 @@
 """Start Larkspur so that it crashes at a given commit or time.
 
 `python -m tests.chaos.crash_launcher COUNT_FILE PLAN ARGUMENT…` runs `larkspur ARGUMENT…`.
-COUNT_FILE contains the number of commits of the process. PLAN is
+COUNT_FILE contains the number of commits of the process. PLAN is one of these, or several with +:
 
 - `none`: it does not crash;
 - `stored:STATEMENT`, `unstored:STATEMENT`: SIGKILL immediately after or before the first commit
   with that statement of `internal/storage/queries`;
 - `before:N`, `after:N`: SIGKILL immediately before or after the N-th commit of the process;
 - `term:N`: SIGTERM after the N-th commit;
-- `alarm:SECONDS`: killed by the kernel this long after its start.
+- `alarm:SECONDS`: killed by the kernel this long after its start;
+- `clock:FILE`: the wall clock is ahead by the seconds that FILE contains, now and later;
+- `host:NAME`: it runs on a machine of that name, from which no other process can be checked.
 
-The product is not changed: only the classes of connections are replaced.
+The product is not changed: the classes of connections, the clock and the processes of the machine
+are replaced before it starts.
 """
 
-import itertools
 import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
+from internal.observability import clock, processes
 from internal.storage import queries
 from larkspur.main import main
+from tests.chaos.crash_points import Crash
 
 
-class Crash:
-    """Counts the commits of its process and kills it at one of them. A base of connections."""
-
-    counted = itertools.count(1)
-    count_file = -1
-    before = 0
-    after = 0
-    statement = ""
-    is_executed = False
-    is_stored = True
-    signal = signal.SIGKILL
-
-    def note(self, sql: str) -> None:
-        self.is_executed = self.is_executed or sql == self.statement
-
-    @contextmanager
-    def counted_commit(self) -> Generator[None]:
-        number = next(self.counted)
-        if number == self.before or (self.is_executed and not self.is_stored):
-            os.kill(os.getpid(), self.signal)
-        yield
-        os.pwrite(self.count_file, b"%d" % number, 0)
-        if number == self.after or self.is_executed:
-            os.kill(os.getpid(), self.signal)
-
-
-class CrashingConnection(Crash, sqlite3.Connection):
+class CrashingConnection(sqlite3.Connection):
     """A connection to a file."""
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        self.note(sql)
-        with self.counted_commit() if sql == "commit" else nullcontext():
+        if sql != "commit":
+            Crash.note(sql)
             return super().execute(sql, *values)
+        Crash.before_commit()
+        cursor = super().execute(sql)
+        Crash.after_commit()
+        return cursor
 
 
-class CrashingPostgresConnection(Crash, asyncpg.Connection):
-    """A connection to a server."""
+class ShiftedClock(clock.SystemClock):
+    """A wall clock that is ahead by the seconds in a file."""
 
-    async def execute(self, query: str, *args: object, timeout: float | None = None) -> str:  # noqa: ASYNC109 - asyncpg's
-        with self.counted_commit() if query == "commit" else nullcontext():
-            return await super().execute(query, *args, timeout=timeout)
+    file = Path()
 
-    async def fetch(self, query: str, *args: object, **options: Any) -> Any:
-        self.note(query)
-        return await super().fetch(query, *args, **options)
-
-    async def executemany(self, command: str, args: Any, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncpg's
-        self.note(command)
-        await super().executemany(command, args, timeout=timeout)
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=float(self.file.read_text()))
 
 
-def install_crash(count_file: Path, plan: str) -> None:
-    """Prepare the crash of this process."""
+class OtherMachine(processes.SystemProcesses):
+    """The processes of a machine with another name."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._boot = self._host = self.name
+
+
+def install(count_file: Path, plan: str) -> None:
+    """Prepare the crash of this process, and what it sees of its machine."""
     Crash.count_file = os.open(count_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for part in plan.split("+"):
+        install_part(part)
+    sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
+    if os.environ.get("LARKSPUR_DATABASE__URL", "").startswith("postgresql:"):  # noqa: TID251 - to import no other driver
+        from tests.chaos import crashing_session  # noqa: PLC0415 - takes 0.2 s to import
+
+        crashing_session.install()
+
+
+def install_part(plan: str) -> None:
+    """Prepare one part of a plan."""
     kind, _, value = plan.partition(":")
     match kind:
         case "none":
@@ -100,13 +93,17 @@ def install_crash(count_file: Path, plan: str) -> None:
         case "alarm":
             # the default action of SIGALRM ends the process without running any Python code
             signal.setitimer(signal.ITIMER_REAL, float(value))
+        case "clock":
+            ShiftedClock.file = Path(value)
+            clock.SystemClock = ShiftedClock  # type: ignore[misc]  # before it is imported by name
+        case "host":
+            OtherMachine.name = value
+            processes.SystemProcesses = OtherMachine  # type: ignore[misc]  # as above
         case _:
             raise SystemExit(f"unknown plan {plan}")
-    sqlite3.connect = partial(sqlite3.connect, factory=CrashingConnection)  # type: ignore[assignment]  # one overload is enough
-    asyncpg.connect = partial(asyncpg.connect, connection_class=CrashingPostgresConnection)  # type: ignore[assignment]  # as above
 
 
 if __name__ == "__main__":
-    install_crash(Path(sys.argv[1]), sys.argv[2])
+    install(Path(sys.argv[1]), sys.argv[2])
     sys.argv[1:] = sys.argv[3:]
     sys.exit(main())
