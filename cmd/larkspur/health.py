@@ -25,10 +25,12 @@ class GatewayHealth:
         services = self._services
         failure, since = services.database.state
         backlogs: dict[str, OutboxBacklog] = {}
+        dead_letters = 0
         try:
             await services.database.read(services.stores.events.get_bounds)
             for channel in self._channels:
                 backlogs[channel.name] = await channel.backlog()
+            dead_letters = await services.gateway.dead_letters.count()
         except StoreError as error:
             failure = failure or str(error)
         tasks = {
@@ -50,6 +52,7 @@ class GatewayHealth:
             tasks=tasks,
             channels=channels,
             lark=channels.get("lark", UNSET),
+            dead_letters=dead_letters,
         )
 
 
@@ -64,6 +67,6 @@ def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> Comp
         is_one = backlog.given_up == 1
         subject = "1 message" if is_one else f"{backlog.given_up} messages"
         verb = "was" if is_one else "were"
-        details.append(f"{subject} of the last day {verb} given up; see `larkspur lark dead`")
+        details.append(f"{subject} of the last day {verb} given up; see `larkspur dead-letters`")
     is_ok = link.status == "connected" and not any(backlog or ())
     return ComponentHealth(is_ok, link.since, "; ".join(details))

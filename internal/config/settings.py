@@ -20,11 +20,13 @@ from internal.config.types import (
     DatabaseUrl,
     DollarLimit,
     Folder,
+    HostName,
     KeyPrefix,
     Minutes,
     Network,
     Origin,
     OutsidePath,
+    RetentionDays,
     Seconds,
     Secret,
     SecretEntry,
@@ -41,6 +43,9 @@ from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
+
+MIN_MESSAGE_DAYS = 8
+"""How long a handled message is known at least, so that it is not handled again."""
 
 
 class AgentSettings(Section):
@@ -126,6 +131,20 @@ class DatabaseSettings(Section):
         return self.url.shown if self.path is None else str(self.path)
 
 
+def _outlives_redelivery(days: int) -> int:
+    if 0 < days < MIN_MESSAGE_DAYS:
+        raise ValueError(
+            f"must be at least {MIN_MESSAGE_DAYS} (or 0), because chats deliver messages again"
+        )
+    return days
+
+
+def _outlives_day(days: int) -> int:
+    if days == 1:
+        raise ValueError("must be at least 2 (or 0), because daily limits count it")
+    return days
+
+
 class S3Settings(Section):
     """A bucket of a storage service that speaks S3, such as AWS, Cloudflare R2 or MinIO."""
 
@@ -146,6 +165,11 @@ class AttachmentsSettings(Section):
 
     store: Literal["local", "s3"] = key(
         "local", "local: a folder in the home folder; s3: the bucket below, with larkspur[s3]."
+    )
+    folder: Folder | None = key(
+        None,
+        "Folder of the local store, which all hosts of a database share; unset: attachments in the"
+        " home folder.",
     )
     max_file_bytes: Annotated[Count, Field(le=104_857_600)] = key(
         104_857_600, "Maximum size of a file, in bytes; at most 104857600."
@@ -168,6 +192,49 @@ class AttachmentsSettings(Section):
         return self
 
 
+class WorkspacesSettings(Section):
+    """Where the folders of sessions are, in a database that several hosts use."""
+
+    location: Literal["host", "shared", "archive"] = key(
+        "host",
+        "host: on the host that executed the first task of a session, which executes the others,"
+        " too; shared: in a folder that all hosts share; archive: as an archive in the store of"
+        " attachments between two tasks, up to 200 MB.",
+    )
+    folder: Folder | None = key(
+        None, "Folder in which the folders of sessions are; unset: the home folder."
+    )
+
+
+class RetentionSettings(Section):
+    """What is removed because of its age, once a day and by `larkspur db prune`."""
+
+    handled_messages_days: Annotated[RetentionDays, AfterValidator(_outlives_redelivery)] = key(
+        30,
+        "Days after which received messages that were handled and sent replies are removed, not the"
+        " conversations; at least 8, 0: never.",
+    )
+    events_days: RetentionDays = key(
+        0,
+        "Days after which events are removed, except those of unfinished and resumable runs and of"
+        " pinned sessions; the conversations stay. 0: never.",
+    )
+    sessions_days: RetentionDays = key(
+        0,
+        "Days without activity after which a session is removed with its files, unless it is"
+        " pinned; 0: never.",
+    )
+    one_shot_days: RetentionDays = key(
+        0, "As sessions_days, for sessions of a single task, such as of `larkspur -p`; 0: never."
+    )
+    audit_days: RetentionDays = key(
+        0, "Days after which entries of the audit log are removed; 0: never."
+    )
+    usage_days: Annotated[RetentionDays, AfterValidator(_outlives_day)] = key(
+        0, "Days after which tokens and cost are removed; at least 2, 0: never."
+    )
+
+
 class DispatchSettings(Section):
     """How many runs this process executes."""
 
@@ -178,6 +245,16 @@ class DispatchSettings(Section):
         30.0,
         "Seconds after which a run may be taken from a silent process that cannot be checked, such"
         " as one in another container.",
+    )
+    drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
+        30.0,
+        "Seconds that a stopped process waits for its runs to end, before it hands them over to"
+        " others; with SQLite it does not wait.",
+    )
+    host: HostName = key(
+        "",
+        "Name of this host among those that use the database; empty: with SQLite there is only"
+        " one, else the name of the machine.",
     )
 
 
@@ -434,7 +511,9 @@ class Settings(Section):
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
     database: DatabaseSettings = DatabaseSettings()
+    retention: RetentionSettings = RetentionSettings()
     attachments: AttachmentsSettings = AttachmentsSettings()
+    workspaces: WorkspacesSettings = WorkspacesSettings()
     dispatch: DispatchSettings = DispatchSettings()
     tasks: TasksSettings = TasksSettings()
     server: ServerSettings = ServerSettings()

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Row, SqlValue
 from internal.database_address.address import is_postgres
 from internal.storage.sqlite.database import SqliteDatabase
-from internal.storage.sqlite.file_check import check_file
+from internal.storage.sqlite.file_check import check_file, read_file
 
 if TYPE_CHECKING:
     from internal.storage.postgres.database import PostgresDatabase
@@ -38,8 +38,8 @@ async def open_database(url: str | Path) -> AsyncGenerator[Database]:
 
 async def _open(url: str) -> "SqliteDatabase | PostgresDatabase":
     if is_postgres(url):
-        return await _postgres().open(url)
-    return await SqliteDatabase.open(_path(url))
+        return await postgres_class().open(url)
+    return await SqliteDatabase.open(database_path(url))
 
 
 async def check_database(url: str) -> int:
@@ -53,11 +53,29 @@ async def check_database(url: str) -> int:
         StoreCorrupt, StoreUnavailable: it cannot be used.
     """
     if is_postgres(url):
-        return await _postgres().check(url)
-    return check_file(_path(url)).version
+        return await postgres_class().check(url)
+    return check_file(database_path(url)).version
 
 
-def _postgres() -> type["PostgresDatabase"]:
+async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
+    """Return the rows of a named statement without changing the database at a path or URL.
+
+    What `check_database` says of files that are open is true here as well.
+
+    Raises:
+        StoreError, StoreCorrupt, StoreUnavailable: it cannot be read, or has another schema.
+    """
+    if is_postgres(url):
+        return await postgres_class().read_rows(url, query, *values)
+    return read_file(database_path(url), query, *values)
+
+
+def postgres_class() -> type["PostgresDatabase"]:
+    """Return the PostgreSQL implementation.
+
+    Raises:
+        StoreUnavailable: its driver is not installed.
+    """
     try:
         from internal.storage.postgres.database import (  # noqa: PLC0415 - an optional package
             PostgresDatabase,
@@ -71,7 +89,12 @@ def _postgres() -> type["PostgresDatabase"]:
     return PostgresDatabase
 
 
-def _path(url: str) -> Path:
+def database_path(url: str) -> Path:
+    """Return the file that a path or URL names.
+
+    Raises:
+        StoreCorrupt: it names none.
+    """
     if "://" in url and not url.startswith(_SQLITE):
         raise StoreCorrupt(
             "This is not a database URL: use a path, sqlite:///PATH or postgresql://…."

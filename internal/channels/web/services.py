@@ -43,6 +43,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     `failing` when the database cannot be used; `degraded` when a background task fails, when a
     message waits to be sent for over a minute, or when one was given up in the last day.
+    `dead_letters` counts the messages and runs that were given up and not retried or dismissed.
     """
 
     status: HealthStatus
@@ -51,6 +52,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     tasks: dict[str, ComponentHealth] = {}
     channels: dict[str, ComponentHealth] = {}
     lark: ComponentHealth | UnsetType = UNSET
+    dead_letters: int = 0
 
 
 class ModelView(msgspec.Struct, frozen=True):

@@ -8,15 +8,23 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.agent.store.database import DatabaseState, Read, Write
+from internal.agent.ports.runtime import ProcessMessages
+from internal.agent.store.database import DatabaseState, Read, Row, SqlValue, Statement, Write
 from internal.database_address.address import PostgresAddress, parse_address
+from internal.storage import queries
 from internal.storage.pending_work import PendingWork
 from internal.storage.postgres import errors
-from internal.storage.postgres.connection import Connection, check_session, connect, disconnect
+from internal.storage.postgres.connection import (
+    Connection,
+    check_session,
+    connect,
+    disconnect,
+    execute,
+)
 from internal.storage.postgres.loop_thread import LoopThread
 from internal.storage.postgres.notifications import Notifications
 from internal.storage.postgres.reader import Readers
-from internal.storage.postgres.schema import check_server, prepare, read_version
+from internal.storage.postgres.schema import check_moves, check_server, prepare, read_version
 from internal.storage.postgres.writer import PostgresWriter
 
 T = TypeVar("T")
@@ -52,7 +60,7 @@ class PostgresDatabase:
                 schema; nothing was changed.
             StoreUnavailable: the server cannot be reached or used.
         """
-        address, instance = _parse(url), secrets.token_hex(8)
+        address, instance = parse_url(url), secrets.token_hex(8)
         loop = asyncio.get_running_loop()
         threads = LoopThread("storage-writer"), LoopThread("storage-reader")
         try:
@@ -71,11 +79,31 @@ class PostgresDatabase:
         Raises:
             StoreCorrupt, StoreUnavailable: as `open`; nothing is changed.
         """
-        address = _parse(url)
-        connection = await _connect(address)
+        address = parse_url(url)
+        connection = await connect_first(address)
         try:
             await check_server(connection, address)
             return await read_version(connection, address)
+        except errors.DRIVER_ERRORS as error:
+            raise errors.unavailable(error, address) from error
+        finally:
+            await disconnect(connection)
+
+    @staticmethod
+    async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
+        """Return the rows of a named statement without changing the database.
+
+        Raises:
+            StoreError, StoreCorrupt, StoreUnavailable: it cannot be read, or has another schema.
+        """
+
+        def work() -> Read[list[Row]]:
+            return (yield Statement(query, values))
+
+        address = parse_url(url)
+        connection = await connect_first(address)
+        try:
+            return cast(list[Row], await execute(connection, queries.load(), work))
         except errors.DRIVER_ERRORS as error:
             raise errors.unavailable(error, address) from error
         finally:
@@ -90,6 +118,11 @@ class PostgresDatabase:
     def state(self) -> DatabaseState:
         """Whether the last write succeeded."""
         return self._writer.state
+
+    @property
+    def messages(self) -> ProcessMessages:
+        """The messages between the processes that use the database."""
+        return self._notifications
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
@@ -133,7 +166,6 @@ class PostgresDatabase:
 
         It is also called when notifications may have been missed.
         """
-        self._check_open()
         number = self._notifications.add(callback)
         try:
             yield
@@ -160,14 +192,19 @@ class PostgresDatabase:
             raise StoreUnavailable("The database is closed.")
 
 
-def _parse(url: str) -> PostgresAddress:
+def parse_url(url: str) -> PostgresAddress:
+    """Return the parts of a URL.
+
+    Raises:
+        StoreCorrupt: it is malformed or incomplete.
+    """
     try:
         return parse_address(url)
     except ValueError as error:
         raise StoreCorrupt(f"The database URL {error}.") from error
 
 
-async def _connect(address: PostgresAddress) -> Connection:
+async def connect_first(address: PostgresAddress) -> Connection:
     """Open the first connection, with sentences for what may be wrong in the URL."""
     connection: Connection | None = None
     try:
@@ -185,9 +222,10 @@ async def _connect(address: PostgresAddress) -> Connection:
 async def _open_writer(
     address: PostgresAddress, instance: str, database_loop: asyncio.AbstractEventLoop
 ) -> PostgresWriter:
-    connection = await _connect(address)
+    connection = await connect_first(address)
     try:
         await prepare(connection, address)
+        await check_moves(connection, address)
     except BaseException as error:
         connection.terminate()
         if isinstance(error, errors.DRIVER_ERRORS):

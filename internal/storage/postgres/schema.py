@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from internal.agent.domain.errors import StoreCorrupt, StoreError, StoreUnavailable
 from internal.database_address.address import PostgresAddress
 from internal.storage.migrations import migrations, newest_version
+from internal.storage.moves import check_move
 from internal.storage.postgres.connection import Connection
 
 LOCK = 0x4C61726B73707572
@@ -63,6 +64,16 @@ async def prepare(connection: Connection, address: PostgresAddress) -> None:
     except StoreError:
         await connection.execute("rollback")
         raise
+
+
+async def check_moves(connection: Connection, address: PostgresAddress) -> None:
+    """Check that the database was not moved away, and that no move into it is unfinished.
+
+    Raises:
+        StoreCorrupt: it was, or one is.
+    """
+    for row in await connection.fetch("select direction, place, finished from database_moves"):
+        check_move(str(address), *row)
 
 
 async def check_server(connection: Connection, address: PostgresAddress) -> None:

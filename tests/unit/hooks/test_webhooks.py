@@ -41,6 +41,7 @@ async def sending(
         broadcaster=services.broadcaster,
         poster=poster,
         clock=clock or services.clock,
+        leadership=services.leaderships.of_webhooks(),
         first_delay_seconds=0.01,
     )
     await sender.open()

@@ -1,7 +1,8 @@
-"""The dispatcher of a data folder: starts queued runs in this process."""
+"""The dispatcher: starts queued runs in this process, beside the dispatchers of others."""
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -23,21 +24,30 @@ from internal.dispatch.leases import LeaseKeeper
 logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 1.0
-RECOVERY_INTERVAL_SECONDS = 10.0
+RECOVERY_INTERVAL_SECONDS = 1.0
+"""How often the runs of other processes are checked."""
+UPKEEP_INTERVAL_SECONDS = 10.0
+"""How often what has expired is ended."""
 
 MAX_ALONE_SECONDS = 60.0
 """For how long a run whose process died keeps the others of its kind from being started."""
 
 
-class LocalDispatcher:
-    """Starts the first queued run of each free lane. A data folder has one dispatcher.
+class RunDispatcher:
+    """Starts the first queued run of each free lane.
 
-    Of the runs whose process died, one is started at a time, so that the one that kills its process
-    is told from those that were executed beside it.
+    Any number of dispatchers may work on a database: a claim is exact, and one that another process
+    won is without effect. Of the runs whose process died, each dispatcher starts one at a time, so
+    that the one that kills its process is told from those that were executed beside it.
 
     Args:
-        concurrency: how many runs are executed at once. Waiting runs do not count.
+        concurrency: how many runs are executed at once, 0 for none. Waiting runs do not count.
+
+    Attributes:
+        may_start: whether runs can be executed now: what all hosts share can be reached.
     """
+
+    may_start: Callable[[], bool] = staticmethod(lambda: True)
 
     def __init__(
         self,
@@ -90,19 +100,33 @@ class LocalDispatcher:
         """Cancel a run of this process. False when this process does not execute it."""
         return self._active.cancel(run_id, reason)
 
+    def close(self) -> None:
+        """Start no more runs. `run` returns when the active ones have ended."""
+        self._stopping.set()
+
     def stop(self) -> None:
         """Start no more runs and hand over the active ones. `run` returns when they are stored."""
-        self._stopping.set()
+        self.close()
         for active in self._active:
             active.cancel(RunHandedOver("the process stops"))
 
-    async def run(self, coordinator: AgentCoordinator) -> None:
-        """Recover the runs of an earlier dispatcher, then dispatch until `stop`."""
-        await self._recovery.recover_after_restart()
+    async def run(self, coordinator: AgentCoordinator, *, is_alone: bool = True) -> None:
+        """Recover the runs of dead processes and dispatch, until `close` or `stop`.
+
+        `is_alone`: no other gateway or worker is possible, so the owners of all runs but those of
+        terminals are dead.
+        """
+        if is_alone:
+            await self._recovery.recover_after_restart()
+        with self._database.watch(self.wake):
+            await self._dispatch(coordinator)
+
+    async def _dispatch(self, coordinator: AgentCoordinator) -> None:
         repeat = self._supervisor.repeat
         async with (
             background_task(self._leases.run(self._active, self._supervisor)),
             background_task(repeat("recovery", self._recover, interval=RECOVERY_INTERVAL_SECONDS)),
+            background_task(repeat("upkeep", self._end_expired, interval=UPKEEP_INTERVAL_SECONDS)),
             asyncio.TaskGroup() as runs,
         ):
             start = partial(self._start_ready, runs, coordinator)
@@ -114,7 +138,7 @@ class LocalDispatcher:
 
     async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
         free = self._concurrency - len(self._starting)
-        if free <= 0:
+        if free <= 0 or not self.may_start():
             return
         ready = await self._database.read(partial(self._ready, free))
         if self.is_stopping:  # since the read began
@@ -128,10 +152,10 @@ class LocalDispatcher:
     def _ready(self, free: int) -> Read[list[Run]]:
         """Return the runs to start: at most one whose process died, and only if none is watched."""
         stores, owner = self._stores.runs, self._leases.owner
-        now = rfc3339(self._clock.now())
-        ready = yield from stores.list_ready(owner, now, free + len(self._starting))
+        now, host = rfc3339(self._clock.now()), self._leases.host.name
+        ready = yield from stores.list_ready(owner, now, free + len(self._starting), host=host)
         if not (yield from self._is_watched()):
-            crashed = yield from stores.get_ready_crashed(owner, now)
+            crashed = yield from stores.get_ready_crashed(owner, now, host=host)
             ready = ready if crashed is None else [crashed, *ready]
         return [run for run in ready if run.id not in self._starting]
 
@@ -177,11 +201,14 @@ class LocalDispatcher:
                 self._leases.owner,
                 lease_until=self._leases.expiry(),
                 now=now,
+                host=self._leases.host,
             )
         )
 
     async def _recover(self) -> None:
         await self._recovery.recover_expired_leases(self._starting)
+
+    async def _end_expired(self) -> None:
         await self._recovery.expire_questions()
         await self._recovery.end_waits()
         await self._recovery.requeue_orphaned(self._leases.owner, self._starting)
