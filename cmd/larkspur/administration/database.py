@@ -12,7 +12,7 @@ from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.text import format_size
-from internal.agent.ports.databases import DatabaseStatus, MoveResult, Pruned
+from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.agent.store.stores import Stores
 from internal.config.loader import Loaded
 from internal.config.settings import Settings

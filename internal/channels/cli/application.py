@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from internal.agent.ports.databases import DatabaseStatus, MoveResult, Pruned
+from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.channels.cli.transports.interface import Transport
 
 TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]

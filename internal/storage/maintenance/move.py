@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import Conflict, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.ports.databases import MoveResult
+from internal.agent.ports.maintenance.reports import MoveResult
 from internal.storage.maintenance.tables import (
     Table,
     TableConnection,

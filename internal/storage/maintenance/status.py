@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from internal.agent.ports.databases import TableSize
+from internal.agent.ports.maintenance.reports import TableSize
 from internal.storage.maintenance.tables import TableConnection, count_rows
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
-from internal.agent.ports.databases import Pruned
+from internal.agent.ports.maintenance.reports import Pruned
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database
 from internal.agent.store.retention.expired_rows import IdleSession, RowKind

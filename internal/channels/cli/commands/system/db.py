@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from internal.agent.domain.text import format_size
-from internal.agent.ports.databases import DatabaseStatus, Pruned
+from internal.agent.ports.maintenance.reports import DatabaseStatus, Pruned
 from internal.channels.cli.application import DatabaseAdmin
 from internal.channels.cli.command_output import CommandOutput
 from internal.channels.cli.commands.context import CommandContext, Subparsers

@@ -14,7 +14,7 @@ from internal.agent.domain.messages import user_message
 from internal.agent.domain.principals import LOCAL_OWNER, AuditEntry
 from internal.agent.domain.tasks import Run, SessionMarks
 from internal.agent.domain.usage import Usage
-from internal.agent.ports.databases import Pruned
+from internal.agent.ports.maintenance.reports import Pruned
 from internal.agent.store.checkpoints import CheckpointDelta
 from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.runs import RunEnd

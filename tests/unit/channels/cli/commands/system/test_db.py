@@ -12,11 +12,13 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.channels.cli.exit_codes import CONFIG, OK, USAGE
-from internal.storage.migrations import newest_version
+from internal.storage.migrations import migrations, newest_version
+from internal.storage.sqlite.file_check import APPLICATION_ID
 from tests.support.database_files import execute, query
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 NEWEST = newest_version("sqlite")
+MIGRATIONS = migrations("sqlite")
 OLD = "2026-01-01T00:00:00.000Z"
 
 
@@ -36,7 +38,7 @@ def test_the_status_shows_sizes_rows_runs_and_what_is_old(
     assert shown["schema"] == shown["supported"] == NEWEST
     assert shown["size"] >= 4096
     rows = {table["name"]: table["rows"] for table in shown["tables"]}
-    assert (rows["sessions"], rows["runs"], rows["gateway"]) == (1, 1, 0)
+    assert (rows["sessions"], rows["runs"], rows["processes"]) == (1, 1, 0)
     assert shown["runs"] == {"completed": 1}
     assert shown["oldest_event"] < shown["newest_event"]
     assert {each["kind"]: each["total"] for each in shown["old"]} == {"inbox": 1, "outbox": 0}
@@ -52,21 +54,21 @@ def test_the_status_needs_a_database(run: CommandRunner, home: Path) -> None:
     assert not (home / "larkspur.db").exists()
 
 
-def test_an_older_schema_is_shown_and_migrated(run: CommandRunner, database: Path) -> None:
+def test_an_older_schema_is_shown_and_migrated(run: CommandRunner, home: Path) -> None:
+    first, later = MIGRATIONS[0], MIGRATIONS[1:]
     execute(
-        database,
-        f"delete from schema_migrations where number = {NEWEST}",  # noqa: S608 - a number
-        "alter table event_log drop column pruned",
-        "drop table database_moves",
-        "drop table database_move_tables",
-        "pragma user_version = 17",
+        home / "larkspur.db",
+        *first.statements,
+        "insert into schema_migrations values (1, 'initial', 'now')",
+        f"pragma application_id = {APPLICATION_ID}",
+        "pragma user_version = 1",
     )
-    assert f"17 (this version has {NEWEST}: larkspur db migrate)" in run("db").out
+    assert f"1 (this version has {NEWEST}: larkspur db migrate)" in run("db").out
     checked = run("db", "migrate", "--check")
-    assert (checked.code, f"Pending: {NEWEST:04} " in checked.out) == (CONFIG, True)
+    assert (checked.code, "Pending: 0002 usage_of_people, " in checked.out) == (CONFIG, True)
     applied = run("db", "migrate")
-    assert f"applied {NEWEST:04} " in applied.err
-    assert applied.out == "1 migrations were applied.\n"
+    assert applied.err.splitlines() == [f"applied {each.number:04} {each.name}" for each in later]
+    assert applied.out == f"{len(later)} migrations were applied.\n"
     assert run("db", "migrate").out == "No migration is pending.\n"
     assert run("db", "migrate", "--check").code == OK
 

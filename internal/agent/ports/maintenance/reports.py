@@ -1,4 +1,4 @@
-"""What is known of a database, for those who run it."""
+"""What is known of a database, and what was done with it, for those who run it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -33,7 +33,7 @@ class DatabaseStatus(NamedTuple):
         unused: what `larkspur db vacuum` would give back, as far as that is known.
         wal_size: commits that are not in the file yet, 0 on PostgreSQL.
         runs: how many runs have each status.
-        processes: the owners of the gateway and of unfinished runs.
+        processes: the gateways and workers, and the owners of unfinished runs.
         old: what retention would remove now.
         note: why the database is not opened, such as that it was moved; "" if it is.
     """
