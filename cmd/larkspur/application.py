@@ -57,7 +57,7 @@ from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.database_url import check_database, read_rows
 from larkspur.administration.database import DatabaseAdmin
-from larkspur.administration.mcp import McpAdmin
+from larkspur.administration.mcp_servers import McpAdmin
 from larkspur.administration.skills import SkillAdmin
 from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.model_list import list_models

@@ -301,7 +301,9 @@ async def open_services(
                 stores,
                 broadcaster=broadcaster,
                 clock=clock,
-                owners=OwnerWatch(processes, clock, seconds),
+                owners=OwnerWatch(
+                    processes, clock, seconds, is_shared=settings.database.path is None
+                ),
             ),
             leases=leases,
             leaderships=Leaderships(

@@ -192,6 +192,20 @@ class AttachmentsSettings(Section):
         return self
 
 
+class WorkspacesSettings(Section):
+    """Where the folders of sessions are, in a database that several hosts use."""
+
+    location: Literal["host", "shared", "archive"] = key(
+        "host",
+        "host: on the host that executed the first task of a session, which executes the others,"
+        " too; shared: in a folder that all hosts share; archive: as an archive in the store of"
+        " attachments between two tasks, up to 200 MB.",
+    )
+    folder: Folder | None = key(
+        None, "Folder in which the folders of sessions are; unset: the home folder."
+    )
+
+
 class RetentionSettings(Section):
     """What is removed because of its age, once a day and by `larkspur db prune`."""
 
@@ -221,20 +235,6 @@ class RetentionSettings(Section):
     )
 
 
-class WorkspacesSettings(Section):
-    """Where the folders of sessions are, in a database that several hosts use."""
-
-    location: Literal["host", "shared", "archive"] = key(
-        "host",
-        "host: on the host that executed the first task of a session, which executes the others,"
-        " too; shared: in a folder that all hosts share; archive: as an archive in the store of"
-        " attachments between two tasks, up to 200 MB.",
-    )
-    folder: Folder | None = key(
-        None, "Folder in which the folders of sessions are; unset: the home folder."
-    )
-
-
 class DispatchSettings(Section):
     """How many runs this process executes."""
 
@@ -243,8 +243,8 @@ class DispatchSettings(Section):
     )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
         30.0,
-        "Seconds after which a run may be taken from a silent process that cannot be checked, such"
-        " as one in another container.",
+        "Seconds after which runs and chats may be taken from a silent process. Nothing waits for"
+        " one that is known to have ended, on the same machine.",
     )
     drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
         30.0,

@@ -1,6 +1,6 @@
-"""What commands administer, as `internal.channels.cli.application` describes it.
+"""What commands of the terminal change without a gateway.
 
-- `database`: `larkspur db`, and retention
-- `mcp`: `larkspur mcp`
+- `database`: `larkspur db`
+- `mcp_servers`: `larkspur mcp`
 - `skills`: `larkspur skills`
 """

@@ -25,6 +25,7 @@ NOT_MOVED: Mapping[str, str] = {
     "database_moves": "the move itself",
     "database_move_tables": "the move itself",
     "processes": "those that serve the source",
+    "leaderships": "what those lead",
 }
 """Tables whose rows stay where they are, and why."""
 

@@ -31,7 +31,7 @@ async def read_content(tables: TableConnection, sizes: dict[str, int]) -> Conten
         "select distinct owner from runs where status in ('queued', 'running', 'waiting')"
         " and owner <> ''"
     )
-    if "processes" in names:  # since schema 18
+    if "processes" in names:
         owners += await tables.fetch("select owner from processes")
     return Content(
         int(schema),

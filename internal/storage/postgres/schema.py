@@ -11,7 +11,11 @@ from internal.storage.postgres.connection import Connection
 LOCK = 0x4C61726B73707572
 """The key of the advisory lock that every write and every migration holds: `Larkspur` in ASCII."""
 
-BEGIN = f"begin isolation level read committed; select pg_advisory_xact_lock({LOCK})"
+_TAKE_LOCK = f"select pg_advisory_xact_lock({LOCK})"
+_BEGIN_MIGRATION = (  # another process may migrate for minutes
+    f"begin isolation level read committed; set local statement_timeout = 0; {_TAKE_LOCK}"
+)
+BEGIN = f"begin isolation level read committed; {_TAKE_LOCK}"
 """Begins a transaction after those of all other processes. Statements see what they committed."""
 
 _MIN_VERSION = 13
@@ -42,9 +46,8 @@ async def prepare(connection: Connection, address: PostgresAddress) -> None:
         Exception: one of `errors.DRIVER_ERRORS`.
     """
     await check_server(connection, address)
-    await connection.execute(BEGIN)
+    await connection.execute(_BEGIN_MIGRATION, timeout=_MIGRATION_SECONDS)
     try:
-        await connection.execute("set local statement_timeout = 0")
         version = await read_version(connection, address)
         for number, name, statements in migrations("postgres"):
             if number <= version:

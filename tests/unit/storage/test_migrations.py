@@ -12,6 +12,12 @@ def test_the_numbers_of_migrations_increase() -> None:
     assert all(step.statements for step in steps)
 
 
+def test_both_kinds_have_the_same_numbers_after_the_first_of_postgresql() -> None:
+    numbers = [step.number for step in migrations("postgres")]
+    assert numbers == [step.number for step in migrations("sqlite")][-len(numbers) :]
+    assert numbers[0] == 17
+
+
 def test_statements_have_no_comments_and_no_semicolon() -> None:
     statements = [sql for step in migrations("sqlite") for sql in step.statements]
     assert not [sql for sql in statements if "--" in sql or sql.endswith(";")]

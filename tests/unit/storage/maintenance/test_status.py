@@ -28,7 +28,7 @@ async def test_rows_runs_events_and_processes_are_shown_beside_a_process(
         await database.write(partial(stores.sessions.add, a_session()))
         run = await add_running_run(database, stores, a_run(), owner="worker")
         await database.write(partial(append_events, stores, run, 3))
-        entry = ProcessEntry("gateway-1", "gateway", "here", 1, "1.2.3", T0, T0)
+        entry = ProcessEntry("gateway-1", "gateway", "host", 1, "1.2.3", T0, T0)
         await database.write(partial(stores.processes.add, entry))
         async with new_database.maintenance.snapshot() as tables:
             content = await read_content(tables, {})
