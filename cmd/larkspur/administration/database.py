@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult,
 from internal.agent.store.stores import Stores
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
+from internal.database_address.address import is_postgres
 from internal.dispatch.lock import database_lock
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
-from internal.storage.database_url import open_database
+from internal.storage.database_url import database_path, open_database
 from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.json_lines import export_rows
 from internal.storage.maintenance.move import cancel_move, move
@@ -80,7 +81,8 @@ class DatabaseAdmin:
         target = find_maintenance(url)
         if target.place == self._maintenance.place:
             raise InvalidRequest(f"{target.place} is the database of the settings already.")
-        with self._without_gateway():
+        path = None if is_postgres(url) else database_path(url)
+        with self._without_gateway(), _locked(path):
             return asyncio.run(self._move(target, report))
 
     def cancel_move(self) -> bool:
@@ -149,18 +151,22 @@ class DatabaseAdmin:
         async with self._maintenance.source() as source:
             return await cancel_move(source)
 
-    @contextmanager
-    def _without_gateway(self) -> Generator[None]:
-        """Keep gateways away from a file for the length of a block.
+    def _without_gateway(self) -> AbstractContextManager[None]:
+        return _locked(self._path)
 
-        Raises:
-            Conflict: one serves the database.
-        """
-        if self._path is None:  # a server is asked who is connected
-            yield
-            return
-        with database_lock(self._path, SystemProcesses().current("database-command")):
-            yield
+
+@contextmanager
+def _locked(path: Path | None) -> Generator[None]:
+    """Keep gateways away from a file for the length of a block.
+
+    Raises:
+        Conflict: one serves the database.
+    """
+    if path is None:  # a server is asked who is connected
+        yield
+        return
+    with database_lock(path, SystemProcesses().current("database-command")):
+        yield
 
 
 def _name(step: Migration) -> str:

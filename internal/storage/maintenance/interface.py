@@ -48,7 +48,13 @@ class DatabaseMaintenance(Protocol):
         ...
 
     def target(self) -> AbstractAsyncContextManager[TableConnection]:
-        """Open tables that rows are moved into, after creating or migrating them."""
+        """Open tables that rows are moved into, after creating or migrating them.
+
+        The caller keeps gateways away from a file.
+
+        Raises:
+            Conflict: another process uses the database of a server.
+        """
         ...
 
     async def read_sizes(self) -> DatabaseSizes:

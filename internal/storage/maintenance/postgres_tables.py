@@ -1,5 +1,7 @@
 """The tables of a PostgreSQL database."""
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
@@ -14,6 +16,7 @@ from internal.storage.postgres.connection import Connection, disconnect
 from internal.storage.postgres.database import connect_first
 from internal.storage.postgres.schema import LOCK, check_server, prepare, read_version
 
+_GONE_SECONDS = 3.0
 _TIMEOUT_SECONDS = 86_400.0  # of one statement: a table may be large
 _SETTINGS = """
 select set_config('idle_in_transaction_session_timeout', '0', false),
@@ -175,8 +178,8 @@ async def open_source(address: PostgresAddress) -> AsyncGenerator[PostgresTables
     async with open_connection(address) as connection:
         await check_version(connection, address)
         await prepare(connection, address)
-        await connection.execute("begin isolation level repeatable read")
         await check_alone(connection, address)
+        await connection.execute("begin isolation level repeatable read")
         if not await connection.fetchval(f"select pg_try_advisory_xact_lock({LOCK})"):
             raise _in_use(address, 1)
         yield PostgresTables(address, connection)
@@ -188,10 +191,12 @@ async def open_target(address: PostgresAddress) -> AsyncGenerator[PostgresTables
     """Open a database that rows are moved into, after creating or migrating its tables.
 
     Raises:
+        Conflict: another process of Larkspur is connected to it.
         StoreCorrupt, StoreUnavailable: it cannot be used.
     """
     async with open_connection(address) as connection:
         await prepare(connection, address)
+        await check_alone(connection, address)
         yield PostgresTables(address, connection)
 
 
@@ -212,13 +217,18 @@ async def check_version(connection: Connection, address: PostgresAddress) -> int
 
 
 async def check_alone(connection: Connection, address: PostgresAddress) -> None:
-    """Check that no other process of Larkspur is connected.
+    """Check, outside of a transaction, that no other process of Larkspur is connected.
+
+    The server needs a moment to notice that a killed process is gone.
 
     Raises:
         Conflict: one is.
     """
-    if others := await connection.fetchval(_OTHERS):
-        raise _in_use(address, others)
+    deadline = time.monotonic() + _GONE_SECONDS
+    while others := await connection.fetchval(_OTHERS):
+        if time.monotonic() > deadline:
+            raise _in_use(address, others)
+        await asyncio.sleep(0.1)
 
 
 def _in_use(address: PostgresAddress, others: int) -> Conflict:

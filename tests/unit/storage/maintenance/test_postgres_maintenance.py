@@ -60,3 +60,10 @@ async def test_a_newer_schema_is_refused() -> None:
             with pytest.raises(StoreCorrupt, match="newer version of Larkspur"):
                 async with work():
                     pass
+
+
+async def test_a_target_that_another_process_uses_is_refused() -> None:
+    async with postgres_url() as url, open_database(url):
+        with pytest.raises(Conflict, match="Other processes of Larkspur use"):
+            async with find_maintenance(url).target():
+                pass

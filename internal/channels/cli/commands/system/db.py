@@ -5,6 +5,7 @@ from pathlib import Path
 
 from internal.agent.domain.text import format_size
 from internal.agent.ports.maintenance.reports import DatabaseStatus, Pruned
+from internal.agent.ports.runtime import ProcessIdentity
 from internal.channels.cli.application import DatabaseAdmin
 from internal.channels.cli.command_output import CommandOutput
 from internal.channels.cli.commands.context import CommandContext, Subparsers
@@ -117,8 +118,13 @@ def _facts(status: DatabaseStatus) -> list[tuple[str, str]]:
         *_sizes(status),
         ("events", events),
         ("runs", runs or "none"),
-        *(("process", owner) for owner in status.processes),
+        *(("process", _process(owner)) for owner in status.processes),
     ]
+
+
+def _process(owner: str) -> str:
+    process = ProcessIdentity.parse(owner)
+    return owner if process is None else f"{process.name}, process {process.pid} on {process.host}"
 
 
 def _sizes(status: DatabaseStatus) -> list[tuple[str, str]]:
