@@ -102,15 +102,6 @@ async def test_a_task_in_the_terminal_and_the_doctor(
     assert file_contents(home, "larkspur.db*") == {}
 
 
-async def test_a_second_gateway_is_refused(home: Path, environ: dict[str, str], url: str) -> None:
-    environ |= {"LARKSPUR_DATABASE__URL": url, "LARKSPUR_LLM__PROVIDER": "offline"}
-    async with running_gateway(environ, home):
-        other = {**environ, "LARKSPUR_HOME": str(home.parent / "other")}
-        code, _, reason = await larkspur(other, "serve", "--port", "0")
-    assert code != 0
-    assert "Another larkspur already serves the database postgresql://127.0.0.1:" in reason
-
-
 async def test_a_server_that_cannot_be_used_is_named(environ: dict[str, str], url: str) -> None:
     environ |= {"LARKSPUR_DATABASE__URL": url.replace(PASSWORD, "wrong-password")}
     code, _, reason = await larkspur(environ, "-p", "what is 6*7?")
