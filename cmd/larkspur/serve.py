@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from internal.agent.app.background_task import background_task
+from internal.agent.app.retention.pruner import PRUNE_INTERVAL_SECONDS
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.permissions.network import NetworkKind, network_kind
@@ -53,6 +54,7 @@ from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
+from larkspur.administration.database import make_pruner
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
@@ -502,6 +504,13 @@ async def _running_channels(
                 interval=UNUSED_FILES_INTERVAL_SECONDS,
             )
         ),
+        background_task(
+            services.supervisor.repeat(
+                "retention",
+                make_pruner(services, services.gateway).prune,
+                interval=PRUNE_INTERVAL_SECONDS,
+            )
+        ),
         asyncio.TaskGroup() as tasks,
     ):
         dispatching = tasks.create_task(
@@ -575,7 +584,7 @@ def _web_services(
         version=VERSION,
         clock=services.clock,
         documents=services.documents,
-        logins=Logins(loaded.home / "logins.json"),
+        logins=Logins(loaded.home),
         models=_models(loaded),
         setup=setup,
         mcp=McpServer(services.gateway, services.defaults, VERSION),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.config.home import prepare
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.database_files import file_contents
 from tests.support.gateway_process import LARKSPUR, running_gateway
@@ -109,3 +110,54 @@ async def test_a_server_that_cannot_be_used_is_named(environ: dict[str, str], ur
     assert "does not accept the user larkspur or its password. Check database.url." in reason
     assert "Traceback" not in reason
     assert "wrong-password" not in reason
+
+
+async def test_a_second_host_is_refused_until_it_has_what_the_first_one_has(
+    home: Path, environ: dict[str, str], url: str
+) -> None:
+    """And then it goes on with the files that a session has on the first one."""
+    files = Rules(
+        [
+            Reply(text="the end", when=When(results=1)),
+            Reply(calls=[Call("read_file", {"path": "note"})], when=When(last_user="read")),
+            Reply(calls=[Call("write_file", {"path": "note", "content": "of the first host"})]),
+        ]
+    )
+    async with ScriptedAnthropic(files) as model:
+        environ |= {
+            "LARKSPUR_DATABASE__URL": url,
+            "LARKSPUR_WORKSPACES__LOCATION": "archive",
+            "LARKSPUR_ATTACHMENTS__FOLDER": str(home.parent / "attachments"),
+            "LARKSPUR_LLM__PROVIDER": "anthropic",
+            "LARKSPUR_LLM__MODEL": "claude-x",
+            "LARKSPUR_AGENT__GATES": "off",
+            "ANTHROPIC_BASE_URL": model.base_url,
+            "ANTHROPIC_API_KEY": "key-for-tests",
+        }
+        second = prepare(home.parent / "second")
+        other = {**environ, "LARKSPUR_HOME": str(second)}
+        async with running_gateway(environ, home, provider="") as first:
+            session_id = await complete(first.client, "write")
+            code, _, reason = await larkspur(other, "serve", "--port", "0")
+            assert code == 1
+            assert "has another token than those of the other hosts" in reason
+            (second / "token").write_bytes((home / "token").read_bytes())
+            own = {**other, "LARKSPUR_ATTACHMENTS__FOLDER": str(second / "attachments")}
+            code, _, reason = await larkspur(own, "serve", "--port", "0")
+            assert code == 1
+            assert reason.startswith("The attachments of this host (the folder ")
+        async with running_gateway(other, second, provider="") as gateway:
+            await complete(gateway.client, "read", session_id=session_id)
+    note = second / "workspaces" / session_id / "note"
+    assert await asyncio.to_thread(note.read_text) == "of the first host"
+    rows = shared_server().sql("select name from hosts order by name", url.rpartition("/")[2])
+    assert len(rows) == 2
+    assert rows[1][0].startswith(f"{rows[0][0]}-"), "both are called after this machine"
+
+
+async def complete(client: HttpClient, text: str, **more: str) -> str:
+    """Submit a task, wait for its end and return its session."""
+    body = {"task": text, "options": {"permission_mode": "full"}, **more}
+    made = (await client.post("/api/tasks?wait=60", body)).json()
+    assert made["status"] == "completed"
+    return str(made["session_id"])

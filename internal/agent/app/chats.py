@@ -213,6 +213,8 @@ OVERTAKEN_AFTER = timedelta(seconds=30)
 
 MAX_PROCESSING_DELAY = timedelta(minutes=1)
 """The longest delay before a message is processed again."""
+MAX_DELAY = timedelta(minutes=15)
+"""An attempt that is planned for later was planned before the clock was set back: it is due."""
 
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""
@@ -381,6 +383,7 @@ class ChatDelivery:
             now=rfc3339(now),
             limit=limit,
             failing_since=rfc3339(now - OVERTAKEN_AFTER),
+            latest=rfc3339(now + MAX_DELAY),
         )
         return await self._database.read(work)
 

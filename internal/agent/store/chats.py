@@ -298,14 +298,23 @@ class OutboxStore:
         return bool(rows)
 
     def list_due(
-        self, channel: Channel, app: str, *, now: str, limit: int, failing_since: str = ""
+        self,
+        channel: Channel,
+        app: str,
+        *,
+        now: str,
+        limit: int,
+        failing_since: str = "",
+        latest: str = "9999",
     ) -> Read[list[PendingMessage]]:
         """Return the oldest pending message of each chat whose next attempt is due.
+
+        An attempt after `latest` is due as well: the clock was set back since it was planned.
 
         A message that fails by itself, and was first tried before `failing_since`, only delays
         messages of its run and replies to the same message.
         """
-        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
+        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since, latest))
         return [PendingMessage(row[0], _outgoing(row), *row[12:]) for row in rows]
 
     def begin_attempt(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.store.retention.expired_rows import PRUNE_QUERIES, PRUNE_SESSION
 from internal.agent.store.sessions import _DELETE_CONTENTS
 from internal.agent.store.usage import _SUM_QUERIES
 from internal.storage import queries
@@ -32,8 +33,8 @@ SUMS = set(_SUM_QUERIES.values())
 
 def used() -> set[str]:
     """Every name that a store hands to a Statement or Batch."""
-    names = {*_DELETE_CONTENTS, *_SUM_QUERIES.values()}
-    for file in STORES.glob("*.py"):
+    names = {*_DELETE_CONTENTS, *_SUM_QUERIES.values(), *PRUNE_QUERIES, *PRUNE_SESSION}
+    for file in STORES.rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         names |= set(re.findall(r'(?:Statement|Batch)\(\s*"(\w+)"', text))
     return names

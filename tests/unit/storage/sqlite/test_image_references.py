@@ -108,6 +108,9 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "alter table runs drop column told_host",
         "alter table file_removals drop column begun",
         *(f"drop table {name}" for name in ("hosts", "shared_storage", "workspace_archives")),
+        "alter table event_log drop column pruned",  # of migration 20
+        "drop table database_moves",
+        "drop table database_move_tables",
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON
