@@ -258,6 +258,7 @@ async def open_channel(
         services.supervisor,
         services.remote_files,
         make_chat_instructions(services),
+        services.leaderships,
     )
     channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())

@@ -25,6 +25,7 @@ from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
 from tests.support.chat_texts import EN_TEXTS
 from tests.support.lark_gateway import APP, shown_text
+from tests.support.leaderships import make_leaderships
 from tests.support.movable_clock import MovableClock
 from tests.support.session_files import session_files
 
@@ -49,6 +50,8 @@ class Outbox:
         self.transport = LarkTransport(
             credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
         )
+        leaderships = make_leaderships(database, self.stores)
+        self.leadership = leaderships.of_account(f"lark:{APP.app_id}")
         delivery = ChatDelivery(database, self.stores, self.clock)
         self.sender = OutboxSender(
             self.transport,
@@ -56,6 +59,7 @@ class Outbox:
             self.clock,
             files=self.files,
             displays=NoDisplays(),
+            leadership=self.leadership,
             texts=EN_TEXTS,
         )
 
@@ -137,7 +141,9 @@ async def open_outbox(folder: Path, sim: LarkSim | None = None) -> AsyncGenerato
             sim = await stack.enter_async_context(LarkSim([APP]))
         database = await stack.enter_async_context(open_database(folder / "lark.db"))
         outbox = Outbox(sim, database, folder)
-        running = asyncio.create_task(outbox.sender.run(Supervisor(SystemClock())))
+        supervisor = Supervisor(SystemClock())
+        send = partial(outbox.sender.run, supervisor)
+        running = asyncio.create_task(outbox.leadership.run(send, supervisor))
         try:
             yield outbox
         finally:

@@ -16,6 +16,8 @@ from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
+from internal.agent.app.hosts.moves import MovedSession, move_session
+from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -88,6 +90,9 @@ _EVENTS_WITH_MESSAGES = frozenset(
 """Events whose transactions add messages to the outbox."""
 
 _ENDS = frozenset({"workflow.result.final", "workflow.result.cancelled"})
+
+RETENTION = "retention"
+"""Who deletes old sessions, in the audit log."""
 
 
 class Gateway:
@@ -467,6 +472,37 @@ class Gateway:
         )
         return fork
 
+    async def move_session(
+        self, session_id: SessionId, principal: Principal, via: Channel, *, host: str
+    ) -> MovedSession:
+        """Let a host execute the next task of a session, "" for any.
+
+        The files that the session has on its host stay there: the next task has those of the newest
+        archive, or none.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+            Forbidden: the principal may not operate.
+            InvalidRequest: there is no such host.
+            Conflict: a task of the session is running.
+        """
+        session = await self.queries.session(session_id, principal)
+        if not principal.may("operate"):
+            raise Forbidden("You may not move this session.")
+        move = partial(
+            move_session,
+            self._stores,
+            session.id,
+            host,
+            by=principal.id,
+            via=via,
+            now=self._now(),
+            version=new_version(),
+        )
+        moved = await self._database.write(move)
+        self._dispatcher.wake()
+        return moved
+
     async def change_artifact(
         self,
         artifact_id: ArtifactId,
@@ -502,17 +538,41 @@ class Gateway:
         entry = AuditEntry(
             self._now(), principal.id, session.channel, "session.deleted", session_id, ""
         )
+        if not await self._remove_session(session_id, entry):
+            raise Conflict("A task of this session has not ended. Stop it first.")
+        await self.files.remove_unused()
 
-        def work() -> Write[None]:
+    async def delete_idle_session(self, session_id: SessionId, since: str) -> bool:
+        """Delete a session as `delete_session` does, because of its age.
+
+        Its files are removed by `SessionFiles.remove_unused`. Return False if it is pinned, was
+        active since that time (RFC 3339) or does not exist.
+        """
+        entry = AuditEntry(
+            self._now(), RETENTION, RETENTION, "session.deleted", session_id, f"idle since {since}"
+        )
+        return await self._remove_session(session_id, entry, idle_since=since)
+
+    async def _remove_session(
+        self, session_id: SessionId, entry: AuditEntry, *, idle_since: str | None = None
+    ) -> bool:
+        def work() -> Write[bool]:
+            retention = self._stores.retention
+            if idle_since is not None and not (
+                yield from retention.is_idle(session_id, idle_since)
+            ):
+                return False
             if not (yield from self._stores.sessions.delete(session_id)):
-                raise Conflict("A task of this session has not ended. Stop it first.")
+                return False
             yield from self._stores.files.release_session(session_id)
             yield from self._stores.audit.add(entry)
+            return True
 
-        await self._database.write(work)
+        if not await self._database.write(work):
+            return False
         self._broadcaster.forget_session(session_id)
         await self._commands.end_session(session_id)
-        await self.files.remove_unused()
+        return True
 
     async def wait_for_run(
         self, submitted: Submitted, principal: Principal, seconds: float
@@ -553,6 +613,10 @@ class Gateway:
                 wake()
 
         return self._broadcaster.listen(on_event)
+
+    def watch_commits(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `callback` after commits of other processes; see `Database.watch`."""
+        return self._database.watch(callback)
 
     @property
     def is_closed(self) -> bool:

@@ -49,6 +49,7 @@ AuditAction = Literal[
     "pairing.refused",
     "person.removed",
     "session.deleted",
+    "session.moved",
     "settings.changed",
     "skill.accepted",
     "skill.rejected",

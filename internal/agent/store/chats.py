@@ -23,6 +23,7 @@ from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.runs import LeaderFence
 
 _network: msgspec.json.Decoder[NetworkSetting | None] = msgspec.json.Decoder(NetworkSetting | None)
 
@@ -137,13 +138,19 @@ class InboxStore:
         return [AcceptedMessage(InboundMessage(*row[:7]), *row[7:]) for row in rows]
 
     def begin_processing(
-        self, message: InboundMessage, attempts: int, next_attempt: str, /
+        self,
+        message: InboundMessage,
+        attempts: int,
+        next_attempt: str,
+        leader: LeaderFence | None = None,
+        /,
     ) -> Write[bool]:
         """Store the attempts with the one that is about to be made. False if it is not accepted.
 
-        Its outcome is unknown until `postpone_processing` or a settlement says otherwise.
+        With `leader` it is also False when another process leads. The outcome is unknown until
+        `postpone_processing` or a settlement says otherwise.
         """
-        values = (*_key(message), attempts, next_attempt)
+        values = (*_key(message), attempts, next_attempt, *(leader or ("", 0)))
         return bool((yield Statement("begin_processing", values)))
 
     def postpone_processing(
@@ -291,22 +298,34 @@ class OutboxStore:
         return bool(rows)
 
     def list_due(
-        self, channel: Channel, app: str, *, now: str, limit: int, failing_since: str = ""
+        self,
+        channel: Channel,
+        app: str,
+        *,
+        now: str,
+        limit: int,
+        failing_since: str = "",
+        latest: str = "9999",
     ) -> Read[list[PendingMessage]]:
         """Return the oldest pending message of each chat whose next attempt is due.
+
+        An attempt after `latest` is due as well: the clock was set back since it was planned.
 
         A message that fails by itself, and was first tried before `failing_since`, only delays
         messages of its run and replies to the same message.
         """
-        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
+        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since, latest))
         return [PendingMessage(row[0], _outgoing(row), *row[12:]) for row in rows]
 
-    def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
+    def begin_attempt(
+        self, number: int, now: str, leader: LeaderFence | None = None, /
+    ) -> Write[int | None]:
         """Count an attempt before it is made. Return the count, None when already settled.
 
-        Its outcome is unknown until `postpone` or a settlement says otherwise.
+        Its outcome is unknown until `postpone` or a settlement says otherwise. With `leader` the
+        result is also None when another process leads.
         """
-        rows = yield Statement("begin_attempt", (number, now))
+        rows = yield Statement("begin_attempt", (number, now, *(leader or ("", 0))))
         return rows[0][0] if rows else None
 
     def postpone(
@@ -461,9 +480,9 @@ class RunDisplayStore:
         rows = yield Statement("close_run_display", values)
         return bool(rows)
 
-    def end_leases(self) -> Write[None]:
-        """End the leases of all owners, for a caller who knows that they are dead."""
-        yield Statement("end_run_display_leases")
+    def release_all(self, channel: str, /) -> Write[None]:
+        """Take the unfinished displays of a channel from their owners."""
+        yield Statement("release_run_displays", (channel,))
 
     def get(self, run_id: RunId, channel: str, /) -> Read[RunDisplay | None]:
         """Return the display of a run, whoever holds it."""

@@ -14,7 +14,10 @@ of work only.
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from internal.agent.ports.runtime import ProcessMessages
 
 T = TypeVar("T")
 
@@ -61,6 +64,11 @@ class Database(Protocol):
         """Whether the last write succeeded."""
         ...
 
+    @property
+    def messages(self) -> ProcessMessages | None:
+        """The messages between the processes that use the database, None when it carries none."""
+        ...
+
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
 
@@ -87,5 +95,13 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
+        """Call `callback` soon after another process has committed, for the length of a block.
+
+        It is called in the event loop of the database. Calls may be joined, without cause and,
+        rarely, missing: callers read again, and also poll.
         """
         ...

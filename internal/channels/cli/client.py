@@ -32,6 +32,7 @@ from internal.channels.cli.records import (
     QuestionItem,
     RuleItem,
     SessionItem,
+    SessionMove,
     StreamBatch,
     StreamRow,
     TaskItem,
@@ -240,6 +241,11 @@ class GatewayClient:
         """Change the title of a session."""
         path = f"/api/sessions/{_quoted(session_id)}"
         await self._send("PATCH", path, {"title": title}, _ignore, retry=True)
+
+    async def move(self, session_id: str, host: str) -> SessionMove:
+        """Let a host execute the next tasks of a session, "" for any."""
+        path = f"/api/sessions/{_quoted(session_id)}/move"
+        return await self._send("POST", path, {"host": host}, _session_move)
 
     async def mark_read(self, session_id: str) -> None:
         """Record that the person has read a session."""
@@ -527,6 +533,10 @@ def _new_key() -> str:
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
+
+
+def _session_move(moved: Any) -> SessionMove:
+    return SessionMove(str(moved["previous"]), str(moved["saved"]))
 
 
 def _ignore(_body: Any) -> None:

@@ -10,6 +10,10 @@ UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
+ABOUT_FILES = frozenset({"queue", "persist"})
+"""The phases of diagnostics about the files of a session, which people are told."""
+
+
 class TaskRequest(NamedTuple):
     """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
 
@@ -47,6 +51,16 @@ class BackgroundCommandItem(NamedTuple):
     command: str
     ended: str | None
     exit_code: int | None
+
+
+class SessionMove(NamedTuple):
+    """A session that was moved: the host where its files stay, and when its archive was saved.
+
+    Both are "" if there is none. `saved` is RFC 3339.
+    """
+
+    previous: str
+    saved: str
 
 
 class ListedSkill(NamedTuple):

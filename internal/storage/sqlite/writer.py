@@ -9,54 +9,26 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets
-from internal.agent.store.database import Batch, DatabaseState, Row, SqlValue, Statement
+from internal.agent.store.database import Batch, DatabaseState, SqlValue
 from internal.agent.store.events import EventStore
 from internal.storage import queries
+from internal.storage.pending_work import PendingWork, Work, resolve_from_thread
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
 
 logger = logging.getLogger(__name__)
 
-Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
-
 _PARAMETERS = tuple(str(n) for n in range(1, 33))  # no statement has more
-
-
-class PendingWork:
-    """A unit of work, the future of its caller, and its result or error.
-
-    An asyncio future belongs to the loop of the database, any other one to no loop.
-    """
-
-    __slots__ = ("error", "future", "result", "work")
-
-    def __init__(self, work: Work, future: asyncio.Future[Any] | Future[Any]) -> None:
-        self.work = work
-        self.future = future
-        self.result: Any = None
-        self.error: Exception | None = None
-
-
-def resolve_futures(items: Sequence[PendingWork]) -> None:
-    """Set the results of the futures, in the thread of their event loop. Skips cancelled ones."""
-    for item in items:
-        if item.future.done():
-            continue
-        if item.error is None:
-            item.future.set_result(item.result)
-        else:
-            item.future.set_exception(item.error)
 
 
 def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Work) -> Any:
@@ -103,16 +75,27 @@ _MAX_GROUP_SECONDS = 0.05
 """How long a commit is delayed at most while more work keeps arriving."""
 
 
+WATCH_SECONDS = 0.05
+"""How often commits of other processes are looked for. It costs about 0.1 % of a processor."""
+
+
 class Writer:
     """Executes units of work in call order, many in one transaction.
 
     `commits` counts the transactions, `state` says whether the last one succeeded. After a failed
     sync, damage, or when the file was moved or replaced, every further write fails: the content of
     the disk is uncertain until it is reopened.
+
+    Args:
+        on_foreign_commit: is called in the loop after other processes have committed.
     """
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        loop: asyncio.AbstractEventLoop,
+        on_foreign_commit: Callable[[], None],
     ) -> None:
         self.commits = 0
         self.state = DatabaseState("", rfc3339(datetime.now(UTC)))
@@ -122,6 +105,8 @@ class Writer:
         self._connection.execute("pragma busy_timeout = 0")  # see _begin
         self._queries = queries.load()
         self._loop = loop
+        self._on_foreign_commit = on_foreign_commit
+        self._data_version, self._watched_at = self._read_data_version(), 0.0
         self._queue: SimpleQueue[PendingWork | None] = SimpleQueue()
         self._permanent_failure: str | None = None
         self._has_skipped = False
@@ -139,7 +124,7 @@ class Writer:
 
     def _run(self) -> None:
         with closing(self._connection):
-            while (item := self._queue.get()) is not None:
+            while (item := self._next()) is not None:
                 group = [item]
                 try:
                     self._write(group)
@@ -156,14 +141,32 @@ class Writer:
                     self._fail(
                         group, StoreUnavailable(f"The database {self._path} failed: {error}.")
                     )
-                self._resolve(group)
+                resolve_from_thread(group, self._loop)
 
-    def _resolve(self, group: list[PendingWork]) -> None:
-        resolve_futures([item for item in group if isinstance(item.future, Future)])
-        of_loop = [item for item in group if not isinstance(item.future, Future)]
-        if of_loop:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(resolve_futures, of_loop)
+    def _next(self) -> PendingWork | None:
+        """Return the next unit of work, None at the end. Look for foreign commits meanwhile."""
+        while True:
+            wait = self._watched_at + WATCH_SECONDS - time.monotonic()
+            if wait <= 0:
+                self._watch()
+                wait = WATCH_SECONDS
+            with suppress(Empty):
+                return self._queue.get(timeout=wait)
+
+    def _watch(self) -> None:
+        """Call back when the file has changed other than by this connection."""
+        self._watched_at = time.monotonic()
+        with suppress(sqlite3.Error):  # the next write tells what is wrong
+            version = self._read_data_version()
+            if version != self._data_version:
+                self._data_version = version
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    self._loop.call_soon_threadsafe(self._on_foreign_commit)
+
+    def _read_data_version(self) -> int:
+        """Return a number that commits of other connections change, those of this one do not."""
+        ((version,),) = self._connection.execute("pragma data_version").fetchall()
+        return int(version)
 
     def _write(self, group: list[PendingWork]) -> None:
         if self._permanent_failure is not None:

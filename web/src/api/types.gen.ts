@@ -86,7 +86,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "dead_letter.dismissed" | "dead_letter.retried" | "mcp.accepted" | "mcp.rejected" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
+  action: "dead_letter.dismissed" | "dead_letter.retried" | "mcp.accepted" | "mcp.rejected" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "session.moved" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
   target: string;
   detail: string;
 }
@@ -238,7 +238,7 @@ export interface Findings {
   findings: Array<Finding>;
 }
 
-/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. */
+/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `processes` are the gateways and workers of the database, this one included. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
   database: ComponentHealth;
@@ -246,6 +246,7 @@ export interface Health {
   tasks?: Record<string, unknown>;
   channels?: Record<string, unknown>;
   lark?: ComponentHealth;
+  processes?: Record<string, unknown>;
   dead_letters?: number;
 }
 
@@ -383,6 +384,12 @@ export interface ModelView {
 export interface ModelsView {
   default: string;
   models: Array<ModelView>;
+}
+
+/** The host on which the files of a moved session stay, and when its archive was saved. Both are "" if there is none. `saved` is RFC 3339. */
+export interface MovedSessionView {
+  previous: string;
+  saved: string;
 }
 
 /** A code that grants a role once, until `expires` (RFC 3339). */

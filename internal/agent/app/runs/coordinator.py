@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
+from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import (
@@ -46,7 +47,7 @@ from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
 from internal.agent.domain.questions import recovery_question
 from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import MAX_CRASHES, Run, StopReason
+from internal.agent.domain.tasks import MAX_CRASHES, Run, StopReason, Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.hooks import HookEnd, HookEvent, HookQuestion
@@ -85,8 +86,10 @@ class AgentCoordinator:
         completer: RunCompleter,
         recovery: Recovery,
         commands: BackgroundCommands,
+        keeper: WorkspaceKeeper,
     ) -> None:
         self.services = services
+        self._keeper = keeper
         self._preparer = preparer
         self._engine = engine
         self._resumer = resumer
@@ -116,10 +119,11 @@ class AgentCoordinator:
             self._commands.request_end(run.id)
             logger.exception("run cannot continue", extra={"run_id": run.id})
             await self._recovery.fail(run, _failure(error))
+            self._keeper.save_later(await self._load_task(run))
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
-        task = await services.database.read(partial(load_task, services.stores, run))
+        task = await self._load_task(run)
         ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
@@ -140,6 +144,9 @@ class AgentCoordinator:
                 await titles.drained()
         finally:
             services.broadcaster.forget(run.id)
+
+    async def _load_task(self, run: Run) -> Task:
+        return await self.services.database.read(partial(load_task, self.services.stores, run))
 
     async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
         attempt, commands = _Attempt(), self._commands
@@ -181,6 +188,7 @@ class AgentCoordinator:
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | AwaitTasks | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
         try:
+            await self._keeper.restore(context.task)
             attempt.turn, paused = await self._resumer.resume(context)
             _raise_if_stopped(context.run)
             if (crashes := context.run.crashes) >= MAX_CRASHES:

@@ -38,6 +38,7 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     Command("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
+    Command("worker", "system.worker", "execute runs beside gateways, on PostgreSQL"),
     Command("open", "system.open", "open the page in a browser, or print a link to it"),
     Command("tasks", "tasks.tasks", "list tasks, show and apply what one changed"),
     Command("watch", "tasks.watch", "show a task until it ends"),
@@ -55,6 +56,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True),
     Command("audit", "records.audit", "list who did what"),
     Command("dead-letters", "records.dead_letters", "list and retry what was given up"),
+    Command("db", "system.db", "show, back up, export, clean up and move the database"),
     Command("doctor", "system.doctor", "check the installation"),
     Command("models", "system.models", "list the known models"),
     Command("profiles", "system.profiles", "list, show, check and create profiles"),

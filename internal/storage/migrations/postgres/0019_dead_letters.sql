@@ -5,11 +5,11 @@
 -- `next_attempt` on. With the status `failed` it was set aside at `failed`.
 alter table inbox add column attempts bigint not null default 0;
 
-alter table inbox add column next_attempt text not null default '';
+alter table inbox add column next_attempt text collate "C" not null default '';
 
-alter table inbox add column failure text not null default '';
+alter table inbox add column failure text collate "C" not null default '';
 
-alter table inbox add column failed text not null default '';
+alter table inbox add column failed text collate "C" not null default '';
 
 create index inbox_failed on inbox (status, number) where status = 'failed';
 

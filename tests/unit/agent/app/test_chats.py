@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from internal.agent.app.chats import (
     ChatDelivery,
@@ -23,9 +24,9 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import Origin
+from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.movable_clock import MovableClock
 from tests.support.store_records import T0, a_run, a_session, a_task, append
 
@@ -70,7 +71,7 @@ REPLY = OutgoingMessage("m1:note", "echo", "a", "chat", "m1", "hello")
 class Delivery(ChatDelivery):
     """The service and what it works on."""
 
-    def __init__(self, database: SqliteDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self.database, self.stores, self.clock = database, Stores(), MovableClock()
         super().__init__(database, self.stores, self.clock)
 
@@ -141,6 +142,16 @@ async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:
     [pending] = await delivery.list_due("echo", "a", 10)
     assert pending.attempts == 1
     assert pending.first_attempt is not None
+
+
+async def test_messages_are_due_after_the_clock_was_set_back(delivery: Delivery) -> None:
+    delivery.clock.offset = timedelta(hours=1)
+    tried = await delivery.add(REPLY)
+    await delivery.postpone(tried, 60.0, "busy", unconfirmed=False)
+    await delivery.add(structs.replace(REPLY, key="m2:note", chat_id="other"))
+    delivery.clock.offset = timedelta()
+    due = await delivery.list_due("echo", "a", 10)
+    assert [each.outgoing.key for each in due] == ["m1:note", "m2:note"]
 
 
 async def test_a_sent_message_is_settled(delivery: Delivery) -> None:

@@ -293,6 +293,17 @@ async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: S
     assert await numbers(T2) == [2, 3]
 
 
+async def test_only_the_leader_begins_an_attempt(database: Database, stores: Stores) -> None:
+    await add_messages(database, stores, reply(1))
+    held = await database.write(lambda: stores.leaderships.claim("lark:app", "one", T1, None))
+    assert held is not None
+    begin = partial(stores.outbox.begin_attempt, 1, T1)
+    assert await database.write(partial(begin, held)) == 1
+    assert await database.write(partial(begin, held._replace(name="lark:other"))) is None
+    await database.write(partial(stores.leaderships.release, held))
+    assert await database.write(partial(begin, held)) is None
+
+
 async def test_an_attempt_has_an_unknown_outcome_unless_it_failed(
     database: Database, stores: Stores
 ) -> None:
