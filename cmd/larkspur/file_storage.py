@@ -205,9 +205,7 @@ async def find_host(loaded: Loaded, database: Database, stores: Stores, now: str
     return Host(name, location, str(folder))
 
 
-def _shared_storage(
-    loaded: Loaded, database: Database, stores: Stores, attachments: Attachments
-) -> SharedStorage:
+def _shared_parts(loaded: Loaded, attachments: Attachments) -> list[StoragePart]:
     """Return what this host shares with the others."""
     settings = loaded.settings
     parts = [
@@ -252,7 +250,7 @@ def _shared_storage(
                 may_change=True,
             )
         )
-    return SharedStorage(database, stores, parts)
+    return parts
 
 
 @asynccontextmanager
@@ -265,13 +263,19 @@ async def working_host(
     stores: Stores,
     broadcaster: EventBroadcaster,
     supervisor: Supervisor,
+    is_terminal: bool = False,
 ) -> AsyncGenerator[SharedStorage]:
     """Check what this host shares with others, and do in a block what one of several does.
+
+    A terminal serves nobody: its home folder may be another one than those of gateways.
 
     Raises:
         LarkspurError: this host has other storage than the others, or cannot reach it.
     """
-    storage = _shared_storage(loaded, database, stores, attachments)
+    parts = _shared_parts(loaded, attachments)
+    storage = SharedStorage(
+        database, stores, [part for part in parts if part.kind != "home" or not is_terminal]
+    )
     name = keeper.host.name
     if not name:
         yield storage
