@@ -8,9 +8,11 @@ UV_VERSION := 0.13.9
 # Without PostgreSQL and PgBouncer their tests are left out locally; CI sets POSTGRES=yes, so that
 # they fail.
 POSTGRES := $(and $(wildcard /usr/lib/postgresql/*/bin/postgres),$(wildcard /usr/*bin/pgbouncer))
-LIGHT := not chaos and not bench and not browser$(if $(POSTGRES),, and not postgres)
+LIGHT := not chaos and not bench and not browser and not image$(if $(POSTGRES),, and not postgres)
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
+# Builds container images; asked only by `make chaos`.
+BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
 REPORT := $(BIN)/coverage report
 # Tests share nothing, so idle workers take over tests of the others. They often wait for processes
 # and timers, so there is one worker more than there are cores.
@@ -76,6 +78,8 @@ floors:
 
 chaos: setup
 	$(PYTEST) -m chaos tests/chaos tests/e2e tests/integration/web
+	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
+	  @echo "No image was built: neither docker, podman nor buildah works here.")
 
 # Without byte code start-up is measured several times too slow.
 bench: setup

@@ -56,8 +56,10 @@ from internal.llm.registry import (
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.storage.database_url import check_database, read_rows
+from larkspur.administration.database import DatabaseAdmin
+from larkspur.administration.mcp_servers import McpAdmin
+from larkspur.administration.skills import SkillAdmin
 from larkspur.file_storage import check_attachments, open_untrusted
-from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
@@ -69,7 +71,6 @@ from larkspur.services import (
     open_services,
     open_terminal,
 )
-from larkspur.skill_admin import SkillAdmin
 from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
 
@@ -342,6 +343,14 @@ class Application:
         loaded = self._load(config=config)
         prepare(loaded.home)
         return McpAdmin(loaded)
+
+    def database(self, config: str | None) -> DatabaseAdmin:
+        """Return the database of the settings.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        return DatabaseAdmin(self._prepare(config))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""

@@ -47,6 +47,8 @@ STORAGE_INTERVAL_SECONDS = 5.0
 """How often it is checked that what all hosts share can be reached."""
 ABSENCE_INTERVAL_SECONDS = 10.0
 SAVE_INTERVAL_SECONDS = 2.0
+NO_HOST = "-"
+"""What removes files in place of a host where no runs are executed."""
 _MAX_NAME = 50
 
 
@@ -276,13 +278,13 @@ async def working_host(
     storage = SharedStorage(
         database, stores, [part for part in parts if part.kind != "home" or not is_terminal]
     )
-    name = keeper.host.name
-    if not name:
+    if not spans_hosts(loaded.settings):
         yield storage
         return
     await storage.open()
-    clock = SystemClock()
-    absence = HostAbsence(name, database, stores, broadcaster=broadcaster, clock=clock)
+    absence = HostAbsence(
+        keeper.host.name, database, stores, broadcaster=broadcaster, clock=SystemClock()
+    )
     async with AsyncExitStack() as stack:
         for task, work, interval in (
             ("shared storage", storage.check, STORAGE_INTERVAL_SECONDS),

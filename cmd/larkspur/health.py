@@ -7,6 +7,7 @@ from msgspec import UNSET
 from internal.agent.domain.chats import OutboxBacklog
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.store.runs import ProcessEntry
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import ComponentHealth, Health
 from larkspur.services import GatewayServices
@@ -25,9 +26,11 @@ class GatewayHealth:
         services = self._services
         failure, since = services.database.state
         backlogs: dict[str, OutboxBacklog] = {}
+        processes: list[ProcessEntry] = []
         dead_letters = 0
         try:
             await services.database.read(services.stores.events.get_bounds)
+            processes = await services.registry.list_all()
             for channel in self._channels:
                 backlogs[channel.name] = await channel.backlog()
             dead_letters = await services.gateway.dead_letters.count()
@@ -42,7 +45,7 @@ class GatewayHealth:
             channel.name: _channel_health(channel, backlogs.get(channel.name))
             for channel in self._channels
         }
-        dispatcher = services.dispatcher
+        dispatcher, now = services.dispatcher, rfc3339(services.clock.now())
         return Health(
             status="failing" if failure else "degraded" if is_degraded else "ok",
             database=ComponentHealth(not failure, since, failure),
@@ -52,6 +55,12 @@ class GatewayHealth:
             tasks=tasks,
             channels=channels,
             lark=channels.get("lark", UNSET),
+            processes={
+                f"{each.role} {each.pid} on {each.host}": ComponentHealth(
+                    each.lease_until > now, each.started, f"larkspur {each.version}"
+                )
+                for each in processes
+            },
             dead_letters=dead_letters,
         )
 
@@ -60,6 +69,8 @@ def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> Comp
     """Return the state of a channel. A lost connection alone does not affect the gateway's."""
     link = channel.link
     details = [f"{link.status}: {link.why}" if link.why else link.status]
+    if channel.is_led_elsewhere:
+        details.append("another gateway processes and sends its messages")
     if backlog is not None and backlog.waiting:
         subject = "1 message has" if backlog.waiting == 1 else f"{backlog.waiting} messages have"
         details.append(f"{subject} waited for over a minute to be sent")

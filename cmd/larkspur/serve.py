@@ -9,7 +9,12 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +24,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from internal.agent.app.background_task import background_task
+from internal.agent.app.retention.pruner import PRUNE_INTERVAL_SECONDS
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.permissions.network import NetworkKind, network_kind
@@ -48,6 +54,7 @@ from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
+from larkspur.administration.database import make_pruner
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
@@ -219,7 +226,8 @@ class _Shutdown:
     ) -> None:
         dispatcher.close()
         if count := dispatcher.active_count:
-            notice = f"Waiting up to {seconds:g} s for {count} active runs to end."
+            runs = "1 active run" if count == 1 else f"{count} active runs"
+            notice = f"Waiting up to {seconds:g} s for {runs} to end."
             print(f"{notice} Another signal hands them over now.", file=sys.stderr, flush=True)
         self._is_draining = True
         async with background_task(_wait_for(self._hurry)) as hurrying:
@@ -249,8 +257,11 @@ async def _work(loaded: Loaded) -> None:
         async with (
             open_gateway(loaded, role="worker") as services,
             services.registry.enter(services.process, "worker", services.supervisor),
+            AsyncExitStack() as stack,
             asyncio.TaskGroup() as tasks,
         ):
+            for channel in _create_channels(loaded, services):  # they fetch files of messages
+                stack.push_async_callback(channel.close)
             dispatcher = services.dispatcher
             dispatching = tasks.create_task(dispatcher.run(services.coordinator, is_alone=False))
             services.preload_model()
@@ -470,20 +481,7 @@ async def _running_channels(
     loaded: Loaded, services: GatewayServices, setup: SettingsEditor, shutdown: _Shutdown
 ) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
-    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
-    texts = ChatTexts(loaded.settings.ui.language, titles)
-    app = ChatApp(
-        services.gateway,
-        services.defaults,
-        services.clock,
-        texts,
-        services.supervisor,
-        services.remote_files,
-        make_chat_instructions(services),
-        services.leaderships,
-        loaded.settings.server.public_url or "",
-    )
-    channels = create_channels(app, loaded.settings.channels)
+    channels = _create_channels(loaded, services)
     token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))
     server = WebServer(_web_services(loaded, services, token, channels, setup=setup))
 
@@ -504,6 +502,13 @@ async def _running_channels(
                 "unused files",
                 services.files.unused.remove_released,
                 interval=UNUSED_FILES_INTERVAL_SECONDS,
+            )
+        ),
+        background_task(
+            services.supervisor.repeat(
+                "retention",
+                make_pruner(services, services.gateway).prune,
+                interval=PRUNE_INTERVAL_SECONDS,
             )
         ),
         asyncio.TaskGroup() as tasks,
@@ -534,6 +539,23 @@ async def _running_channels(
             dispatching.cancel()
 
 
+def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatChannel, ...]:
+    """Return the enabled chat channels. The files of their messages can be fetched now."""
+    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
+    app = ChatApp(
+        services.gateway,
+        services.defaults,
+        services.clock,
+        ChatTexts(loaded.settings.ui.language, titles),
+        services.supervisor,
+        services.remote_files,
+        make_chat_instructions(services),
+        services.leaderships,
+        loaded.settings.server.public_url or "",
+    )
+    return create_channels(app, loaded.settings.channels)
+
+
 async def _check_spare_descriptors() -> None:
     """Check that connections can be accepted; the event loop refuses them without a word."""
     check_descriptors(SPARE_DESCRIPTORS)
@@ -562,7 +584,7 @@ def _web_services(
         version=VERSION,
         clock=services.clock,
         documents=services.documents,
-        logins=Logins(loaded.home / "logins.json"),
+        logins=Logins(loaded.home),
         models=_models(loaded),
         setup=setup,
         mcp=McpServer(services.gateway, services.defaults, VERSION),

@@ -115,6 +115,7 @@ from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
 from larkspur.file_storage import (
+    NO_HOST,
     find_host,
     folders_elsewhere,
     make_session_files,
@@ -123,6 +124,7 @@ from larkspur.file_storage import (
     open_workspaces,
     own_files,
     protected_paths,
+    spans_hosts,
     working_host,
 )
 from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
@@ -158,8 +160,8 @@ class Services:
     defaults: TaskDefaults
     recovery: Recovery
     leases: LeaseKeeper
-    keeper: WorkspaceKeeper
     leaderships: Leaderships
+    keeper: WorkspaceKeeper
     supervisor: Supervisor
     hooks: HookRunner
     poster: SignedPoster
@@ -262,7 +264,7 @@ async def open_services(
             home=loaded.home,
             clock=clock,
         )
-        files.unused.host = host.name
+        files.unused.host = host.name or (NO_HOST if spans_hosts(settings) else "")
         protected, untrusted = protected_paths(loaded, workspaces), open_untrusted(loaded)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
@@ -301,9 +303,19 @@ async def open_services(
                 stores,
                 broadcaster=broadcaster,
                 clock=clock,
-                owners=OwnerWatch(processes, clock, seconds),
+                owners=OwnerWatch(
+                    processes, clock, seconds, is_shared=settings.database.path is None
+                ),
             ),
             leases=leases,
+            leaderships=Leaderships(
+                owner,
+                seconds,
+                database=database,
+                stores=stores,
+                clock=clock,
+                processes=processes,
+            ),
             keeper=WorkspaceKeeper(
                 host,
                 database,
@@ -312,14 +324,6 @@ async def open_services(
                 archives=FolderArchives(workspaces.root, on_unpacked=untrusted.record),
                 attachments=attachments,
                 commands=commands,
-            ),
-            leaderships=Leaderships(
-                owner,
-                seconds,
-                database=database,
-                stores=stores,
-                clock=clock,
-                processes=processes,
             ),
             supervisor=supervisor,
             hooks=HookRunner(settings.hooks, loaded.home, poster),
@@ -348,7 +352,7 @@ async def open_gateway(
     """
     async with (
         _open_model(loaded, sleep=sleep) as model,
-        open_services(loaded, role, executes=True) as services,
+        open_services(loaded, role, executes=executes) as services,
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),

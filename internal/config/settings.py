@@ -26,6 +26,7 @@ from internal.config.types import (
     Network,
     Origin,
     OutsidePath,
+    RetentionDays,
     Seconds,
     Secret,
     SecretEntry,
@@ -42,6 +43,9 @@ from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
+
+MIN_MESSAGE_DAYS = 8
+"""How long a handled message is known at least, so that it is not handled again."""
 
 
 class AgentSettings(Section):
@@ -127,6 +131,20 @@ class DatabaseSettings(Section):
         return self.url.shown if self.path is None else str(self.path)
 
 
+def _outlives_redelivery(days: int) -> int:
+    if 0 < days < MIN_MESSAGE_DAYS:
+        raise ValueError(
+            f"must be at least {MIN_MESSAGE_DAYS} (or 0), because chats deliver messages again"
+        )
+    return days
+
+
+def _outlives_day(days: int) -> int:
+    if days == 1:
+        raise ValueError("must be at least 2 (or 0), because daily limits count it")
+    return days
+
+
 class S3Settings(Section):
     """A bucket of a storage service that speaks S3, such as AWS, Cloudflare R2 or MinIO."""
 
@@ -188,6 +206,35 @@ class WorkspacesSettings(Section):
     )
 
 
+class RetentionSettings(Section):
+    """What is removed because of its age, once a day and by `larkspur db prune`."""
+
+    handled_messages_days: Annotated[RetentionDays, AfterValidator(_outlives_redelivery)] = key(
+        30,
+        "Days after which received messages that were handled and sent replies are removed, not the"
+        " conversations; at least 8, 0: never.",
+    )
+    events_days: RetentionDays = key(
+        0,
+        "Days after which events are removed, except those of unfinished and resumable runs and of"
+        " pinned sessions; the conversations stay. 0: never.",
+    )
+    sessions_days: RetentionDays = key(
+        0,
+        "Days without activity after which a session is removed with its files, unless it is"
+        " pinned; 0: never.",
+    )
+    one_shot_days: RetentionDays = key(
+        0, "As sessions_days, for sessions of a single task, such as of `larkspur -p`; 0: never."
+    )
+    audit_days: RetentionDays = key(
+        0, "Days after which entries of the audit log are removed; 0: never."
+    )
+    usage_days: Annotated[RetentionDays, AfterValidator(_outlives_day)] = key(
+        0, "Days after which tokens and cost are removed; at least 2, 0: never."
+    )
+
+
 class DispatchSettings(Section):
     """How many runs this process executes."""
 
@@ -196,18 +243,18 @@ class DispatchSettings(Section):
     )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
         30.0,
-        "Seconds after which a run may be taken from a silent process that cannot be checked, such"
-        " as one in another container.",
-    )
-    host: HostName = key(
-        "",
-        "Name of this host among those that use the database; empty: with SQLite there is only"
-        " one, else the name of the machine.",
+        "Seconds after which runs and chats may be taken from a silent process. Nothing waits for"
+        " one that is known to have ended, on the same machine.",
     )
     drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
         30.0,
         "Seconds that a stopped process waits for its runs to end, before it hands them over to"
         " others; with SQLite it does not wait.",
+    )
+    host: HostName = key(
+        "",
+        "Name of this host among those that use the database; empty: with SQLite there is only"
+        " one, else the name of the machine.",
     )
 
 
@@ -464,6 +511,7 @@ class Settings(Section):
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
     database: DatabaseSettings = DatabaseSettings()
+    retention: RetentionSettings = RetentionSettings()
     attachments: AttachmentsSettings = AttachmentsSettings()
     workspaces: WorkspacesSettings = WorkspacesSettings()
     dispatch: DispatchSettings = DispatchSettings()

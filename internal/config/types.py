@@ -150,6 +150,7 @@ OutsidePath = Annotated[Path, AfterValidator(_absolute), AfterValidator(_outside
 Folder = Annotated[Path, AfterValidator(_absolute)]
 File = Annotated[Path, AfterValidator(_absolute)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+RetentionDays = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=36_500)]
 Minutes = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=1_440)]
 Retries = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=20)]
 Port = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=65_535)]

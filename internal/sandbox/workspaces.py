@@ -12,7 +12,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import FileFolders
-from internal.agent.ports.worktrees import Worktrees
+from internal.agent.ports.workspaces import Worktrees
 
 VERSIONS_FOLDER = "workspace-versions"
 """The folder with a file for each session: the versions of the archives that its folder has."""

@@ -38,8 +38,8 @@ async def open_database(url: str | Path) -> AsyncGenerator[Database]:
 
 async def _open(url: str) -> "SqliteDatabase | PostgresDatabase":
     if is_postgres(url):
-        return await _postgres().open(url)
-    return await SqliteDatabase.open(_path(url))
+        return await postgres_class().open(url)
+    return await SqliteDatabase.open(database_path(url))
 
 
 async def check_database(url: str) -> int:
@@ -53,8 +53,8 @@ async def check_database(url: str) -> int:
         StoreCorrupt, StoreUnavailable: it cannot be used.
     """
     if is_postgres(url):
-        return await _postgres().check(url)
-    return check_file(_path(url)).version
+        return await postgres_class().check(url)
+    return check_file(database_path(url)).version
 
 
 async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
@@ -66,11 +66,16 @@ async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
         StoreError, StoreCorrupt, StoreUnavailable: it cannot be read, or has another schema.
     """
     if is_postgres(url):
-        return await _postgres().read_rows(url, query, *values)
-    return read_file(_path(url), query, *values)
+        return await postgres_class().read_rows(url, query, *values)
+    return read_file(database_path(url), query, *values)
 
 
-def _postgres() -> type["PostgresDatabase"]:
+def postgres_class() -> type["PostgresDatabase"]:
+    """Return the PostgreSQL implementation.
+
+    Raises:
+        StoreUnavailable: its driver is not installed.
+    """
     try:
         from internal.storage.postgres.database import (  # noqa: PLC0415 - an optional package
             PostgresDatabase,
@@ -84,7 +89,12 @@ def _postgres() -> type["PostgresDatabase"]:
     return PostgresDatabase
 
 
-def _path(url: str) -> Path:
+def database_path(url: str) -> Path:
+    """Return the file that a path or URL names.
+
+    Raises:
+        StoreCorrupt: it names none.
+    """
     if "://" in url and not url.startswith(_SQLITE):
         raise StoreCorrupt(
             "This is not a database URL: use a path, sqlite:///PATH or postgresql://…."

@@ -15,9 +15,9 @@ from tests.chaos.campaign import Campaign, plans
 from tests.chaos.campaign_checks import check_campaign
 from tests.chaos.campaign_model import CampaignModel
 from tests.chaos.restarting_gateway import restarting_gateway
+from tests.chaos.seeds import SEED
 from tests.support.openai_server import ScriptedOpenAI
 
-SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
 EPISODES = int(os.environ.get("CHAOS_EPISODES", "50"))  # noqa: TID251 - for this test
 SIGNALS = 20
 

@@ -5,8 +5,6 @@ SQLite restarted the log meanwhile, which changes its header.
 """
 
 import asyncio
-import os
-import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -19,9 +17,9 @@ from tests.chaos import invariants
 from tests.chaos.model_script import STEERED, STEPS, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import ScriptedUser, list_events
+from tests.chaos.seeds import seeded
 from tests.support.openai_server import ScriptedOpenAI
 
-SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
 WAL_HEAD = 32  # bytes; https://sqlite.org/fileformat2.html#the_write_ahead_log
 
 Environ = dict[str, str]
@@ -69,7 +67,7 @@ async def copies_under_load(folder: Path, environ: Environ, most: int, sessions:
 
 def random_waits(sessions: int) -> Iterator[int]:
     """Yield the number of events before the next copy."""
-    rng = random.Random(f"{SEED} copies")  # noqa: S311 - chaos, not a secret
+    rng = seeded("copies")
     while True:
         yield rng.randint(1, 6 * sessions)
 

@@ -103,6 +103,15 @@ async def test_a_task_in_the_terminal_and_the_doctor(
     assert file_contents(home, "larkspur.db*") == {}
 
 
+async def test_a_server_that_cannot_be_used_is_named(environ: dict[str, str], url: str) -> None:
+    environ |= {"LARKSPUR_DATABASE__URL": url.replace(PASSWORD, "wrong-password")}
+    code, _, reason = await larkspur(environ, "-p", "what is 6*7?")
+    assert code != 0
+    assert "does not accept the user larkspur or its password. Check database.url." in reason
+    assert "Traceback" not in reason
+    assert "wrong-password" not in reason
+
+
 async def test_a_second_host_is_refused_until_it_has_what_the_first_one_has(
     home: Path, environ: dict[str, str], url: str
 ) -> None:
@@ -152,12 +161,3 @@ async def complete(client: HttpClient, text: str, **more: str) -> str:
     made = (await client.post("/api/tasks?wait=60", body)).json()
     assert made["status"] == "completed"
     return str(made["session_id"])
-
-
-async def test_a_server_that_cannot_be_used_is_named(environ: dict[str, str], url: str) -> None:
-    environ |= {"LARKSPUR_DATABASE__URL": url.replace(PASSWORD, "wrong-password")}
-    code, _, reason = await larkspur(environ, "-p", "what is 6*7?")
-    assert code != 0
-    assert "does not accept the user larkspur or its password. Check database.url." in reason
-    assert "Traceback" not in reason
-    assert "wrong-password" not in reason

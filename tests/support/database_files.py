@@ -53,6 +53,11 @@ def file_contents(folder: Path, glob: str = "*") -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.glob(glob) if file.is_file()}
 
 
+def file_size(path: Path) -> int:
+    """Return the size of a file in bytes."""
+    return path.stat().st_size
+
+
 def create_unreleased_database(path: Path, version: int) -> None:
     """Create a database as versions before the first release did; an excerpt of their tables."""
     execute(

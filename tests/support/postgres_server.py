@@ -24,6 +24,8 @@ from internal.storage.database_url import open_database
 USER, PASSWORD = "larkspur", "password-of-the-tests"
 _ADMIN = "postgres"
 _TEMPLATE = "larkspur_template"
+# A killed server loses nothing that the kernel has; dropping a database is 60 times as fast.
+_FAST = {"fsync": "off", "full_page_writes": "off"}
 _SETTINGS = {
     "max_connections": "200",
     "shared_buffers": "32MB",
@@ -34,10 +36,14 @@ _numbers = count(1)
 
 
 class PostgresServer:
-    """A server on 127.0.0.1 in a folder of its own, which keeps its port when it is restarted."""
+    """A server on 127.0.0.1 in a folder of its own, which keeps its port when it is restarted.
 
-    def __init__(self, binaries: Path) -> None:
+    With `is_durable` commits are on disk, as in operation.
+    """
+
+    def __init__(self, binaries: Path, *, is_durable: bool = False) -> None:
         self._binaries = binaries
+        self._settings = _SETTINGS if is_durable else _SETTINGS | _FAST
         self.folder = Path(tempfile.mkdtemp(prefix="larkspur-pg-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -47,7 +53,7 @@ class PostgresServer:
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        options = [f"--{name.replace('_', '-')}={value}" for name, value in _SETTINGS.items()]
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()]
         address = (f"--port={self.port}", "--listen-addresses=127.0.0.1", "-k", str(self.folder))
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # it ends with this process

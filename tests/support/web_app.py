@@ -132,9 +132,14 @@ async def open_backend(
     folder: Path,
     page: Page = NOT_BUILT,
     timeouts: WebTimeouts = DEFAULT_TIMEOUTS,
+    *,
+    logins: Path | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Backend]:
-    """Open the database of a folder; the folder can be opened again afterwards."""
+    """Open the database of a folder; the folder can be opened again afterwards.
+
+    `logins` is the folder of the logins, if it is another one.
+    """
     clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
@@ -165,7 +170,7 @@ async def open_backend(
             version="1.2.3",
             clock=clock,
             documents=ChildDocumentReader(native_sandbox(folder)),
-            logins=Logins(folder / "logins.json"),
+            logins=Logins(logins or folder),
             page=page,
             timeouts=timeouts,
         )

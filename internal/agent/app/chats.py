@@ -213,6 +213,8 @@ OVERTAKEN_AFTER = timedelta(seconds=30)
 
 MAX_PROCESSING_DELAY = timedelta(minutes=1)
 """The longest delay before a message is processed again."""
+MAX_DELAY = timedelta(minutes=15)
+"""An attempt that is planned for later was planned before the clock was set back: it is due."""
 
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""
@@ -315,13 +317,15 @@ class ChatDelivery:
         # after the clock was set back the time is far away
         return wait.total_seconds() if wait <= MAX_PROCESSING_DELAY else 0.0
 
-    async def begin_processing(self, accepted: AcceptedMessage, wait: float) -> bool:
+    async def begin_processing(
+        self, accepted: AcceptedMessage, wait: float, leader: LeaderFence | None = None
+    ) -> bool:
         """Count an attempt before it is made; the next one is due after `wait` seconds.
 
-        False if the message is not accepted any more.
+        False if the message is not accepted any more or, with `leader`, another process leads.
         """
         begin, attempts = self._stores.inbox.begin_processing, accepted.attempts + 1
-        work = partial(begin, accepted.message, attempts, self._in(wait))
+        work = partial(begin, accepted.message, attempts, self._in(wait), leader)
         return await self._database.write(work)
 
     async def postpone_processing(
@@ -379,6 +383,7 @@ class ChatDelivery:
             now=rfc3339(now),
             limit=limit,
             failing_since=rfc3339(now - OVERTAKEN_AFTER),
+            latest=rfc3339(now + MAX_DELAY),
         )
         return await self._database.read(work)
 

@@ -91,6 +91,9 @@ _EVENTS_WITH_MESSAGES = frozenset(
 
 _ENDS = frozenset({"workflow.result.final", "workflow.result.cancelled"})
 
+RETENTION = "retention"
+"""Who deletes old sessions, in the audit log."""
+
 
 class Gateway:
     """Facade used by all channels. When a method returns, its changes are on disk.
@@ -535,17 +538,41 @@ class Gateway:
         entry = AuditEntry(
             self._now(), principal.id, session.channel, "session.deleted", session_id, ""
         )
+        if not await self._remove_session(session_id, entry):
+            raise Conflict("A task of this session has not ended. Stop it first.")
+        await self.files.remove_unused()
 
-        def work() -> Write[None]:
+    async def delete_idle_session(self, session_id: SessionId, since: str) -> bool:
+        """Delete a session as `delete_session` does, because of its age.
+
+        Its files are removed by `SessionFiles.remove_unused`. Return False if it is pinned, was
+        active since that time (RFC 3339) or does not exist.
+        """
+        entry = AuditEntry(
+            self._now(), RETENTION, RETENTION, "session.deleted", session_id, f"idle since {since}"
+        )
+        return await self._remove_session(session_id, entry, idle_since=since)
+
+    async def _remove_session(
+        self, session_id: SessionId, entry: AuditEntry, *, idle_since: str | None = None
+    ) -> bool:
+        def work() -> Write[bool]:
+            retention = self._stores.retention
+            if idle_since is not None and not (
+                yield from retention.is_idle(session_id, idle_since)
+            ):
+                return False
             if not (yield from self._stores.sessions.delete(session_id)):
-                raise Conflict("A task of this session has not ended. Stop it first.")
+                return False
             yield from self._stores.files.release_session(session_id)
             yield from self._stores.audit.add(entry)
+            return True
 
-        await self._database.write(work)
+        if not await self._database.write(work):
+            return False
         self._broadcaster.forget_session(session_id)
         await self._commands.end_session(session_id)
-        await self.files.remove_unused()
+        return True
 
     async def wait_for_run(
         self, submitted: Submitted, principal: Principal, seconds: float

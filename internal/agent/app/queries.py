@@ -303,7 +303,7 @@ class Queries:
             bounds, reason = yield from check_cursor(self._stores.events, after)
             if reason:
                 return EventPage(bounds, [], reason)
-            start = bounds.earliest - 1 if after is None else after.position
+            start = 0 if after is None else after.position
             events = yield from self._stores.events.list_after(start, [session_id], limit)
             return EventPage(bounds, events)
 

@@ -138,13 +138,19 @@ class InboxStore:
         return [AcceptedMessage(InboundMessage(*row[:7]), *row[7:]) for row in rows]
 
     def begin_processing(
-        self, message: InboundMessage, attempts: int, next_attempt: str, /
+        self,
+        message: InboundMessage,
+        attempts: int,
+        next_attempt: str,
+        leader: LeaderFence | None = None,
+        /,
     ) -> Write[bool]:
         """Store the attempts with the one that is about to be made. False if it is not accepted.
 
-        Its outcome is unknown until `postpone_processing` or a settlement says otherwise.
+        With `leader` it is also False when another process leads. The outcome is unknown until
+        `postpone_processing` or a settlement says otherwise.
         """
-        values = (*_key(message), attempts, next_attempt)
+        values = (*_key(message), attempts, next_attempt, *(leader or ("", 0)))
         return bool((yield Statement("begin_processing", values)))
 
     def postpone_processing(
@@ -292,14 +298,23 @@ class OutboxStore:
         return bool(rows)
 
     def list_due(
-        self, channel: Channel, app: str, *, now: str, limit: int, failing_since: str = ""
+        self,
+        channel: Channel,
+        app: str,
+        *,
+        now: str,
+        limit: int,
+        failing_since: str = "",
+        latest: str = "9999",
     ) -> Read[list[PendingMessage]]:
         """Return the oldest pending message of each chat whose next attempt is due.
+
+        An attempt after `latest` is due as well: the clock was set back since it was planned.
 
         A message that fails by itself, and was first tried before `failing_since`, only delays
         messages of its run and replies to the same message.
         """
-        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
+        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since, latest))
         return [PendingMessage(row[0], _outgoing(row), *row[12:]) for row in rows]
 
     def begin_attempt(

@@ -6,6 +6,7 @@ from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDi
 from internal.agent.store.events import EventStore
 from internal.agent.store.files import MAX_SESSION_BYTES, FileStore, HostStore
 from internal.agent.store.questions import QuestionStore
+from internal.agent.store.retention.expired_rows import RetentionStore
 from internal.agent.store.runs import LeadershipStore, ProcessStore, RunStore
 from internal.agent.store.sessions import SessionStore
 from internal.agent.store.tasks import ResultStore, SubtaskStore, TaskStore
@@ -43,3 +44,4 @@ class Stores:
         self.artifacts = ArtifactStore()
         self.chats = ChatStore()
         self.run_displays = RunDisplayStore()
+        self.retention = RetentionStore()

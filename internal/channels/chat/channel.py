@@ -150,6 +150,11 @@ class ChatChannel:
         """Whether this process processes and sends the messages of the account."""
         return self._leadership.held is not None
 
+    @property
+    def is_led_elsewhere(self) -> bool:
+        """Whether another process does that."""
+        return self._leadership.is_elsewhere
+
     async def backlog(self) -> OutboxBacklog:
         """Return how many messages wait too long to be sent, and were given up recently."""
         delivery = self._app.gateway.delivery
@@ -158,6 +163,10 @@ class ChatChannel:
     def stop(self) -> None:
         """Ask `run` to return: nothing more is received, and displays are released."""
         self._stopping.set()
+
+    async def close(self) -> None:
+        """Close the connections of a channel that only fetched files; `run` closes them itself."""
+        await self._transport.close()
 
     async def run(self) -> None:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
@@ -188,7 +197,7 @@ class ChatChannel:
         supervisor = self._app.supervisor
         with self._app.gateway.watch_commits(self._on_foreign_commit):
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._worker.run(supervisor))
+                tasks.create_task(self._worker.run(supervisor, self._leadership))
                 tasks.create_task(self._sender.run(supervisor))
                 tasks.create_task(self._displays.run(supervisor))
 

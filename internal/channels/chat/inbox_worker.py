@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
@@ -151,11 +153,11 @@ class InboxWorker:
         """Look for accepted messages now."""
         self._poll.wake()
 
-    async def run(self, supervisor: Supervisor) -> None:
-        """Process messages on every wake and every 30 s."""
-        await self._poll.run(self._start, supervisor)
+    async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
+        """Process messages on every wake and every 30 s, while this process leads."""
+        await self._poll.run(partial(self._start, leadership), supervisor)
 
-    async def _start(self, tasks: asyncio.TaskGroup) -> None:
+    async def _start(self, leadership: Leadership, tasks: asyncio.TaskGroup) -> None:
         transport, chats = self._transport, dict[str, list[AcceptedMessage]]()
         for accepted in await self._gateway.delivery.list_accepted(
             transport.name, transport.app, _PAGE_SIZE
@@ -164,7 +166,7 @@ class InboxWorker:
         for chat_id, waiting in chats.items():
             if chat_id not in self._busy and self._is_due(waiting[0]):
                 self._busy.add(chat_id)
-                tasks.create_task(self._process_chat(chat_id, waiting))
+                tasks.create_task(self._process_chat(chat_id, waiting, leadership))
 
     def _is_due(self, accepted: AcceptedMessage) -> bool:
         """Return True if a message may be processed now; otherwise wake when it may be."""
@@ -173,14 +175,16 @@ class InboxWorker:
             asyncio.get_running_loop().call_later(wait, self.wake)
         return wait <= 0
 
-    async def _process_chat(self, chat_id: str, waiting: Sequence[AcceptedMessage]) -> None:
+    async def _process_chat(
+        self, chat_id: str, waiting: Sequence[AcceptedMessage], leadership: Leadership
+    ) -> None:
         """Process the messages of a chat until one has to wait for its next attempt."""
         try:
             for accepted in waiting:
                 # it runs beside no other that may have ended the process, so that one message
                 # does not count against the others
                 async with self._alone if accepted.may_crash else nullcontext():
-                    is_settled = await self._process(accepted)
+                    is_settled = await self._process(accepted, leadership)
                 if not is_settled:
                     break
             self._poll.wake()  # more may have arrived meanwhile
@@ -190,10 +194,11 @@ class InboxWorker:
         finally:
             self._busy.discard(chat_id)
 
-    async def _process(self, accepted: AcceptedMessage) -> bool:
+    async def _process(self, accepted: AcceptedMessage, leadership: Leadership) -> bool:
         """Make an attempt to process a message. Return False if it waits for the next one.
 
-        An attempt is counted before it is made: a process that dies of it counts as well.
+        An attempt is counted before it is made: a process that dies of it counts as well. It is not
+        made when another process leads, which goes on with this message.
 
         Raises:
             StoreError: the outcome is not stored.
@@ -206,7 +211,9 @@ class InboxWorker:
             return True
         event: ChatEvent | None = None
         try:
-            if not await delivery.begin_processing(accepted, RETRY_SECONDS[attempts]):
+            if not await delivery.begin_processing(
+                accepted, RETRY_SECONDS[attempts], leadership.held
+            ):
                 return True
             event = await self._transport.parse(row.raw)
             await self._settle(row, event)

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.channels.cli.transports.interface import Transport
 
 TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
@@ -252,6 +253,46 @@ class McpAdmin(Protocol):
         ...
 
 
+class DatabaseAdmin(Protocol):
+    """The database of the settings. Every method raises LarkspurError if it cannot be used."""
+
+    def status(self) -> DatabaseStatus:
+        """Return what is in the database and how large it is. Changes nothing."""
+        ...
+
+    def pending(self) -> list[str]:
+        """Return the migrations that are not applied yet."""
+        ...
+
+    def migrate(self, report: Callable[[str], None]) -> None:
+        """Apply the pending migrations; `report` receives a line for each."""
+        ...
+
+    def vacuum(self) -> str:
+        """Give unused space back, as far as that is possible now, and return what was done."""
+        ...
+
+    def back_up(self, target: Path) -> str:
+        """Copy the database to a new file while it is used, and return what was done."""
+        ...
+
+    def export(self, target: Path) -> str:
+        """Write all rows to a new file as JSON Lines, and return what was done."""
+        ...
+
+    def prune(self, *, dry_run: bool) -> list[Pruned]:
+        """Remove what is older than the settings allow, or only count it."""
+        ...
+
+    def move(self, url: str, report: Callable[[str], None]) -> MoveResult:
+        """Move all rows to the database at a URL; `report` receives the progress."""
+        ...
+
+    def cancel_move(self) -> bool:
+        """Let the database be used again that was moved away; False if it was not."""
+        ...
+
+
 class Application(Protocol):
     """The process that a command runs in."""
 
@@ -353,6 +394,14 @@ class Application(Protocol):
 
     def mcp(self, config: str | None) -> McpAdmin:
         """Return the MCP servers of the settings and the home folder."""
+        ...
+
+    def database(self, config: str | None) -> DatabaseAdmin:
+        """Return the database of the settings.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
         ...
 
     def tools(self) -> list[ToolItem]:

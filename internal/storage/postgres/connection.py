@@ -96,9 +96,9 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
     """Execute the statements of a unit of work in the open transaction and return its result.
 
     Raises:
-        StoreError, Conflict: a statement failed.
-        Exception: whatever the work raises, or one of `errors.DRIVER_ERRORS` when the server or the
-            connection failed.
+        StoreError, RequestError: a statement failed.
+        ServerFailed: the server or the connection failed.
+        Exception: whatever the work raises.
     """
     generator = work()
     query = ""
@@ -117,7 +117,7 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
             except errors.DRIVER_ERRORS as error:
                 is_closed = connection.is_closed()
                 if errors.is_transient(error, is_closed=is_closed) or errors.is_environment(error):
-                    raise
+                    raise errors.ServerFailed(error) from error
                 raise errors.statement_error(error, query) from error
             statement = generator.send(rows)
     except StopIteration as end:

@@ -24,7 +24,7 @@ from internal.storage.postgres.connection import (
 from internal.storage.postgres.loop_thread import LoopThread
 from internal.storage.postgres.notifications import Notifications
 from internal.storage.postgres.reader import Readers
-from internal.storage.postgres.schema import check_server, prepare, read_version
+from internal.storage.postgres.schema import check_moves, check_server, prepare, read_version
 from internal.storage.postgres.writer import PostgresWriter
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class PostgresDatabase:
                 schema; nothing was changed.
             StoreUnavailable: the server cannot be reached or used.
         """
-        address, instance = _parse(url), secrets.token_hex(8)
+        address, instance = parse_url(url), secrets.token_hex(8)
         loop = asyncio.get_running_loop()
         threads = LoopThread("storage-writer"), LoopThread("storage-reader")
         try:
@@ -79,8 +79,8 @@ class PostgresDatabase:
         Raises:
             StoreCorrupt, StoreUnavailable: as `open`; nothing is changed.
         """
-        address = _parse(url)
-        connection = await _connect(address)
+        address = parse_url(url)
+        connection = await connect_first(address)
         try:
             await check_server(connection, address)
             return await read_version(connection, address)
@@ -100,8 +100,8 @@ class PostgresDatabase:
         def work() -> Read[list[Row]]:
             return (yield Statement(query, values))
 
-        address = _parse(url)
-        connection = await _connect(address)
+        address = parse_url(url)
+        connection = await connect_first(address)
         try:
             return cast(list[Row], await execute(connection, queries.load(), work))
         except errors.DRIVER_ERRORS as error:
@@ -192,14 +192,19 @@ class PostgresDatabase:
             raise StoreUnavailable("The database is closed.")
 
 
-def _parse(url: str) -> PostgresAddress:
+def parse_url(url: str) -> PostgresAddress:
+    """Return the parts of a URL.
+
+    Raises:
+        StoreCorrupt: it is malformed or incomplete.
+    """
     try:
         return parse_address(url)
     except ValueError as error:
         raise StoreCorrupt(f"The database URL {error}.") from error
 
 
-async def _connect(address: PostgresAddress) -> Connection:
+async def connect_first(address: PostgresAddress) -> Connection:
     """Open the first connection, with sentences for what may be wrong in the URL."""
     connection: Connection | None = None
     try:
@@ -217,9 +222,10 @@ async def _connect(address: PostgresAddress) -> Connection:
 async def _open_writer(
     address: PostgresAddress, instance: str, database_loop: asyncio.AbstractEventLoop
 ) -> PostgresWriter:
-    connection = await _connect(address)
+    connection = await connect_first(address)
     try:
         await prepare(connection, address)
+        await check_moves(connection, address)
     except BaseException as error:
         connection.terminate()
         if isinstance(error, errors.DRIVER_ERRORS):

@@ -1,11 +1,20 @@
 """Translation of asyncpg's exceptions into errors of Larkspur."""
 
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 import asyncpg
 
-from internal.agent.domain.errors import Conflict, StoreCorrupt, StoreError, StoreUnavailable
+from internal.agent.domain.errors import (
+    Conflict,
+    InvalidRequest,
+    RequestError,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+)
 from internal.database_address.address import PostgresAddress
 
 DRIVER_ERRORS: Final = (
@@ -13,6 +22,24 @@ DRIVER_ERRORS: Final = (
     TimeoutError,
 )  # fmt: skip
 """What a call of asyncpg may raise."""
+
+
+class ServerFailed(Exception):
+    """A call of the driver failed: the server or the connection, not the unit of work."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def driver_calls() -> Generator[None]:
+    """Raise `ServerFailed` for an error of a call of the driver."""
+    try:
+        yield
+    except DRIVER_ERRORS as error:
+        raise ServerFailed(error) from error
+
 
 _SERVER_ENDS = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
 _TRY_AGAIN = {"40001", "40P01", "55P03", "57014", "53300"}
@@ -101,10 +128,15 @@ def unreachable(error: BaseException, address: PostgresAddress) -> StoreUnavaila
     return StoreUnavailable(f"The database {address} cannot be reached: {_reason(error)}.")
 
 
-def statement_error(error: BaseException, query: str) -> StoreError | Conflict:
-    """Return the error for a failed statement: `Conflict` for a duplicate key."""
+def statement_error(error: BaseException, query: str) -> StoreError | RequestError:
+    """Return the error for a failed statement: `Conflict` for a duplicate key.
+
+    PostgreSQL limits the values in an index to about 2,700 bytes: `InvalidRequest`.
+    """
     if isinstance(error, asyncpg.UniqueViolationError):
         return Conflict(f"It exists already ({_words(error)}).")
+    if isinstance(error, asyncpg.ProgramLimitExceededError):
+        return InvalidRequest("A key or a rule is too long for the database: shorten it.")
     return StoreError(f"The statement {query} failed: {_words(error)}.")
 
 

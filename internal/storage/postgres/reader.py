@@ -10,7 +10,7 @@ from internal.storage.postgres.connection import Connection, connect, disconnect
 
 _READER_COUNT = 4
 _BEGIN = "begin isolation level repeatable read read only"
-_ATTEMPTS = 2  # a read is repeated once, on a new connection
+_BEGIN_NEXT = f"rollback; {_BEGIN}"  # one round trip for both while reads are waiting
 
 
 class Readers:
@@ -39,32 +39,37 @@ class Readers:
 
     async def _run(self) -> None:
         connection: Connection | None = None
-        while (item := await self._queue.get()) is not None:
-            for attempt in range(_ATTEMPTS):
+        while True:
+            if self._queue.empty():
+                connection = await self._roll_back(connection)
+            if (item := await self._queue.get()) is None:
+                break
+            for is_last in (False, True):  # a read is repeated once, on a new connection
                 try:
-                    if connection is None or connection.is_closed():
-                        connection = None
-                        connection = await connect(self._address)
-                    await self._read(connection, item)
-                except errors.DRIVER_ERRORS as error:
+                    connection = await self._begin(connection)
+                    item.result = await execute(connection, self._queries, item.work)
+                except errors.ServerFailed as failed:
                     is_closed = connection is None or connection.is_closed()
+                    is_transient = errors.is_transient(failed.error, is_closed=is_closed)
                     if connection is not None:
                         connection.terminate()
-                    is_transient = errors.is_transient(error, is_closed=is_closed)
-                    if is_transient and attempt + 1 < _ATTEMPTS:
+                    if is_transient and not is_last:
                         continue
                     make = errors.unreachable if is_transient else errors.unavailable
-                    item.error = make(error, self._address)
+                    item.error = make(failed.error, self._address)
                 except Exception as error:  # noqa: BLE001 - raised to the caller of this read
                     item.error = error
                 break
             resolve_from_thread((item,), self._database_loop)
-            connection = await self._roll_back(connection)
         await disconnect(connection)
 
-    async def _read(self, connection: Connection, item: PendingWork) -> None:
-        await connection.execute(_BEGIN)
-        item.result = await execute(connection, self._queries, item.work)
+    async def _begin(self, connection: Connection | None) -> Connection:
+        with errors.driver_calls():
+            if connection is None or connection.is_closed():
+                connection = await connect(self._address)
+            is_open = connection.is_in_transaction()
+            await connection.execute(_BEGIN_NEXT if is_open else _BEGIN)
+        return connection
 
     async def _roll_back(self, connection: Connection | None) -> Connection | None:
         """Return the connection without a transaction, None when it is lost."""

@@ -5,12 +5,17 @@ from datetime import UTC, datetime
 from internal.agent.domain.errors import StoreCorrupt, StoreError, StoreUnavailable
 from internal.database_address.address import PostgresAddress
 from internal.storage.migrations import migrations, newest_version
+from internal.storage.moves import check_move
 from internal.storage.postgres.connection import Connection
 
 LOCK = 0x4C61726B73707572
 """The key of the advisory lock that every write and every migration holds: `Larkspur` in ASCII."""
 
-BEGIN = f"begin isolation level read committed; select pg_advisory_xact_lock({LOCK})"
+_TAKE_LOCK = f"select pg_advisory_xact_lock({LOCK})"
+_BEGIN_MIGRATION = (  # another process may migrate for minutes
+    f"begin isolation level read committed; set local statement_timeout = 0; {_TAKE_LOCK}"
+)
+BEGIN = f"begin isolation level read committed; {_TAKE_LOCK}"
 """Begins a transaction after those of all other processes. Statements see what they committed."""
 
 _MIN_VERSION = 13
@@ -41,9 +46,8 @@ async def prepare(connection: Connection, address: PostgresAddress) -> None:
         Exception: one of `errors.DRIVER_ERRORS`.
     """
     await check_server(connection, address)
-    await connection.execute(BEGIN)
+    await connection.execute(_BEGIN_MIGRATION, timeout=_MIGRATION_SECONDS)
     try:
-        await connection.execute("set local statement_timeout = 0")
         version = await read_version(connection, address)
         for number, name, statements in migrations("postgres"):
             if number <= version:
@@ -60,6 +64,16 @@ async def prepare(connection: Connection, address: PostgresAddress) -> None:
     except StoreError:
         await connection.execute("rollback")
         raise
+
+
+async def check_moves(connection: Connection, address: PostgresAddress) -> None:
+    """Check that the database was not moved away, and that no move into it is unfinished.
+
+    Raises:
+        StoreCorrupt: it was, or one is.
+    """
+    for row in await connection.fetch("select direction, place, finished from database_moves"):
+        check_move(str(address), *row)
 
 
 async def check_server(connection: Connection, address: PostgresAddress) -> None:

@@ -89,6 +89,7 @@ class PostgresWriter:
             group = [item]
             try:
                 await self._write(group)
+                self._lost_since = None
                 self._set_failure("")
             except StoreUnavailable as error:
                 await self._fail(group, str(error))
@@ -114,10 +115,9 @@ class PostgresWriter:
                     self.commits += 1
                     self._has_skipped = True
                     return
-            except errors.DRIVER_ERRORS as error:
-                await self._recover(error)
+            except errors.ServerFailed as failed:
+                await self._recover(failed.error)
             else:
-                self._lost_since = None
                 return
 
     async def _attempt(
@@ -129,20 +129,20 @@ class PostgresWriter:
         False is returned, and the group is to be executed again with a savepoint for each unit:
         that costs two round trips for each one, and few fail.
         """
-        await connection.execute(BEGIN)
+        await _call(connection, BEGIN)
         if not self._has_skipped:
             await execute(connection, self._queries, EventStore().skip_positions)
         deadline = time.monotonic() + _MAX_GROUP_SECONDS
         for item in group:
             if is_isolated:
-                await connection.execute("savepoint work")
+                await _call(connection, "savepoint work")
             await self._execute(connection, item)
             if item.error is not None and not is_isolated:
-                await connection.execute("rollback")
+                await _call(connection, "rollback")
                 return len(group) == 1
             if is_isolated:
                 undo = "rollback to work; " if item.error is not None else ""
-                await connection.execute(f"{undo}release work")
+                await _call(connection, f"{undo}release work")
             if len(group) < _MAX_GROUP_SIZE and time.monotonic() < deadline:
                 self._add_waiting(group)
         await self._commit(connection)
@@ -152,21 +152,20 @@ class PostgresWriter:
         item.result = item.error = None
         try:
             item.result = await execute(connection, self._queries, item.work)
-        except errors.DRIVER_ERRORS as error:
-            if connection.is_closed() or errors.code_of(error):
-                raise
-            item.error = error  # of the work itself
+        except errors.ServerFailed:
+            raise
         except Exception as error:  # noqa: BLE001 - raised to the caller of this unit of work
             item.error = error
 
     async def _commit(self, connection: Connection) -> None:
-        ended = await connection.fetchrow(_END, self._instance)
+        with errors.driver_calls():
+            ended = await connection.fetchrow(_END, self._instance)
         transaction = None if ended is None else ended[0]
         try:
-            await connection.execute("commit")
-        except errors.DRIVER_ERRORS as error:
-            if errors.is_lost(error, is_closed=connection.is_closed()):
-                raise _CommitLost(transaction) from error
+            await _call(connection, "commit")
+        except errors.ServerFailed as failed:
+            if errors.is_lost(failed.error, is_closed=connection.is_closed()):
+                raise _CommitLost(transaction) from failed
             raise
         self.commits += 1
         self._has_skipped = True
@@ -182,17 +181,20 @@ class PostgresWriter:
         while True:
             try:
                 connection = await self._connect()
-                outcome = await connection.fetchval(_OUTCOME, transaction)
-                if outcome in {"committed", "aborted"}:
-                    return bool(outcome == "committed")
-                raise ConnectionError("the outcome of the last write is not known")
-            except errors.DRIVER_ERRORS as error:
-                await self._recover(error)
+                with errors.driver_calls():
+                    outcome = await connection.fetchval(_OUTCOME, transaction)
+            except errors.ServerFailed as failed:
+                await self._recover(failed.error)
+                continue
+            if outcome in {"committed", "aborted"}:
+                return bool(outcome == "committed")
+            await self._recover(ConnectionError("whether the last write was stored is not known"))
 
     async def _connect(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            self._connection = await connect(self._address)
+            with errors.driver_calls():
+                self._connection = await connect(self._address)
         return self._connection
 
     async def _recover(self, error: BaseException) -> None:
@@ -243,3 +245,8 @@ class PostgresWriter:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()
+
+
+async def _call(connection: Connection, sql: str) -> None:
+    with errors.driver_calls():
+        await connection.execute(sql)

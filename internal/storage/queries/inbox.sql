@@ -42,7 +42,9 @@ where channel = $1 and app = $2 and status = 'accepted' order by number limit $3
 
 -- name: begin_processing
 update inbox set attempts = $4, next_attempt = $5, failure = ''
-where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;
+where channel = $1 and app = $2 and message_id = $3 and status = 'accepted'
+    and ($6 = '' or exists (select 1 from leaderships where name = $6 and fence = $7))
+returning number;
 
 -- name: postpone_processing
 update inbox set attempts = $4, next_attempt = $5, failure = $6

@@ -6,7 +6,7 @@ insert into outbox (
     key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_attempt,
     created, remote_id, failure, error, body, question_id,
     attachments
-) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10, $11, $12)
+) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, '', $8, '', '', $9, $10, $11, $12)
 on conflict (key) do nothing
 returning number;
 
@@ -14,7 +14,8 @@ returning number;
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
     question_id, attachments, attempts, first_attempt, unknown_since, isolated_failures
 from outbox
-where channel = $1 and app = $2 and status = 'pending' and next_attempt <= $3
+where channel = $1 and app = $2 and status = 'pending'
+    and (next_attempt <= $3 or next_attempt > $6)
     and not exists (
         select 1 from outbox as earlier
         where earlier.channel = outbox.channel and earlier.app = outbox.app
@@ -82,7 +83,7 @@ select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error,
 from outbox where status in ('dead', 'unconfirmed') order by number desc limit $1;
 
 -- name: resend_message
-update outbox set status = 'pending', attempts = 0, first_attempt = null, next_attempt = $2,
+update outbox set status = 'pending', attempts = 0, first_attempt = null, next_attempt = '',
     created = $2, settled = null, failure = '', unknown_since = null, isolated_failures = 0
 where number = $1 and status = $3 returning key;
 

@@ -14,6 +14,7 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.system_errors import check_descriptors, describe_system_error
 from internal.agent.store.database import DatabaseState, Read, Write
 from internal.storage import queries
+from internal.storage.moves import check_move
 from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
@@ -163,7 +164,11 @@ def _open_connections(path: Path) -> list[sqlite3.Connection]:
                 opened.enter_context(closing(connect(path, writes=number == 0)))
                 for number in range(1 + _READER_COUNT)
             ]
-            connections[0].execute("select id from event_log").fetchall()  # creates the -wal file
+            moves = connections[0].execute(  # this also creates the -wal file
+                "select direction, place, finished from database_moves"
+            )
+            for row in moves.fetchall():
+                check_move(f"sqlite:///{path}", *row)
         except sqlite3.Error as error:
             raise errors.unavailable(error, path) from error
         opened.pop_all()

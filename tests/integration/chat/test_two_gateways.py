@@ -16,6 +16,7 @@ from internal.config.chat import ChatAccess, ChatChannelSettings
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
 from tests.support.chat_services import EchoChat, eventually, open_channel
+from tests.support.chat_settings import with_values
 from tests.support.echo_channel import EchoTransport
 
 SETTINGS = ChatChannelSettings(
@@ -28,7 +29,7 @@ def answer(request: dict[str, Any]) -> Reply:
     """Answer with the last text of the person."""
     content = request["messages"][-1]["content"]
     text = content if isinstance(content, str) else content[-1]["text"]
-    return Reply(text=f"re {text.split()[-1]}")
+    return Reply(text=f"re {text.split()[-1]}", hold="go" if "wait" in text else "")
 
 
 @dataclass
@@ -55,7 +56,9 @@ class Place:
 
 
 @asynccontextmanager
-async def two_gateways(folder: Path, count: int = 2) -> AsyncGenerator[Place]:
+async def two_gateways(
+    folder: Path, count: int = 2, settings: ChatChannelSettings = SETTINGS
+) -> AsyncGenerator[Place]:
     environ = {
         "LARKSPUR_DATABASE__URL": f"sqlite:///{folder}/larkspur.db",
         "LARKSPUR_DISPATCH__LEASE_SECONDS": "1",
@@ -68,7 +71,7 @@ async def two_gateways(folder: Path, count: int = 2) -> AsyncGenerator[Place]:
             home.mkdir()
             here = await stack.enter_async_context(core(home, [], environ, model, is_alone=False))
             place.cores.append(here)
-            channel = open_channel(place.service, here, SETTINGS)
+            channel = open_channel(place.service, here, settings)
             place.channels.append(await stack.enter_async_context(channel))
         await eventually(
             lambda: len(place.service.service.connected) == count and any(place.leaders)
@@ -105,6 +108,18 @@ async def test_the_other_gateway_goes_on_when_the_leader_stops(tmp_path: Path) -
         await place.service.say("say 2")
         await place.service.until(lambda: len(place.service.replies()) == 2)
         assert [text for text, _ in place.service.replies()] == ["re 1", "re 2"]
+
+
+async def test_a_progress_message_goes_over_to_the_next_leader(tmp_path: Path) -> None:
+    settings = with_values(SETTINGS, progress="card")
+    async with two_gateways(tmp_path, settings=settings) as place:
+        asked = await place.service.say("say and wait 1")
+        await place.service.until(lambda: bool(place.service.displays()))
+        place.channels[0].stop()
+        await eventually(lambda: place.leaders == [False, True])
+        place.cores[0].model.release("go")
+        await place.service.until(lambda: place.service.replies() == [("re 1", asked)])
+        assert len(place.service.service.posts) == 1, "the reply replaced the progress message"
 
 
 async def test_a_silent_leader_is_replaced_after_its_lease(tmp_path: Path) -> None:

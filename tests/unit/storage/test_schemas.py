@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import pytest
 
-from internal.storage.migrations import migrations
 from internal.storage.sqlite.schema import prepare_file
 from tests.support.postgres_server import postgres_url, shared_server
 
@@ -109,7 +108,3 @@ async def test_both_kinds_have_the_same_schema(connection: sqlite3.Connection) -
         found.add(Index(table, names, "UNIQUE" in definition, _condition(matched[2] or "")))
     assert (indexes - found, found - indexes) == (set(), set())
     assert collations == [], "text is compared by its bytes"
-
-
-def test_the_newest_migration_of_both_kinds_has_the_same_number() -> None:
-    assert migrations("postgres")[-1].number == migrations("sqlite")[-1].number

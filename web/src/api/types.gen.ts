@@ -238,7 +238,7 @@ export interface Findings {
   findings: Array<Finding>;
 }
 
-/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. */
+/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `processes` are the gateways and workers of the database, this one included. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
   database: ComponentHealth;
@@ -246,6 +246,7 @@ export interface Health {
   tasks?: Record<string, unknown>;
   channels?: Record<string, unknown>;
   lark?: ComponentHealth;
+  processes?: Record<string, unknown>;
   dead_letters?: number;
 }
 

@@ -54,6 +54,8 @@ class Leadership:
         self._watch = LeaseWatch(processes, clock, seconds)
         self._on_claim = on_claim
         self._held: LeaderFence | None = None
+        self.is_elsewhere = False
+        """Whether another process led when this one looked last."""
 
     @property
     def held(self) -> LeaderFence | None:
@@ -82,6 +84,7 @@ class Leadership:
 
     async def _lead(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._held = await self._claim()
+        self.is_elsewhere = self._held is None
         if self._held is None:
             return
         try:

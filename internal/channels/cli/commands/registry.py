@@ -56,6 +56,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True),
     Command("audit", "records.audit", "list who did what"),
     Command("dead-letters", "records.dead_letters", "list and retry what was given up"),
+    Command("db", "system.db", "show, back up, export, clean up and move the database"),
     Command("doctor", "system.doctor", "check the installation"),
     Command("models", "system.models", "list the known models"),
     Command("profiles", "system.profiles", "list, show, check and create profiles"),

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from internal.agent.app.chats import (
     ChatDelivery,
@@ -141,6 +142,16 @@ async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:
     [pending] = await delivery.list_due("echo", "a", 10)
     assert pending.attempts == 1
     assert pending.first_attempt is not None
+
+
+async def test_messages_are_due_after_the_clock_was_set_back(delivery: Delivery) -> None:
+    delivery.clock.offset = timedelta(hours=1)
+    tried = await delivery.add(REPLY)
+    await delivery.postpone(tried, 60.0, "busy", unconfirmed=False)
+    await delivery.add(structs.replace(REPLY, key="m2:note", chat_id="other"))
+    delivery.clock.offset = timedelta()
+    due = await delivery.list_due("echo", "a", 10)
+    assert [each.outgoing.key for each in due] == ["m1:note", "m2:note"]
 
 
 async def test_a_sent_message_is_settled(delivery: Delivery) -> None:

@@ -1,6 +1,7 @@
 """What writes and reads do when the server or the connection fails."""
 
 import asyncio
+import secrets
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -8,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.errors import InvalidRequest, StoreUnavailable
 from internal.agent.domain.ids import SessionId
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.support.postgres_proxy import Cut, postgres_proxy
@@ -186,6 +187,30 @@ async def test_closing_completes_queued_work(url: str) -> None:
     assert all(future.result(0) is None for future in futures)
     with pytest.raises(StoreUnavailable, match="The database is closed"):
         database.submit(add("late"))
+
+
+async def test_a_key_that_is_too_long_for_an_index(database: Database) -> None:
+    work = partial(Stores().sessions.add, a_session(secrets.token_hex(8_000)))
+    with pytest.raises(InvalidRequest, match="too long for the database"):
+        await database.write(work)
+    assert database.state.failure == ""
+
+
+async def test_an_error_of_the_work_itself_is_no_failure_of_the_server(database: Database) -> None:
+    def work() -> Write[None]:
+        yield from Stores().sessions.add(a_session("a"))
+        raise TimeoutError("of the work")
+
+    with pytest.raises(TimeoutError, match="of the work"):
+        await database.write(work)
+    with pytest.raises(TimeoutError, match="of the work"):
+        await database.read(_raise_timeout)
+    assert not await exists(database, "a")
+
+
+def _raise_timeout() -> Read[None]:
+    yield from Stores().sessions.get(SessionId("a"))
+    raise TimeoutError("of the work")
 
 
 async def test_a_nul_character_is_replaced(database: Database) -> None:
