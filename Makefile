@@ -62,6 +62,8 @@ test: check page
 	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
 	  $(foreach path,$(LARK),--ignore=$(path))
 	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
+	$(if $(POSTGRES),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) tests/integration/agent/test_runs.py \
+	  tests/integration/agent/test_subtasks.py)
 	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
 	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)

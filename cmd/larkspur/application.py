@@ -16,6 +16,7 @@ from internal.agent.domain.errors import (
     ModelKeyRejected,
     RequestError,
     StoreCorrupt,
+    StoreError,
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import rfc3339
@@ -23,6 +24,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
@@ -53,24 +55,22 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.database_url import check_database
-from internal.tools.untrusted_files import UntrustedFiles
-from larkspur.file_storage import check_attachments
+from internal.storage.database_url import check_database, read_rows
+from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.mcp_admin import McpAdmin
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
-    TOOL_SPECS,
     Services,
     make_gateway,
     make_terminal_dispatcher,
     open_services,
     open_terminal,
-    tool_targets,
 )
 from larkspur.skill_admin import SkillAdmin
+from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
@@ -253,6 +253,24 @@ class Application:
         finding = f"can be opened (schema version {version})"
         return Check("database", "ok", f"{database.shown} {finding}.")
 
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return []
+        try:
+            [counts] = asyncio.run(read_rows(database.address, "dead_letter_count", MAX_CRASHES))
+        except StoreError:  # told by `check_database`
+            return []
+        if not (count := sum(map(int, counts))):
+            return []
+        sentence = f"Given up and waiting for you: {count} (messages and runs)."
+        return [Check("dead letters", "warn", sentence, "larkspur dead-letters lists them.")]
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.
 
@@ -303,7 +321,7 @@ class Application:
 
     def trust_file(self, config: str | None, path: Path) -> bool:
         """Let agents follow an instruction file; False if they did before."""
-        return UntrustedFiles(self._load(config=config).home).trust(str(path))
+        return open_untrusted(self._load(config=config)).trust(str(path))
 
     def skills(self, config: str | None) -> SkillAdmin:
         """Return the skills, those that are shipped included.
@@ -356,10 +374,12 @@ class Application:
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
         """Serve the gateway until a signal, with a simulator of Lark if no app is configured.
 
-        `opens_page` opens the page in a browser, where there is one.
+        `opens_page` opens the page in a browser, where there is one. Without `executes` the runs
+        are left to other processes.
 
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
@@ -372,8 +392,21 @@ class Application:
 
         load_settings = partial(self._load, config=config)
         if with_simulator:
-            return serve_with_simulator(load_settings, flags, opens_page=opens_page)
-        return serve(SettingsSource(load_settings, flags), opens_page=opens_page)
+            return serve_with_simulator(
+                load_settings, flags, opens_page=opens_page, executes=executes
+            )
+        source = SettingsSource(load_settings, flags)
+        return serve(source, opens_page=opens_page, executes=executes)
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the worker cannot start.
+        """
+        from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
+
+        return work(SettingsSource(partial(self._load, config=config), {}))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

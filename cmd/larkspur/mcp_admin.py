@@ -16,8 +16,7 @@ from internal.config.loader import Loaded
 from internal.mcp.definition_files import read_entries
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import home_session
-from internal.sandbox.workspaces import Workspaces
-from internal.worktrees.worktrees import GitWorktrees
+from larkspur.file_storage import open_workspaces
 from larkspur.services import open_mcp_servers, open_sandbox_in
 
 
@@ -29,7 +28,7 @@ class McpAdmin:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._homes = Workspaces(loaded.home, GitWorktrees()).homes
+        self._homes = open_workspaces(loaded).homes
         self._servers = open_mcp_servers(loaded)
         self._reviews = ServerReviews(self._servers)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from internal.agent.app.skill_administration import SkillAdministration
+from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.stores import Stores
 from internal.channels.cli.application import SkillItem, SkillReport
@@ -15,7 +15,8 @@ from internal.skills.library import Skill, read_skill
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.storage.database_url import open_database
-from larkspur.services import SKILLS_FOLDER, TOOL_SPECS, open_skills
+from larkspur.services import SKILLS_FOLDER, open_skills
+from larkspur.task_defaults import TOOL_SPECS
 
 
 class SkillAdmin:

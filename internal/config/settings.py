@@ -20,6 +20,7 @@ from internal.config.types import (
     DatabaseUrl,
     DollarLimit,
     Folder,
+    HostName,
     KeyPrefix,
     Minutes,
     Network,
@@ -147,6 +148,11 @@ class AttachmentsSettings(Section):
     store: Literal["local", "s3"] = key(
         "local", "local: a folder in the home folder; s3: the bucket below, with larkspur[s3]."
     )
+    folder: Folder | None = key(
+        None,
+        "Folder of the local store, which all hosts of a database share; unset: attachments in the"
+        " home folder.",
+    )
     max_file_bytes: Annotated[Count, Field(le=104_857_600)] = key(
         104_857_600, "Maximum size of a file, in bytes; at most 104857600."
     )
@@ -168,6 +174,20 @@ class AttachmentsSettings(Section):
         return self
 
 
+class WorkspacesSettings(Section):
+    """Where the folders of sessions are, in a database that several hosts use."""
+
+    location: Literal["host", "shared", "archive"] = key(
+        "host",
+        "host: on the host that executed the first task of a session, which executes the others,"
+        " too; shared: in a folder that all hosts share; archive: as an archive in the store of"
+        " attachments between two tasks, up to 200 MB.",
+    )
+    folder: Folder | None = key(
+        None, "Folder in which the folders of sessions are; unset: the home folder."
+    )
+
+
 class DispatchSettings(Section):
     """How many runs this process executes."""
 
@@ -176,8 +196,18 @@ class DispatchSettings(Section):
     )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
         30.0,
-        "Seconds after which a run may be taken from a silent process that cannot be checked, such"
-        " as one in another container.",
+        "Seconds after which runs and chats may be taken from a silent process. Nothing waits for"
+        " one that is known to have ended, on the same machine.",
+    )
+    drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
+        30.0,
+        "Seconds that a stopped process waits for its runs to end, before it hands them over to"
+        " others; with SQLite it does not wait.",
+    )
+    host: HostName = key(
+        "",
+        "Name of this host among those that use the database; empty: with SQLite there is only"
+        " one, else the name of the machine.",
     )
 
 
@@ -435,6 +465,7 @@ class Settings(Section):
     agent: AgentSettings = AgentSettings()
     database: DatabaseSettings = DatabaseSettings()
     attachments: AttachmentsSettings = AttachmentsSettings()
+    workspaces: WorkspacesSettings = WorkspacesSettings()
     dispatch: DispatchSettings = DispatchSettings()
     tasks: TasksSettings = TasksSettings()
     server: ServerSettings = ServerSettings()

@@ -16,6 +16,8 @@ from internal.database_address.address import shown_url
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
 _BUCKET = re.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+HOST_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+"""What a host can be called."""
 _PREFIX = re.compile("([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
 
 
@@ -97,6 +99,14 @@ def _key_prefix(text: str) -> str:
     return text
 
 
+def _host_name(text: str) -> str:
+    if text and not HOST_NAME.fullmatch(text):
+        raise ValueError(
+            "must be up to 63 letters, digits, dots, hyphens and underscores, such as worker-1"
+        )
+    return text
+
+
 def _outside(path: Path) -> Path:
     try:
         parse_outside_pattern(str(path), str(path))
@@ -135,6 +145,7 @@ WebAddress = Annotated[str, AfterValidator(web_address)]
 Origin = Annotated[WebAddress, AfterValidator(_origin)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
+HostName = Annotated[str, AfterValidator(_host_name)]
 OutsidePath = Annotated[Path, AfterValidator(_absolute), AfterValidator(_outside)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 File = Annotated[Path, AfterValidator(_absolute)]

@@ -79,7 +79,8 @@ class TerminalDispatcher:
 
         Goes on until cancelled. `execute` needs it.
         """
-        await self._leases.run(self._active, self._supervisor)
+        with self._database.watch(self.wake):
+            await self._leases.run(self._active, self._supervisor)
 
     async def watch_ready(self, start: Callable[[Run], None]) -> None:
         """Call `start` with the queued runs of this terminal that can be executed.
@@ -171,6 +172,8 @@ class TerminalDispatcher:
                     self._leases.owner,
                     lease_until=self._leases.expiry(),
                     now=now,
+                    host=self._leases.host,
+                    anywhere=True,
                 )
             )
             if run is not None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Row, SqlValue
 from internal.database_address.address import is_postgres
 from internal.storage.sqlite.database import SqliteDatabase
-from internal.storage.sqlite.file_check import check_file
+from internal.storage.sqlite.file_check import check_file, read_file
 
 if TYPE_CHECKING:
     from internal.storage.postgres.database import PostgresDatabase
@@ -55,6 +55,19 @@ async def check_database(url: str) -> int:
     if is_postgres(url):
         return await _postgres().check(url)
     return check_file(_path(url)).version
+
+
+async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
+    """Return the rows of a named statement without changing the database at a path or URL.
+
+    What `check_database` says of files that are open is true here as well.
+
+    Raises:
+        StoreError, StoreCorrupt, StoreUnavailable: it cannot be read, or has another schema.
+    """
+    if is_postgres(url):
+        return await _postgres().read_rows(url, query, *values)
+    return read_file(_path(url), query, *values)
 
 
 def _postgres() -> type["PostgresDatabase"]:

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
+from internal.agent.ports.runtime import ProcessMessages
 from internal.agent.store.database import Database, DatabaseState, Read, Write
 
 T = TypeVar("T")
@@ -19,6 +20,10 @@ class DatabaseWrapper:
     @property
     def state(self) -> DatabaseState:
         return self._database.state
+
+    @property
+    def messages(self) -> ProcessMessages | None:
+        return self._database.messages
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         return await self._database.write(work)

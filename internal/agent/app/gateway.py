@@ -8,12 +8,16 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access, remove_rule
-from internal.agent.app.chats import ChatDelivery, Chats, resend_message
+from internal.agent.app.administration.dead_letters import DeadLetters
+from internal.agent.app.administration.mcp_servers import McpAdministration
+from internal.agent.app.administration.skills import SkillAdministration
+from internal.agent.app.chats import ChatDelivery, Chats
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
-from internal.agent.app.mcp_administration import McpAdministration
+from internal.agent.app.hosts.moves import MovedSession, move_session
+from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -27,7 +31,6 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
-from internal.agent.app.skill_administration import SkillAdministration
 from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,
@@ -118,6 +121,7 @@ class Gateway:
         self.run_displays = RunDisplays(database, stores, clock)
         self.skills = SkillAdministration(database, stores, clock, reviews.skills)
         self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
+        self.dead_letters = DeadLetters(database, stores, clock, self._publish_retried)
         self.files = files
         self._commands = commands
         self._database = database
@@ -387,29 +391,6 @@ class Gateway:
         remove = partial(remove_rule, self._stores, number, principal, via=via, now=self._now())
         return await self._database.write(remove)
 
-    async def resend(
-        self, number: int, principal: Principal, via: Channel, *, may_repeat: bool
-    ) -> None:
-        """Send a message that was given up again, as if it were new.
-
-        `may_repeat`: also one that may have been sent; it may then appear twice.
-
-        Raises:
-            NotFound: there is no such message, or the principal is not the owner.
-            Conflict: it may have been sent.
-        """
-        work = partial(
-            resend_message,
-            self._stores,
-            number,
-            principal,
-            via=via,
-            now=self._now(),
-            may_repeat=may_repeat,
-        )
-        await self._database.write(work)
-        self.delivery.wake_senders()
-
     async def open_session(
         self, principal: Principal, channel: Channel, *, title: str = "", scope: str = ""
     ) -> Session:
@@ -487,6 +468,37 @@ class Gateway:
             )
         )
         return fork
+
+    async def move_session(
+        self, session_id: SessionId, principal: Principal, via: Channel, *, host: str
+    ) -> MovedSession:
+        """Let a host execute the next task of a session, "" for any.
+
+        The files that the session has on its host stay there: the next task has those of the newest
+        archive, or none.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+            Forbidden: the principal may not operate.
+            InvalidRequest: there is no such host.
+            Conflict: a task of the session is running.
+        """
+        session = await self.queries.session(session_id, principal)
+        if not principal.may("operate"):
+            raise Forbidden("You may not move this session.")
+        move = partial(
+            move_session,
+            self._stores,
+            session.id,
+            host,
+            by=principal.id,
+            via=via,
+            now=self._now(),
+            version=new_version(),
+        )
+        moved = await self._database.write(move)
+        self._dispatcher.wake()
+        return moved
 
     async def change_artifact(
         self,
@@ -575,6 +587,10 @@ class Gateway:
 
         return self._broadcaster.listen(on_event)
 
+    def watch_commits(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `callback` after commits of other processes; see `Database.watch`."""
+        return self._database.watch(callback)
+
     @property
     def is_closed(self) -> bool:
         """True once streams end because the process stops."""
@@ -622,6 +638,10 @@ class Gateway:
             if reason := await self.hooks.receive_message(given):
                 raise MessageRefused(reason)
         return submission
+
+    def _publish_retried(self, events: list[EventRecord]) -> None:
+        self._publish(events)
+        self.delivery.wake_loops()
 
     def _publish(self, events: list[EventRecord]) -> None:
         if events:

@@ -10,7 +10,6 @@ from internal.agent.app.events.subscription import Cursor, check_cursor
 from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
-from internal.agent.domain.chats import DeadLetter
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
@@ -455,15 +454,6 @@ class Queries:
         """
         principal.require_owner("read this")
         return await self._database.read(self._stores.roles.list_all)
-
-    async def dead_letters(self, principal: Principal, *, limit: int = 100) -> list[DeadLetter]:
-        """Return the messages to chats that were given up, newest first.
-
-        Raises:
-            Forbidden: the principal is not the owner.
-        """
-        principal.require_owner("read this")
-        return await self._database.read(partial(self._stores.outbox.list_dead_letters, limit))
 
     async def audit_entries(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
         """Return the audit log, newest first.

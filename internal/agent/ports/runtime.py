@@ -1,5 +1,7 @@
-"""Clock, processes, dispatcher and event listeners."""
+"""Clock, processes and their messages, dispatcher and event listeners."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -57,6 +59,21 @@ class Processes(Protocol):
 
     def is_alive(self, process: ProcessIdentity, /) -> bool | None:
         """Return whether a process lives, also while it is stopped; None if it cannot be known."""
+        ...
+
+
+class ProcessMessages(Protocol):
+    """Messages between the processes that share a database. They are not stored."""
+
+    def send(self, text: str, /) -> None:
+        """Send a text to all other processes. Never blocks; it is lost if they cannot be reached.
+
+        Texts of one process arrive in the order in which they were sent.
+        """
+        ...
+
+    def listen(self, callback: Callable[[str], None], /) -> AbstractContextManager[None]:
+        """Call `callback` in the event loop with each text of others, for the length of a block."""
         ...
 
 

@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from internal.agent.ports.runtime import ProcessMessages
+
 T = TypeVar("T")
 
 SqlValue = str | int | float | bytes | None
@@ -62,6 +64,11 @@ class Database(Protocol):
         """Whether the last write succeeded."""
         ...
 
+    @property
+    def messages(self) -> ProcessMessages | None:
+        """The messages between the processes that use the database, None when it carries none."""
+        ...
+
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
 
@@ -92,9 +99,9 @@ class Database(Protocol):
         ...
 
     def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
-        """Call back soon after another process has committed, until the context is left.
+        """Call `callback` soon after another process has committed, for the length of a block.
 
-        The callback is called in the event loop of the database. Calls may be joined, spurious and,
-        rarely, missed: callers read again, and also poll.
+        It is called in the event loop of the database. Calls may be joined, without cause and,
+        rarely, missing: callers read again, and also poll.
         """
         ...

@@ -148,7 +148,7 @@ class EventStore:
         return dict(rows)
 
     def save_reader(self, name: str, position: int, /) -> Write[None]:
-        """Store the position up to which a reader has read the log."""
+        """Store the position up to which a reader has read the log, unless it is further."""
         yield Statement("save_event_reader", (name, position))
 
     def delete_reader(self, name: str, /) -> Write[None]:

@@ -291,6 +291,10 @@ class Application(Protocol):
         """Check the database without changing it."""
         ...
 
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known."""
+        ...
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it, one check for each way.
 
@@ -388,8 +392,13 @@ class Application(Protocol):
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
-        """Serve the gateway until a signal."""
+        """Serve the gateway until a signal; without `executes` others execute the runs."""
+        ...
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal."""
         ...
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:

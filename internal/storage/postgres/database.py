@@ -8,11 +8,19 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.agent.store.database import DatabaseState, Read, Write
+from internal.agent.ports.runtime import ProcessMessages
+from internal.agent.store.database import DatabaseState, Read, Row, SqlValue, Statement, Write
 from internal.database_address.address import PostgresAddress, parse_address
+from internal.storage import queries
 from internal.storage.pending_work import PendingWork
 from internal.storage.postgres import errors
-from internal.storage.postgres.connection import Connection, check_session, connect, disconnect
+from internal.storage.postgres.connection import (
+    Connection,
+    check_session,
+    connect,
+    disconnect,
+    execute,
+)
 from internal.storage.postgres.loop_thread import LoopThread
 from internal.storage.postgres.notifications import Notifications
 from internal.storage.postgres.reader import Readers
@@ -81,6 +89,26 @@ class PostgresDatabase:
         finally:
             await disconnect(connection)
 
+    @staticmethod
+    async def read_rows(url: str, query: str, *values: SqlValue) -> list[Row]:
+        """Return the rows of a named statement without changing the database.
+
+        Raises:
+            StoreError, StoreCorrupt, StoreUnavailable: it cannot be read, or has another schema.
+        """
+
+        def work() -> Read[list[Row]]:
+            return (yield Statement(query, values))
+
+        address = _parse(url)
+        connection = await _connect(address)
+        try:
+            return cast(list[Row], await execute(connection, queries.load(), work))
+        except errors.DRIVER_ERRORS as error:
+            raise errors.unavailable(error, address) from error
+        finally:
+            await disconnect(connection)
+
     @property
     def commits(self) -> int:
         """The number of committed transactions. Concurrent writes share one."""
@@ -90,6 +118,11 @@ class PostgresDatabase:
     def state(self) -> DatabaseState:
         """Whether the last write succeeded."""
         return self._writer.state
+
+    @property
+    def messages(self) -> ProcessMessages:
+        """The messages between the processes that use the database."""
+        return self._notifications
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
@@ -133,7 +166,6 @@ class PostgresDatabase:
 
         It is also called when notifications may have been missed.
         """
-        self._check_open()
         number = self._notifications.add(callback)
         try:
             yield

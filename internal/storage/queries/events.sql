@@ -52,7 +52,8 @@ select name, position from event_readers;
 
 -- name: save_event_reader
 insert into event_readers (name, position) values ($1, $2)
-on conflict (name) do update set position = excluded.position;
+on conflict (name) do update set position = excluded.position
+where event_readers.position < excluded.position;
 
 -- name: delete_event_reader
 delete from event_readers where name = $1;

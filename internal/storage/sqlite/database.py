@@ -36,7 +36,8 @@ class SqliteDatabase:
         self.path = path
         self._loop = asyncio.get_running_loop()
         self._is_open = True
-        self._writer = Writer(path, connections[0], self._loop)
+        self._watchers: list[Callable[[], None]] = []
+        self._writer = Writer(path, connections[0], self._loop, self._on_foreign_commit)
         self._reads: SimpleQueue[PendingWork | None] = SimpleQueue()
         self._readers = [
             threading.Thread(
@@ -70,6 +71,11 @@ class SqliteDatabase:
     def state(self) -> DatabaseState:
         """Whether the last write succeeded."""
         return self._writer.state
+
+    @property
+    def messages(self) -> None:
+        """Processes on one file exchange no messages: one gateway shows the runs of all."""
+        return
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
@@ -108,10 +114,16 @@ class SqliteDatabase:
         return cast(T, await future)
 
     @contextmanager
-    def watch(self, callback: Callable[[], None], /) -> Generator[None]:  # noqa: ARG002 - see below
-        """Commits of other processes are not announced yet: callers poll."""
-        self._check_open()
-        yield
+    def watch(self, callback: Callable[[], None], /) -> Generator[None]:
+        """Call `callback` soon after another process has committed, for the length of a block.
+
+        It is called in the event loop of the database, at most once in `WATCH_SECONDS`.
+        """
+        self._watchers.append(callback)
+        try:
+            yield
+        finally:
+            self._watchers.remove(callback)
 
     async def close(self) -> None:
         """Complete the queued work, then close the file."""
@@ -119,6 +131,10 @@ class SqliteDatabase:
         for _ in self._readers:
             self._reads.put(None)
         await asyncio.to_thread(self._join_threads)
+
+    def _on_foreign_commit(self) -> None:
+        for callback in [*self._watchers]:
+            callback()
 
     def _make_future(self) -> "asyncio.Future[object]":
         self._check_open()

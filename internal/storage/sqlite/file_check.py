@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
+from internal.agent.store.database import Row, SqlValue
+from internal.storage import queries
 from internal.storage.migrations import newest_version
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect_read_only
@@ -56,6 +58,21 @@ def check_file(path: Path) -> FileState:
         raise errors.unavailable(error, path) from error
     except OSError as error:
         raise errors.cannot_open(error, path) from error
+
+
+def read_file(path: Path, query: str, *values: SqlValue) -> list[Row]:
+    """Return the rows of a named statement without changing the file.
+
+    Raises:
+        StoreUnavailable: the file cannot be read, or has another schema.
+    """
+    has_wal = path.with_name(f"{path.name}-wal").exists()
+    named = {str(number): value for number, value in enumerate(values, 1)}
+    try:
+        with closing(connect_read_only(path, has_wal=has_wal)) as connection:
+            return connection.execute(queries.load()[query], named).fetchall()
+    except sqlite3.Error as error:
+        raise errors.unavailable(error, path) from error
 
 
 def check_version(path: Path, version: int) -> None:

@@ -9,11 +9,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
@@ -75,16 +75,27 @@ _MAX_GROUP_SECONDS = 0.05
 """How long a commit is delayed at most while more work keeps arriving."""
 
 
+WATCH_SECONDS = 0.05
+"""How often commits of other processes are looked for. It costs about 0.1 % of a processor."""
+
+
 class Writer:
     """Executes units of work in call order, many in one transaction.
 
     `commits` counts the transactions, `state` says whether the last one succeeded. After a failed
     sync, damage, or when the file was moved or replaced, every further write fails: the content of
     the disk is uncertain until it is reopened.
+
+    Args:
+        on_foreign_commit: is called in the loop after other processes have committed.
     """
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        loop: asyncio.AbstractEventLoop,
+        on_foreign_commit: Callable[[], None],
     ) -> None:
         self.commits = 0
         self.state = DatabaseState("", rfc3339(datetime.now(UTC)))
@@ -94,6 +105,8 @@ class Writer:
         self._connection.execute("pragma busy_timeout = 0")  # see _begin
         self._queries = queries.load()
         self._loop = loop
+        self._on_foreign_commit = on_foreign_commit
+        self._data_version, self._watched_at = self._read_data_version(), 0.0
         self._queue: SimpleQueue[PendingWork | None] = SimpleQueue()
         self._permanent_failure: str | None = None
         self._has_skipped = False
@@ -111,7 +124,7 @@ class Writer:
 
     def _run(self) -> None:
         with closing(self._connection):
-            while (item := self._queue.get()) is not None:
+            while (item := self._next()) is not None:
                 group = [item]
                 try:
                     self._write(group)
@@ -129,6 +142,31 @@ class Writer:
                         group, StoreUnavailable(f"The database {self._path} failed: {error}.")
                     )
                 resolve_from_thread(group, self._loop)
+
+    def _next(self) -> PendingWork | None:
+        """Return the next unit of work, None at the end. Look for foreign commits meanwhile."""
+        while True:
+            wait = self._watched_at + WATCH_SECONDS - time.monotonic()
+            if wait <= 0:
+                self._watch()
+                wait = WATCH_SECONDS
+            with suppress(Empty):
+                return self._queue.get(timeout=wait)
+
+    def _watch(self) -> None:
+        """Call back when the file has changed other than by this connection."""
+        self._watched_at = time.monotonic()
+        with suppress(sqlite3.Error):  # the next write tells what is wrong
+            version = self._read_data_version()
+            if version != self._data_version:
+                self._data_version = version
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    self._loop.call_soon_threadsafe(self._on_foreign_commit)
+
+    def _read_data_version(self) -> int:
+        """Return a number that commits of other connections change, those of this one do not."""
+        ((version,),) = self._connection.execute("pragma data_version").fetchall()
+        return int(version)
 
     def _write(self, group: list[PendingWork]) -> None:
         if self._permanent_failure is not None:

@@ -297,6 +297,7 @@ def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinat
         completer=built._completer,
         recovery=built._recovery,
         commands=built._commands,
+        keeper=built._keeper,
     )
 
 

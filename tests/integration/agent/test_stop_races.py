@@ -53,7 +53,7 @@ class LateCompleter(RunCompleter):
 
     def __init__(self, here: Core, before: Callable[[], Awaitable[object]]) -> None:
         services = here.services.coordinator.services
-        super().__init__(services, artifact_recorder(here, services))
+        super().__init__(services, artifact_recorder(here, services), here.services.keeper)
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -92,6 +92,7 @@ async def execute(
         completer=completer,
         recovery=make_recovery(here.services),
         commands=built._commands,
+        keeper=here.services.keeper,
     )
     await coordinator.execute_task(active)
 
@@ -258,7 +259,9 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
             before = partial(steer_and_stop, here, made)
             database = WatchedDatabase(services.database, number, before)
             watched = replace(services, database=database)
-            completer = RunCompleter(watched, artifact_recorder(here, watched))
+            completer = RunCompleter(
+                watched, artifact_recorder(here, watched), here.services.keeper
+            )
             await execute(here, await claim(here, made, "here"), completer, watched)
             if database.left > 0:  # the run has fewer transactions
                 break

@@ -3,11 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
 from msgspec import UNSET
 
+from internal.agent.app.background_task import background_task
+from internal.agent.app.events.relay import ANNOUNCE_SECONDS, LiveRelay
 from internal.agent.app.events.subscription import (
     PAGE_SIZE,
     Cursor,
@@ -28,14 +30,14 @@ from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
 
 POLL_INTERVAL_SECONDS = 0.5
-"""Time between two checks for events of other processes while there are subscribers."""
+"""Time at most between two checks for events of other processes while there are subscribers."""
 
 
 class EventBroadcaster:
     """Delivers every stored event to every subscriber once, in log order.
 
     Events that another process stored are read from the log. They are detected by a gap in the
-    positions, or by polling while there are subscribers.
+    positions, or while there are subscribers by watching the database, and by polling.
     """
 
     def __init__(self, database: Database, stores: Stores, clock: Clock, version: str) -> None:
@@ -49,6 +51,9 @@ class EventBroadcaster:
         self._held: deque[EventRecord] = deque()
         self._gap = asyncio.Event()
         self._listeners: list[Callable[[EventRecord], None]] = []
+        self._relay: LiveRelay | None = None
+        if database.messages is not None:
+            self._relay = LiveRelay(database.messages, self._append, self._feed.partials)
 
     @property
     def epoch(self) -> str:
@@ -72,9 +77,19 @@ class EventBroadcaster:
 
     async def follow(self, supervisor: Supervisor) -> None:
         """Deliver the events of other processes until cancelled."""
-        await supervisor.repeat(
-            "event follower", self._follow_log, interval=POLL_INTERVAL_SECONDS, wake=self._gap
-        )
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self._database.watch(self._gap.set))
+            if self._relay is not None:
+                stack.enter_context(self._relay.open())
+                announce = partial(self._announce, self._relay)
+                repeat = supervisor.repeat("announcer", announce, interval=ANNOUNCE_SECONDS)
+                await stack.enter_async_context(background_task(repeat))
+            await supervisor.repeat(
+                "event follower", self._follow_log, interval=POLL_INTERVAL_SECONDS, wake=self._gap
+            )
+
+    async def _announce(self, relay: LiveRelay) -> None:
+        relay.announce(self._buffers)
 
     def close(self) -> None:
         """End all streams: every `watch` returns after the events it already has."""
@@ -143,6 +158,8 @@ class EventBroadcaster:
             subscription = Subscription(self._feed, sessions, buffer, cursor)
             async for batch in subscription.replay():
                 yield batch
+            if self._relay is not None:  # not before: a replay skips what is not stored
+                self._relay.announce(self._buffers, [_only_session(sessions)])
             async for batch in subscription.live():
                 yield batch
 
@@ -157,6 +174,8 @@ class EventBroadcaster:
     def _deliver(self, record: EventRecord) -> None:
         if record.envelope is not None:
             self._feed.outputs.add(record.envelope)
+            if self._relay is not None and not record.position:
+                self._relay.offer(record)
         if record.position == 0 or record.position > self._head:  # else: read from the log already
             self._append(record)
 
@@ -207,6 +226,8 @@ class EventBroadcaster:
         key = _only_session(sessions)
         buffer = self._buffers.setdefault(key, LiveBuffer())
         buffer.subscribers += 1
+        if self._relay is not None:
+            self._relay.announce(self._buffers)
         try:
             yield buffer
         finally:

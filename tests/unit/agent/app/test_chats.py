@@ -14,7 +14,12 @@ from internal.agent.app.chats import (
     Chats,
     ReplyContext,
 )
-from internal.agent.domain.chats import ChatSettings, InboundMessage, OutgoingMessage
+from internal.agent.domain.chats import (
+    AcceptedMessage,
+    ChatSettings,
+    InboundMessage,
+    OutgoingMessage,
+)
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId
@@ -88,8 +93,44 @@ async def test_a_message_is_accepted_once(delivery: Delivery) -> None:
     assert await asyncio.wrap_future(delivery.accept(MESSAGE))
     assert not await asyncio.wrap_future(delivery.accept(MESSAGE))
     assert await delivery.is_known("echo", "a", "m1")
-    assert await delivery.list_accepted("echo", "a", 10) == [MESSAGE]
+    assert await delivery.list_accepted("echo", "a", 10) == [AcceptedMessage(MESSAGE)]
     assert await delivery.list_accepted("echo", "b", 10) == []
+
+
+async def test_a_message_waits_for_its_next_attempt(delivery: Delivery) -> None:
+    await asyncio.wrap_future(delivery.accept(MESSAGE))
+
+    async def accepted() -> AcceptedMessage:
+        [found] = await delivery.list_accepted("echo", "a", 10)
+        return found
+
+    assert delivery.seconds_until_due(await accepted()) == 0
+    assert await delivery.begin_processing(await accepted(), 5.0)
+    assert 0 < delivery.seconds_until_due(await accepted()) <= 5
+    delivery.clock.offset = timedelta(seconds=6)
+    assert delivery.seconds_until_due(await accepted()) < 0
+    delivery.clock.offset = timedelta(hours=-1)
+    assert delivery.seconds_until_due(await accepted()) == 0, "the clock was set back"
+
+
+async def test_an_attempt_that_was_stopped_does_not_count(delivery: Delivery) -> None:
+    await asyncio.wrap_future(delivery.accept(MESSAGE))
+    before = AcceptedMessage(MESSAGE)
+    assert await delivery.begin_processing(before, 5.0)
+    delivery.undo_attempt(before)
+    await delivery.drop("echo", "a", "chat", "the writes before it are stored when it is")
+    assert await delivery.list_accepted("echo", "a", 10) == [before]
+
+
+async def test_a_message_that_is_set_aside_is_answered_once(delivery: Delivery) -> None:
+    await asyncio.wrap_future(delivery.accept(MESSAGE))
+    accepted = AcceptedMessage(MESSAGE, 3)
+    for _ in range(2):
+        await delivery.set_aside(accepted, "broke", text="words", reply=REPLY)
+    [due] = await delivery.list_due("echo", "a", 10)
+    assert due.outgoing == REPLY
+    assert await delivery.list_accepted("echo", "a", 10) == []
+    assert not await delivery.begin_processing(accepted, 5.0)
 
 
 async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:

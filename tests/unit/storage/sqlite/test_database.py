@@ -1,5 +1,6 @@
 """Opening, reading and closing a SQLite database."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from functools import partial
@@ -63,3 +64,28 @@ async def test_a_read_does_not_wait_for_a_lock(path: Path) -> None:
         assert database.commits == 1
     finally:
         await database.close()
+
+
+async def test_commits_of_other_processes_are_noticed_and_own_ones_are_not(path: Path) -> None:
+    here, there = await SqliteDatabase.open(path), await SqliteDatabase.open(path)
+    try:
+        noticed_here, noticed_there = asyncio.Event(), asyncio.Event()
+        with here.watch(noticed_here.set), there.watch(noticed_there.set):
+            await here.write(partial(STORES.sessions.add, a_session("session-1")))
+            async with asyncio.timeout(30):
+                await noticed_there.wait()
+            await here.write(partial(STORES.sessions.add, a_session("session-2")))
+            noticed_there.clear()
+            await here.write(partial(STORES.sessions.add, a_session("session-3")))
+            async with asyncio.timeout(30):
+                await noticed_there.wait()
+            assert not noticed_here.is_set()
+        noticed_there.clear()
+        await here.write(partial(STORES.sessions.add, a_session("session-4")))
+        with there.watch(noticed_here.set):
+            async with asyncio.timeout(30):
+                await noticed_here.wait()
+        assert not noticed_there.is_set(), "it is not called after the block"
+    finally:
+        await here.close()
+        await there.close()

@@ -26,7 +26,7 @@ from tests.support.database_files import (
 from tests.support.store_records import a_session
 
 STORES = Stores()
-NEWEST = len(migrations("sqlite"))
+NEWEST = migrations("sqlite")[-1].number
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.support.database_files import create_database, execute, file_contents
 from tests.support.store_records import a_run, a_session, add_running_run, append_events
 
 STORES = Stores()
-NEWEST = len(migrations("sqlite"))
+NEWEST = migrations("sqlite")[-1].number
 
 
 @pytest.fixture

@@ -224,7 +224,7 @@ async def limited(path: Path, before: int, after: int) -> tuple[str, str]:
 
 async def test_a_failed_write_of_the_kernel_loses_no_acknowledged_row(path: Path) -> None:
     """A real write fails in the kernel: a file may not grow beyond the limit of its process."""
-    written, sentence = await limited(path, 500_000, 500_000)
+    written, sentence = await limited(path, 900_000, 900_000)
 
     assert sentence.startswith(f"The disk of the database {path} reports an error")
     async with open_sqlite(path) as database:

@@ -1,4 +1,4 @@
-"""`larkspur lark`: list the messages to Lark that were given up, and send them again."""
+"""`larkspur dead-letters`: list, retry and dismiss messages and runs that were given up."""
 
 import os
 from argparse import Namespace
@@ -11,11 +11,12 @@ from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import run_with_records
 from internal.channels.cli.commands.parser import add_gateway, add_json
 from internal.channels.cli.exit_codes import OK, USAGE, CliExit
+from internal.channels.cli.id_lookup import find_id
 from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.records import DeadLetterItem
 from internal.channels.cli.task_request import decode_argument
 
-_USAGE = "Usage: larkspur lark dead | lark resend N|all [--yes]"
+_USAGE = "Usage: larkspur dead-letters [list] | retry ID|all [--yes] | dismiss ID|all"
 _ALL = "all"
 _LIMIT = 500
 _REASON_COLUMNS = 400
@@ -24,11 +25,18 @@ _REASON_COLUMNS = 400
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "lark", description="List the messages to Lark that were given up; send N or all again."
+        "dead-letters",
+        description="List the messages and runs that were given up; retry or dismiss ID or all.",
     )
-    parser.add_argument("action", choices=("dead", "resend"), help="what to do")
     parser.add_argument(
-        "number", nargs="?", type=decode_argument, metavar="N", help="the message to send, or all"
+        "action",
+        nargs="?",
+        choices=("list", "retry", "dismiss"),
+        default="list",
+        help="what to do (list)",
+    )
+    parser.add_argument(
+        "id", nargs="?", type=decode_argument, metavar="ID", help="the dead letter, or all"
     )
     parser.add_argument(
         "--yes", action="store_true", help="send messages again that may have been sent"
@@ -40,23 +48,30 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: Namespace, context: CommandContext) -> int:
     """Do the action."""
+    messages = context.messages
 
     async def work(client: GatewayClient) -> int:
-        letters = [one for one in await client.dead_letters(_LIMIT) if one.channel == "lark"]
-        match args.action, args.number:
-            case "dead", None:
+        letters = await client.dead_letters(_LIMIT)
+        match args.action, args.id:
+            case "list", None:
                 return _list(letters, context, CommandOutput(Output(), args.json))
-            case "resend", str(written):
+            case "retry", str(written):
                 chosen = _choose(letters, written)
                 _confirm(chosen, context, is_confirmed=args.yes)
                 for letter in chosen:
-                    await client.resend(letter.number, may_repeat=letter.may_have_been_sent)
-                print_error(context.messages("resent", count=len(chosen)))
+                    may_repeat = letter.may_have_been_sent
+                    await client.retry_dead_letter(letter.id, may_repeat=may_repeat)
+                print_error(messages("retried", count=len(chosen)))
                 if client.transport.via == "process":
-                    print_error(context.messages("resent_later"))
-                return OK
+                    print_error(messages("retried_later"))
+            case "dismiss", str(written):
+                chosen = _choose(letters, written)
+                for letter in chosen:
+                    await client.dismiss_dead_letter(letter.id)
+                print_error(messages("dismissed", count=len(chosen)))
             case _:
                 raise CliExit(USAGE, _USAGE)
+        return OK
 
     return run_with_records(args, context, work)
 
@@ -73,15 +88,15 @@ def _list(letters: Sequence[DeadLetterItem], context: CommandContext, output: Co
 
 
 def _choose(letters: Sequence[DeadLetterItem], written: str) -> list[DeadLetterItem]:
-    """Return the messages that are meant, oldest first.
+    """Return the dead letters that are meant, oldest first.
 
     Raises:
-        CliExit: there is no such message.
+        GatewayError: there is none, or several match an abbreviated id.
     """
-    chosen = [one for one in reversed(letters) if written in {_ALL, str(one.number)}]
-    if not chosen and written != _ALL:
-        raise CliExit(USAGE, f"There is no undelivered message {one_line(written)}. {_USAGE}")
-    return chosen
+    if written == _ALL:
+        return list(reversed(letters))
+    chosen = find_id(written, [one.id for one in letters])
+    return [one for one in letters if one.id == chosen]
 
 
 def _confirm(
@@ -92,10 +107,10 @@ def _confirm(
     Raises:
         CliExit: the answer is no; without a terminal there is no answer.
     """
-    uncertain = [str(one.number) for one in chosen if one.may_have_been_sent]
+    uncertain = [one.id for one in chosen if one.may_have_been_sent]
     if is_confirmed or not uncertain:
         return
-    sentence = context.messages("resend_twice", numbers=", ".join(uncertain))
+    sentence = context.messages("resend_twice", ids=", ".join(uncertain))
     if not (os.isatty(0) and os.isatty(2)):
         raise CliExit(USAGE, f"{sentence} {context.messages('resend_with_yes')}")
     question = f"{sentence} {context.messages('resend_anyway')}"
