@@ -47,6 +47,8 @@ STORAGE_INTERVAL_SECONDS = 5.0
 """How often it is checked that what all hosts share can be reached."""
 ABSENCE_INTERVAL_SECONDS = 10.0
 SAVE_INTERVAL_SECONDS = 2.0
+NO_HOST = "-"
+"""What removes files in place of a host where no runs are executed."""
 _MAX_NAME = 50
 
 
@@ -205,9 +207,7 @@ async def find_host(loaded: Loaded, database: Database, stores: Stores, now: str
     return Host(name, location, str(folder))
 
 
-def _shared_storage(
-    loaded: Loaded, database: Database, stores: Stores, attachments: Attachments
-) -> SharedStorage:
+def _shared_parts(loaded: Loaded, attachments: Attachments) -> list[StoragePart]:
     """Return what this host shares with the others."""
     settings = loaded.settings
     parts = [
@@ -252,7 +252,7 @@ def _shared_storage(
                 may_change=True,
             )
         )
-    return SharedStorage(database, stores, parts)
+    return parts
 
 
 @asynccontextmanager
@@ -265,20 +265,26 @@ async def working_host(
     stores: Stores,
     broadcaster: EventBroadcaster,
     supervisor: Supervisor,
+    is_terminal: bool = False,
 ) -> AsyncGenerator[SharedStorage]:
     """Check what this host shares with others, and do in a block what one of several does.
+
+    A terminal serves nobody: its home folder may be another one than those of gateways.
 
     Raises:
         LarkspurError: this host has other storage than the others, or cannot reach it.
     """
-    storage = _shared_storage(loaded, database, stores, attachments)
-    name = keeper.host.name
-    if not name:
+    parts = _shared_parts(loaded, attachments)
+    storage = SharedStorage(
+        database, stores, [part for part in parts if part.kind != "home" or not is_terminal]
+    )
+    if not spans_hosts(loaded.settings):
         yield storage
         return
     await storage.open()
-    clock = SystemClock()
-    absence = HostAbsence(name, database, stores, broadcaster=broadcaster, clock=clock)
+    absence = HostAbsence(
+        keeper.host.name, database, stores, broadcaster=broadcaster, clock=SystemClock()
+    )
     async with AsyncExitStack() as stack:
         for task, work, interval in (
             ("shared storage", storage.check, STORAGE_INTERVAL_SECONDS),

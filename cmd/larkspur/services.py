@@ -7,7 +7,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.hosts.host import ONLY_HOST
+from internal.agent.app.hosts.shared_storage import SharedStorage
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
@@ -68,7 +69,7 @@ from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
-from internal.config.settings import Settings, WebSearchSettings
+from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
@@ -113,8 +114,8 @@ from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
-from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
 from larkspur.file_storage import (
+    NO_HOST,
     find_host,
     folders_elsewhere,
     make_session_files,
@@ -123,9 +124,10 @@ from larkspur.file_storage import (
     open_workspaces,
     own_files,
     protected_paths,
+    spans_hosts,
     working_host,
 )
-from larkspur.task_defaults import TOOL_SPECS, open_profiles, task_defaults
+from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -262,7 +264,7 @@ async def open_services(
             home=loaded.home,
             clock=clock,
         )
-        files.unused.host = host.name
+        files.unused.host = host.name or (NO_HOST if spans_hosts(settings) else "")
         protected, untrusted = protected_paths(loaded, workspaces), open_untrusted(loaded)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
@@ -351,6 +353,7 @@ async def open_gateway(
     async with (
         _open_model(loaded, sleep=sleep) as model,
         open_services(loaded, role, executes=executes) as services,
+        _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
         AsyncExitStack() as stack,
@@ -368,17 +371,6 @@ async def open_gateway(
             concurrency=concurrency,
         )
         stack.enter_context(services.broadcaster.listen(dispatcher.on_event))
-        storage = await stack.enter_async_context(
-            working_host(
-                loaded,
-                services.keeper,
-                services.attachments,
-                database=services.database,
-                stores=services.stores,
-                broadcaster=services.broadcaster,
-                supervisor=services.supervisor,
-            )
-        )
         dispatcher.may_start = lambda: not storage.problem
         yield GatewayServices(
             **_fields(services, sandbox),
@@ -418,6 +410,7 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     async with (
         _open_model(loaded, preload=True) as model,
         open_services(loaded, "terminal", executes=True) as services,
+        _working_host(loaded, services, is_terminal=True),
         open_sandbox_of(loaded, services) as sandbox,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -432,6 +425,21 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
             documents=documents,
             interrupted=_outermost(run for run in expired if is_interrupted(run)),
         )
+
+
+def _working_host(
+    loaded: Loaded, services: Services, *, is_terminal: bool = False
+) -> AbstractAsyncContextManager[SharedStorage]:
+    return working_host(
+        loaded,
+        services.keeper,
+        services.attachments,
+        database=services.database,
+        stores=services.stores,
+        broadcaster=services.broadcaster,
+        supervisor=services.supervisor,
+        is_terminal=is_terminal,
+    )
 
 
 def _outermost(runs: Iterable[Run]) -> tuple[TaskId, ...]:
@@ -738,19 +746,6 @@ def make_chat_instructions(services: Services) -> ChatInstructions:
         services.instruction_files,
         services.workspaces.folders.path,
     )
-
-
-def make_web_search(settings: WebSearchSettings, clock: SystemClock) -> WebSearch | None:
-    """Return the search that the settings configure, None if no provider can be asked."""
-    providers = settings.configured_providers()
-    if all(provider.missing for provider in providers):
-        return None
-    fetcher = Fetcher(
-        max_bytes=MAX_RESPONSE_BYTES,
-        timeout_seconds=settings.timeout_seconds,
-        allow_private_networks=settings.allow_private_networks,
-    )
-    return WebSearch(providers, fetcher, clock, cache_minutes=settings.cache_minutes)
 
 
 SKILLS_FOLDER = "skills"

@@ -1,4 +1,4 @@
-"""The tools and profiles of tasks, and the options of a task that sets none."""
+"""The tools, searches and profiles of tasks, and the options of a task that sets none."""
 
 from pathlib import Path
 
@@ -11,11 +11,14 @@ from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.llm import ModelBook
-from internal.config.settings import Settings
+from internal.config.settings import Settings, WebSearchSettings
 from internal.mcp.tool_source import REVIEW_SERVER_SPEC
+from internal.observability.clock import SystemClock
 from internal.profiles.library import ProfileLibrary, shipped_folder
 from internal.skills.tool_source import SKILL_SPECS
+from internal.tools.http_client import Fetcher
 from internal.tools.registry import TOOLS
+from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
 
 TOOL_SPECS = (
     *(tool.spec for tool in TOOLS),
@@ -77,3 +80,16 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
 def tool_targets() -> ToolTargets:
     """Return what the permission rules of each tool name."""
     return targets_by_tool(TOOL_SPECS)
+
+
+def make_web_search(settings: WebSearchSettings, clock: SystemClock) -> WebSearch | None:
+    """Return the search that the settings configure, None if no provider can be asked."""
+    providers = settings.configured_providers()
+    if all(provider.missing for provider in providers):
+        return None
+    fetcher = Fetcher(
+        max_bytes=MAX_RESPONSE_BYTES,
+        timeout_seconds=settings.timeout_seconds,
+        allow_private_networks=settings.allow_private_networks,
+    )
+    return WebSearch(providers, fetcher, clock, cache_minutes=settings.cache_minutes)

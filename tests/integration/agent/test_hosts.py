@@ -14,6 +14,8 @@ from internal.agent.domain.errors import Conflict, InvalidRequest, LarkspurError
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.files import HostRow
 from internal.config.home import prepare
+from internal.config.loader import load
+from larkspur.services import open_terminal
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
@@ -316,6 +318,28 @@ async def test_a_host_with_another_token_does_not_start(folder: Path) -> None:
             pass
     async with team.host("two"):
         pass
+
+
+async def test_a_terminal_needs_the_attachments_but_not_the_token(folder: Path) -> None:
+    team = Team(folder)
+    for name in ("one", "two"):
+        token = prepare(team.home(name)) / "token"
+        token.write_text(name * 20)
+        token.chmod(0o600)
+    async with team.host("one") as one:
+        environ = {
+            "LARKSPUR_HOME": str(team.home("two")),
+            "LARKSPUR_LLM__PROVIDER": "offline",
+            "LARKSPUR_SANDBOX__PROVIDER": "native",
+            **team.environ("two"),
+        }
+        async with open_terminal(load(environ=environ)) as terminal:
+            assert terminal.leases.host.name == "two"
+        elsewhere = {**environ, "LARKSPUR_ATTACHMENTS__FOLDER": str(folder / "elsewhere")}
+        with pytest.raises(LarkspurError, match="The attachments of this host"):
+            async with open_terminal(load(environ=elsewhere)):
+                pass
+        await one.end_of(await one.submit("anything"))
 
 
 async def test_no_run_is_started_while_attachments_cannot_be_reached(folder: Path) -> None:

@@ -24,7 +24,7 @@ class HostAbsence:
     Any number of processes may do this at once: each run is told once for each missing host.
 
     Args:
-        name: the name of this host.
+        name: the name of this host, "" if it executes no runs.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class HostAbsence:
             StoreUnavailable: this cannot be stored.
         """
         now = self._clock.now()
-        await self._database.write(partial(self._stores.hosts.renew, self._name, rfc3339(now)))
+        if self._name:
+            await self._database.write(partial(self._stores.hosts.renew, self._name, rfc3339(now)))
         limit = rfc3339(now - timedelta(seconds=MISSING_AFTER_SECONDS))
         stranded = await self._database.read(
             partial(self._stores.hosts.list_stranded, limit, _MAX_TOLD)
