@@ -18,9 +18,9 @@ from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway
 from tests.chaos.seeds import seeded
 from tests.support.database_files import create_database
 
-MIN_COMMITS, MAX_COMMITS = 40, 70
+MIN_COMMITS, MAX_COMMITS = 40, 90
 """Between these is the number of commits of a conversation, without the creation of the tables."""
-EPISODES, KILLS_OF_EPISODE = 95, 4
+EPISODES, KILLS_OF_EPISODE = 90, 4
 FIRST_SECONDS, LAST_SECONDS = 0.5, 1.8
 """When a process is killed after its start: from before it serves to after the reply."""
 

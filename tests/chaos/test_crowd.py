@@ -12,18 +12,22 @@ import pytest
 
 from internal.simulators.lark.simulator import LarkSim
 from tests.chaos.conftest import KILLS
-from tests.chaos.conversation import check_database, select, with_lark
+from tests.chaos.conversation import DATABASE, check_database, select, with_lark
 from tests.chaos.crowd import Crowd, echo
 from tests.chaos.restarting_gateway import GatewayProcess, RestartingGateway
 from tests.chaos.seeds import seeded
 from tests.chaos.test_conversation_kills import Record
 from tests.support.lark_gateway import APP
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.postgres_server import postgres_url
 
 Command = tuple[str, ...]
 Environ = dict[str, str]
 
 GATEWAY: Command = ("serve", "--port", "0")
+CHANNELS: Command = (*GATEWAY, "--no-work")
+WORKER: Command = ("worker",)
+TEAM = (CHANNELS, CHANNELS, WORKER, WORKER)
 SETTINGS = {
     "LARKSPUR_CHANNELS__LARK__BUSY_MODE": "queue",
     "LARKSPUR_CHANNELS__LARK__PROGRESS": "off",
@@ -116,3 +120,16 @@ async def test_fifty_chats(tmp_path: Path, on_database: Environ, record_property
     size = (50, 20)
     kills = await answer_crowd(tmp_path, on_database, [GATEWAY], size=size, kills=12)
     record_property(KILLS, kills)
+
+
+@pytest.mark.chaos
+@pytest.mark.postgres
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kills", [0, 16])
+async def test_fifty_chats_with_two_gateways_and_two_workers(
+    tmp_path: Path, environ: Environ, kills: int, record_property: Record
+) -> None:
+    async with postgres_url() as url:
+        environ = {**environ, DATABASE: url}
+        killed = await answer_crowd(tmp_path, environ, TEAM, size=(50, 20), kills=kills)
+    record_property(KILLS, killed)

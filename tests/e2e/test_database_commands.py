@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from internal.config.home import prepare
 from internal.storage.maintenance.interface import DatabaseMaintenance
+from internal.storage.maintenance.move import NOT_MOVED
 from internal.storage.maintenance.selection import find_maintenance
 from tests import ROOT
 from tests.e2e.test_restored_backup import events, read, was_reset
@@ -17,6 +19,7 @@ from tests.support.database_files import execute, query
 from tests.support.database_rows import all_rows, fill_tables, moved_tables
 from tests.support.gateway_process import LARKSPUR, run_task, running_gateway
 from tests.support.postgres_server import postgres_url
+from tests.support.small_disk import SmallDisk, small_disk
 
 OLD = "2026-01-01T00:00:00.000Z"
 MAX_ATTEMPTS = 40
@@ -186,3 +189,51 @@ async def test_retention_that_is_killed_removes_sessions_as_a_whole(
     assert query(database, "select * from file_removals") == []
     assert [path.name for path in (home / "workspaces").iterdir()] == [kept]
     assert query(database, "pragma integrity_check") == [("ok",)]
+
+
+async def test_a_full_or_read_only_disk_is_refused_and_the_move_continues_later(
+    home: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    prepare(home)
+    source = find_maintenance(home / "larkspur.db")
+    async with source.target() as tables:
+        await fill_tables(tables, 300)
+    async with small_disk(tmp_path / "disk", 40) as disk:
+        url = f"sqlite:///{disk.path}/target.db"
+
+        async def on_disk(*argv: str, **more: str) -> tuple[int | None, str]:
+            process = await start({**environ, **more}, *disk.prefix, LARKSPUR, *argv)
+            _, err = await process.communicate()
+            return process.returncode, err.decode().strip().rpartition("\n")[2]
+
+        disk.fill()
+        leave_free(disk, 2_500_000)
+        full = f"The disk of the database {disk.path}/target.db is full: nothing was written."
+        assert await on_disk("db", "move", "--to", url) == (1, f"{full} Free some space.")
+        disk.free()
+        code, message = await on_disk("db", "move", "--to", url)
+        assert code == 0, message
+
+        exports = [tmp_path / "source.jsonl", tmp_path / "target.jsonl"]
+        assert (await on_disk("db", "export", str(exports[0])))[0] == 0
+        moved = {"LARKSPUR_DATABASE__URL": url}
+        assert (await on_disk("db", "export", str(exports[1]), **moved))[0] == 0
+        assert exported_rows(exports[0]) == exported_rows(exports[1])
+
+        await disk.make_read_only()
+        for argv in (("backup", f"{disk.path}/a.db"), ("export", f"{disk.path}/a.jsonl")):
+            refused = f"{argv[1]} cannot be written: read-only file system."
+            assert await on_disk("db", *argv) == (1, refused)
+        code, message = await on_disk("db", "prune", **moved)
+        assert (code, message) == (1, f"The folder {disk.path} of the database is not writable.")
+
+
+def leave_free(disk: SmallDisk, size: int) -> None:
+    filling = disk.outside / "filling"
+    os.truncate(filling, filling.stat().st_size - size)
+
+
+def exported_rows(path: Path) -> list[str]:
+    """Return the rows of an export without those of the databases themselves."""
+    _, *lines = path.read_text().splitlines()
+    return [line for line in lines if json.loads(line)["table"] not in NOT_MOVED]

@@ -57,6 +57,10 @@ class Member:
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(number)
+        return await self.over()
+
+    async def over(self) -> int:
+        """Return the exit code when it has ended."""
         _, rest = await self.process.communicate()
         self.said.append(rest.decode())
         assert self.process.returncode is not None
@@ -65,7 +69,7 @@ class Member:
 
 @dataclass
 class Team:
-    """Processes on one database, each with its own home folder as on a host of its own."""
+    """Processes on one database and one host."""
 
     folder: Path
     environ: dict[str, str]
@@ -73,9 +77,7 @@ class Team:
     members: list[Member] = field(default_factory=list)
 
     async def start(self, *argv: str) -> Member:
-        home = prepare(self.folder / f"host{len(self.members)}")
-        (home / "token").write_text("token-of-the-team-" * 3)
-        (home / "token").chmod(0o600)
+        home = prepare(self.folder / "home")
         process = await asyncio.create_subprocess_exec(
             LARKSPUR,
             *argv,
@@ -134,9 +136,6 @@ async def team(
                 **environ,
                 **lark,
                 "LARKSPUR_DATABASE__URL": url,
-                "LARKSPUR_ATTACHMENTS__FOLDER": str(folder / "attachments"),
-                "LARKSPUR_WORKSPACES__FOLDER": str(folder / "workspaces"),
-                "LARKSPUR_WORKSPACES__LOCATION": "shared",
                 "ANTHROPIC_BASE_URL": model.base_url,
                 "ANTHROPIC_API_KEY": "key-for-tests",
                 "LARKSPUR_LLM__PROVIDER": "anthropic",
@@ -209,8 +208,7 @@ async def test_a_stopped_worker_ends_its_runs_and_hands_over_after_a_second_sign
         worker.process.terminate()
         await worker.until_said("Waiting up to 30 s for 1 active run")
         model.release("one")
-        await worker.process.communicate()  # without another signal
-        assert worker.process.returncode == 0
+        assert await worker.over() == 0
         assert await here.rows("select status, fence from runs") == [("completed", 1)]
 
         worker = await here.work()

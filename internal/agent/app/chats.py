@@ -211,10 +211,11 @@ MAX_WAITING = timedelta(minutes=1)
 OVERTAKEN_AFTER = timedelta(seconds=30)
 """A message that fails by itself for longer no longer delays replies to other messages."""
 
-MAX_PROCESSING_DELAY = timedelta(minutes=1)
-"""The longest delay before a message is processed again."""
 MAX_DELAY = timedelta(minutes=15)
 """An attempt that is planned for later was planned before the clock was set back: it is due."""
+
+MAX_PROCESSING_DELAY = timedelta(minutes=1)
+"""The longest delay before a message is processed again."""
 
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""

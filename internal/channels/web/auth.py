@@ -89,7 +89,8 @@ class ExpiringNames:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._path.with_name(f".{self._path.name}.lock"), flags, _FILE_MODE)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a file system without locks: the last change wins
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             os.close(descriptor)

@@ -29,7 +29,7 @@ def answer(request: dict[str, Any]) -> Reply:
     """Answer with the last text of the person."""
     content = request["messages"][-1]["content"]
     text = content if isinstance(content, str) else content[-1]["text"]
-    return Reply(text=f"re {text.split()[-1]}", hold="go" if "wait" in text else "")
+    return Reply(text=f"re {text.split()[-1]}", hold="go" if "wait" in text else None)
 
 
 @dataclass
@@ -59,17 +59,12 @@ class Place:
 async def two_gateways(
     folder: Path, count: int = 2, settings: ChatChannelSettings = SETTINGS
 ) -> AsyncGenerator[Place]:
-    environ = {
-        "LARKSPUR_DATABASE__URL": f"sqlite:///{folder}/larkspur.db",
-        "LARKSPUR_DISPATCH__LEASE_SECONDS": "1",
-    }
+    environ = {"LARKSPUR_DISPATCH__LEASE_SECONDS": "1"}
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedAnthropic(answer))
         place = Place(EchoChat(), [], [])
-        for number in range(count):
-            home = folder / f"home{number}"
-            home.mkdir()
-            here = await stack.enter_async_context(core(home, [], environ, model, is_alone=False))
+        for _ in range(count):
+            here = await stack.enter_async_context(core(folder, [], environ, model, is_alone=False))
             place.cores.append(here)
             channel = open_channel(place.service, here, settings)
             place.channels.append(await stack.enter_async_context(channel))

@@ -124,7 +124,7 @@ class DeadLetters:
         elif letter_id.startswith(_OUTGOING):
             found = bool((yield from self._stores.outbox.dismiss_unsent(_number(letter_id))))
         else:
-            found = yield from self._stores.runs.forget_crashes(RunId(letter_id))
+            found = (yield from self._take_run(RunId(letter_id))) is not None
         if not found:
             raise _missing(letter_id)
         return []
@@ -138,16 +138,22 @@ class DeadLetters:
 
     def _continue_task(self, run_id: RunId, ids: TaskIds, now: str) -> Write[list[EventRecord]]:
         stores = self._stores
-        run = yield from stores.runs.get(run_id)
+        run = yield from self._take_run(run_id)
         task = None if run is None else (yield from stores.tasks.get(run.task_id))
-        is_found = yield from stores.runs.forget_crashes(run_id)
-        if run is None or task is None or not is_found:
+        if run is None or task is None:
             raise _missing(run_id)
         submission = resume_submission(task, run, task.origin.channel, None)
         create = partial(create_task, stores, submission, task.session_id, ids=ids)
         events = yield from create(origin=task.origin, now=now)
         yield from copy_turn(stores, run_id, ids.run_id, instruction=submission.model_text)
         return events
+
+    def _take_run(self, run_id: RunId) -> Write[Run | None]:
+        """Remove a run from the dead letters and return it; None if it is not one of them."""
+        run = yield from self._stores.runs.get(run_id)
+        if run is None or run.crashes < MAX_CRASHES or run.subtask is not None:
+            return None
+        return run if (yield from self._stores.runs.forget_crashes(run_id)) else None
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())

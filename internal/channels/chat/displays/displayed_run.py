@@ -11,7 +11,7 @@ import msgspec
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.run_displays import ClaimedDisplay, DisplayHolder
 from internal.agent.domain.chats import RunDisplay
-from internal.agent.domain.errors import LarkspurError, LeaseLost
+from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.permissions.network import network_kind
 from internal.agent.ports.runtime import Clock
@@ -272,7 +272,7 @@ class DisplayedRun:
         is_repeated = state.sending
         if not is_repeated:
             state.sending, state.sent_at = True, self._now()
-        await self._hold()
+        await self._begin_call()
         post = ChatPost(self._origin.chat_id, self._origin.message_id, content)
         try:
             state.message = await self._transport.send(post, idempotency_key=self._run.id)
@@ -286,7 +286,7 @@ class DisplayedRun:
         state = self._state
         state.edits += 1
         known, state.unknown_until = state.unknown_until, self._now() + UNKNOWN_SECONDS
-        await self._hold()
+        await self._begin_call()
         try:
             await self._transport.update(state.message, content)
         except TransportUnavailable as error:
@@ -322,7 +322,7 @@ class DisplayedRun:
         await asyncio.sleep(REACTION_DELAY_SECONDS)
         self._state.reacting = True
         try:
-            await self._hold()
+            await self._begin_call()
             await self._react()
         except LarkspurError as error:
             self._log("reaction not added", error)
@@ -338,7 +338,7 @@ class DisplayedRun:
         if not self._state.reacting:
             return True
         try:
-            await self._hold()
+            await self._begin_call()
             if not self._state.reaction:
                 await self._react()
             message_id = self._origin.message_id
@@ -351,18 +351,18 @@ class DisplayedRun:
         self._state.reacting, self._state.reaction = False, ""
         return True
 
+    async def _begin_call(self) -> None:
+        """Store the state before a call to the service.
+
+        Raises:
+            TransportUnavailable: another process displays the run.
+        """
+        if not await self._save():
+            raise TransportUnavailable("another process displays the run")
+
     async def _save(self, lease: float = LEASE_SECONDS) -> bool:
         """Store what was displayed and renew the lease; False if another process holds it."""
         return await self._gateway.run_displays.save(self._stored(), self._holder, lease)
-
-    async def _hold(self) -> None:
-        """Store what will be displayed and renew the lease.
-
-        Raises:
-            LeaseLost: another process displays the run; this one may have been suspended.
-        """
-        if not await self._save():
-            raise LeaseLost(f"Another process displays {self._run.id}.")
 
     def _stored(self) -> RunDisplay:
         return self._display._replace(state=msgspec.json.encode(self._state).decode())

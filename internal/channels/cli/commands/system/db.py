@@ -114,11 +114,20 @@ def _facts(status: DatabaseStatus) -> list[tuple[str, str]]:
     return [
         ("database", status.place),
         ("schema", schema),
-        ("size", f"{format_size(status.size)}, {format_size(status.unused)} of it unused"),
-        ("log", format_size(status.wal_size)),
+        *_sizes(status),
         ("events", events),
         ("runs", runs or "none"),
         *(("process", owner) for owner in status.processes),
+    ]
+
+
+def _sizes(status: DatabaseStatus) -> list[tuple[str, str]]:
+    if status.kind == "postgresql":  # it has no log of its own and does not tell what is unused
+        return [("size", format_size(status.size))]
+    unused = f"{format_size(status.unused)} of it unused"
+    return [
+        ("size", f"{format_size(status.size)}, {unused}"),
+        ("log", format_size(status.wal_size)),
     ]
 
 

@@ -15,6 +15,7 @@ from tests.support.store_records import (
     add_running_run,
     append_events,
 )
+from tests.unit.agent.app.retention.test_pruner import add_ended_run
 
 FIRST = IdleSession("", SessionId(""))
 
@@ -63,3 +64,15 @@ async def test_the_content_of_a_session_is_removed_in_parts(
     await database.write(partial(append_events, stores, run, 3))
     assert await database.write(remove) is False, "its run is not finished"
     assert len(await database.read(partial(stores.events.list_by_run, run.id))) == 3
+
+
+async def test_a_transaction_removes_few_rows_of_a_large_session(
+    database: Database, stores: Stores
+) -> None:
+    run = await add_ended_run(database, stores, "a", events=2 * MAX_ROWS + 1)
+    remove = partial(stores.retention.remove_content, run.session_id, T2)
+    left = []
+    while await database.write(remove):
+        left.append(len(await database.read(partial(stores.events.list_by_run, run.id))))
+    assert left[:3] == [MAX_ROWS + 1, 1, 0]
+    assert await database.read(partial(stores.retention.is_idle, run.session_id, T2))
