@@ -76,8 +76,9 @@ floors:
 	$(REPORT) --include='internal/agent/app/*' --fail-under=95 --skip-covered --show-missing
 	$(REPORT) --fail-under=85 --skip-covered
 
+# CHAOS_SEED chooses other instants and orders; a failure prints what was chosen.
 chaos: setup
-	$(PYTEST) -m chaos tests/chaos tests/e2e tests/integration/web
+	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)" $(SDK) tests/chaos tests/e2e tests/integration/web
 	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
 	  @echo "No image was built: neither docker, podman nor buildah works here.")
 

@@ -1,6 +1,6 @@
 """Random kills during a mixed workload: tasks, steering, stops, questions, terminals, restarts.
 
-`make test` runs one short episode; `make chaos` runs CHAOS_EPISODES (default 50) with 20 signals
+`make test` runs one short episode; `make chaos` runs CHAOS_EPISODES (default 12) with 20 signals
 each. CHAOS_SEED changes the choices of the users.
 """
 
@@ -18,7 +18,7 @@ from tests.chaos.restarting_gateway import restarting_gateway
 from tests.chaos.seeds import SEED
 from tests.support.openai_server import ScriptedOpenAI
 
-EPISODES = int(os.environ.get("CHAOS_EPISODES", "50"))  # noqa: TID251 - for this test
+EPISODES = int(os.environ.get("CHAOS_EPISODES", "12"))  # noqa: TID251 - for this test
 SIGNALS = 20
 
 Environ = dict[str, str]

@@ -20,7 +20,7 @@ from tests.support.database_files import create_database
 
 MIN_COMMITS, MAX_COMMITS = 40, 90
 """Between these is the number of commits of a conversation, without the creation of the tables."""
-EPISODES, KILLS_OF_EPISODE = 90, 4
+EPISODES, KILLS_OF_EPISODE = 180, 2
 FIRST_SECONDS, LAST_SECONDS = 0.5, 1.8
 """When a process is killed after its start: from before it serves to after the reply."""
 
@@ -51,9 +51,12 @@ async def kill(folder: Path, environ: Environ, plans: Sequence[str], record: Rec
 @pytest.mark.parametrize(
     "plans",
     [
-        ("after:8", "before:9", "after:7", "before:14"),
-        ("before:20", "after:11", "before:6", "after:13"),
-        ("after:34", "before:8", "after:9", "before:10"),
+        ("after:8", "before:9"),
+        ("before:13", "after:7"),
+        ("after:20", "before:14"),
+        ("before:26", "after:11"),
+        ("after:33", "before:8"),
+        ("before:39", "after:9"),
     ],
     ids=" ".join,
 )

@@ -65,28 +65,33 @@ async def copies_under_load(folder: Path, environ: Environ, most: int, sessions:
     return copies
 
 
-def random_waits(sessions: int) -> Iterator[int]:
-    """Yield the number of events before the next copy."""
+MAX_DELAY_SECONDS = 0.03
+"""The longest time between an event and the copy: the next commits happen meanwhile."""
+
+
+def random_waits(sessions: int) -> Iterator[tuple[int, float]]:
+    """Yield the number of events before the next copy, and the seconds after the last of them."""
     rng = seeded("copies")
     while True:
-        yield rng.randint(1, 6 * sessions)
+        yield rng.randint(1, 6 * sessions), rng.uniform(0, MAX_DELAY_SECONDS)
 
 
 async def take_copies(
-    gateway: RestartingGateway, copies: list[Path], most: int, waits: Iterator[int]
+    gateway: RestartingGateway, copies: list[Path], most: int, waits: Iterator[tuple[int, float]]
 ) -> None:
     """Copy the folder repeatedly while events arrive."""
-    wait = next(waits)
+    wait, delay = next(waits)
     async with aclosing(gateway.stream("sessions=*")) as frames:
         async for frame in frames:
             wait -= bool(frame.id)
             if wait <= 0:
+                await asyncio.sleep(delay)  # any instant
                 copy = gateway.folder.with_name(f"copy-{len(copies)}")
                 await asyncio.to_thread(copy_folder, gateway.home, copy / "home")
                 copies.append(copy)
                 if len(copies) == most:
                     return
-                wait = next(waits)
+                wait, delay = next(waits)
 
 
 async def resume_copy(folder: Path, environ: Environ) -> None:
