@@ -76,7 +76,7 @@ floors:
 
 # CHAOS_SEED chooses other instants and orders; a failure prints what was chosen.
 chaos: setup
-	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)" $(SDK) tests/chaos tests/e2e tests/integration/web
+	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)" tests/chaos tests/e2e tests/integration/web
 
 # Without byte code start-up is measured several times too slow.
 bench: setup
