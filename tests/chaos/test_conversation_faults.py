@@ -37,7 +37,7 @@ OUTAGE_SECONDS = 10.0
 LONG_OUTAGE_SECONDS = 20.0
 """Longer than a write waits for the lock of another process."""
 SUSPENDED_SECONDS = 3.0 * LEASE_SECONDS
-DROPS = 6
+DROPS = 3
 HOUR = 3_600
 
 Environ = dict[str, str]

@@ -2,7 +2,7 @@
 
 One reply, each side effect once or reported as unknown, events without hole or double, and a replay
 equal to what a live reader saw. On each kind of database `make test` kills at 12 points, and
-`make chaos` at over 500.
+`make chaos` at over 350.
 """
 
 import signal
@@ -20,7 +20,7 @@ from tests.support.database_files import create_database
 
 MIN_COMMITS, MAX_COMMITS = 40, 90
 """Between these is the number of commits of a conversation, without the creation of the tables."""
-EPISODES, KILLS_OF_EPISODE = 180, 2
+EPISODES, KILLS_OF_EPISODE = 90, 2
 FIRST_SECONDS, LAST_SECONDS = 0.5, 1.8
 """When a process is killed after its start: from before it serves to after the reply."""
 

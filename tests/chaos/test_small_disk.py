@@ -56,6 +56,7 @@ async def create(folder: Path, environ: Environ, disk: SmallDisk) -> bytes:
     return (disk.outside / "larkspur.db").read_bytes()
 
 
+@pytest.mark.chaos
 async def test_a_conversation_survives_a_full_disk(
     tmp_path: Path, on_disk: Environ, disk: SmallDisk
 ) -> None:

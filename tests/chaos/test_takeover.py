@@ -47,6 +47,7 @@ def writes(conversation: Conversation) -> list[str]:
     return [call for call in calls if "/im/v1/" in call and not call.startswith("GET")]
 
 
+@pytest.mark.chaos
 @pytest.mark.timeout(180)
 async def test_a_gateway_that_wakes_up_after_its_lease_does_nothing(
     tmp_path: Path, on_database: Environ
