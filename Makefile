@@ -5,9 +5,14 @@
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
-LIGHT := not chaos and not bench and not browser
+# Without PostgreSQL and PgBouncer their tests are left out locally; CI sets POSTGRES=yes, so that
+# they fail.
+POSTGRES := $(and $(wildcard /usr/lib/postgresql/*/bin/postgres),$(wildcard /usr/*bin/pgbouncer))
+LIGHT := not chaos and not bench and not browser and not image$(if $(POSTGRES),, and not postgres)
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
+# Builds container images; asked only by `make chaos`.
+BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
 REPORT := $(BIN)/coverage report
 # Tests share nothing, so idle workers take over tests of the others. They often wait for processes
 # and timers, so there is one worker more than there are cores.
@@ -59,6 +64,8 @@ test: check page
 	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
 	  $(foreach path,$(LARK),--ignore=$(path))
 	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
+	$(if $(POSTGRES),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) tests/integration/agent/test_runs.py \
+	  tests/integration/agent/test_subtasks.py)
 	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
 	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
@@ -69,8 +76,11 @@ floors:
 	$(REPORT) --include='internal/agent/app/*' --fail-under=95 --skip-covered --show-missing
 	$(REPORT) --fail-under=85 --skip-covered
 
+# CHAOS_SEED chooses other instants and orders; a failure prints what was chosen.
 chaos: setup
-	$(PYTEST) -m chaos tests/chaos tests/e2e tests/integration/web
+	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)" $(SDK) tests/chaos tests/e2e tests/integration/web
+	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
+	  @echo "No image was built: neither docker, podman nor buildah works here.")
 
 # Without byte code start-up is measured several times too slow.
 bench: setup

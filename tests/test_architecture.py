@@ -18,9 +18,17 @@ from tests import ROOT
 
 TOP = {
     *(".ci", "cmd", "configs", "docs", "internal", "tests", "web"),
-    *(".gitignore", ".pre-commit-config.yaml", "Makefile", "mkdocs.yml", "pyproject.toml"),
+    *(
+        ".dockerignore",
+        ".gitignore",
+        ".pre-commit-config.yaml",
+        "Dockerfile",
+        "Makefile",
+        "mkdocs.yml",
+        "pyproject.toml",
+    ),
     *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "README.zh.md", "SECURITY.md"),
-    "uv.lock",
+    *("compose.yaml", "uv.lock"),
 }
 VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 ING_NAMES = {"encoding", "logging", "polling", "routing", "streaming", "testing", "typing"}

@@ -16,6 +16,7 @@ from internal.agent.domain.errors import (
     ModelKeyRejected,
     RequestError,
     StoreCorrupt,
+    StoreError,
     StoreUnavailable,
 )
 from internal.agent.domain.events.envelope import rfc3339
@@ -23,6 +24,7 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.permissions.rules import parse_allow_rule, parse_rule
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
+from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.ports.documents import DocumentReader
 from internal.channels.cli.application import (
     Check,
@@ -53,24 +55,23 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
-from internal.storage.sqlite.file_check import check_file
-from internal.tools.untrusted_files import UntrustedFiles
-from larkspur.file_storage import check_attachments
-from larkspur.mcp_admin import McpAdmin
+from internal.storage.database_url import check_database, read_rows
+from larkspur.administration.database import DatabaseAdmin
+from larkspur.administration.mcp_servers import McpAdmin
+from larkspur.administration.skills import SkillAdmin
+from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.model_list import list_models
 from larkspur.model_prompt import list_instructions, make_prompt
 from larkspur.profile_list import list_profiles
 from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
-    TOOL_SPECS,
     Services,
     make_gateway,
     make_terminal_dispatcher,
     open_services,
     open_terminal,
-    tool_targets,
 )
-from larkspur.skill_admin import SkillAdmin
+from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
 
 _UNLIMITED = 1_000_000_000
@@ -145,7 +146,7 @@ class Application:
 
     def __init__(self, load_settings: Callable[..., Loaded] = load) -> None:
         self._load = load_settings
-        self._open_database: Path | None = None
+        self._open_database = ""
 
     def settings(self, config: str | None) -> SettingsSummary:
         """Read the settings.
@@ -230,23 +231,46 @@ class Application:
         ):
             for notice in services.notices:
                 notify(notice)
-            self._open_database = loaded.settings.database.path
+            self._open_database = loaded.settings.database.address
             transport = _memory_transport(services, gateway, gateway.adopt, services.documents)
             yield transport, loaded.settings.ui.language
 
-    def check_database(self, path: Path) -> Check:
-        """Check the database file without changing it.
+    def check_database(self, config: str | None) -> Check:
+        """Check the database without changing it, unless this process has it open.
 
-        The file that this process has open is not read: closing it again would release the locks
-        of SQLite (https://sqlite.org/howtocorrupt.html, section 2.2).
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
         """
-        if path == self._open_database:
-            return Check("database", "ok", f"{path} is open in this session.")
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return Check("database", "ok", f"{database.shown} is open in this session.")
+        if database.path is not None and not database.path.exists():
+            finding = "does not exist yet; the first start creates it"
+            return Check("database", "ok", f"{database.shown} {finding}.")
         try:
-            version = check_file(path).version
+            version = asyncio.run(check_database(database.address))
         except (StoreCorrupt, StoreUnavailable) as error:
             return Check("database", "fail", str(error))
-        return Check("database", "ok", f"{path} can be opened (schema version {version}).")
+        finding = f"can be opened (schema version {version})"
+        return Check("database", "ok", f"{database.shown} {finding}.")
+
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        database = self._load(config=config).settings.database
+        if database.address == self._open_database:
+            return []
+        try:
+            [counts] = asyncio.run(read_rows(database.address, "dead_letter_count", MAX_CRASHES))
+        except StoreError:  # told by `check_database`
+            return []
+        if not (count := sum(map(int, counts))):
+            return []
+        sentence = f"Given up and waiting for you: {count} (messages and runs)."
+        return [Check("dead letters", "warn", sentence, "larkspur dead-letters lists them.")]
 
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.
@@ -298,7 +322,7 @@ class Application:
 
     def trust_file(self, config: str | None, path: Path) -> bool:
         """Let agents follow an instruction file; False if they did before."""
-        return UntrustedFiles(self._load(config=config).home).trust(str(path))
+        return open_untrusted(self._load(config=config)).trust(str(path))
 
     def skills(self, config: str | None) -> SkillAdmin:
         """Return the skills, those that are shipped included.
@@ -319,6 +343,14 @@ class Application:
         loaded = self._load(config=config)
         prepare(loaded.home)
         return McpAdmin(loaded)
+
+    def database(self, config: str | None) -> DatabaseAdmin:
+        """Return the database of the settings.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        return DatabaseAdmin(self._prepare(config))
 
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
@@ -351,10 +383,12 @@ class Application:
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
         """Serve the gateway until a signal, with a simulator of Lark if no app is configured.
 
-        `opens_page` opens the page in a browser, where there is one.
+        `opens_page` opens the page in a browser, where there is one. Without `executes` the runs
+        are left to other processes.
 
         Raises:
             LarkspurError, ConfigError, HomeError, OSError: the gateway cannot start.
@@ -367,8 +401,21 @@ class Application:
 
         load_settings = partial(self._load, config=config)
         if with_simulator:
-            return serve_with_simulator(load_settings, flags, opens_page=opens_page)
-        return serve(SettingsSource(load_settings, flags), opens_page=opens_page)
+            return serve_with_simulator(
+                load_settings, flags, opens_page=opens_page, executes=executes
+            )
+        source = SettingsSource(load_settings, flags)
+        return serve(source, opens_page=opens_page, executes=executes)
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal.
+
+        Raises:
+            LarkspurError, ConfigError, HomeError: the worker cannot start.
+        """
+        from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
+
+        return work(SettingsSource(partial(self._load, config=config), {}))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

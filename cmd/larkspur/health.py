@@ -7,6 +7,7 @@ from msgspec import UNSET
 from internal.agent.domain.chats import OutboxBacklog
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.store.runs import ProcessEntry
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import ComponentHealth, Health
 from larkspur.services import GatewayServices
@@ -25,10 +26,14 @@ class GatewayHealth:
         services = self._services
         failure, since = services.database.state
         backlogs: dict[str, OutboxBacklog] = {}
+        processes: list[ProcessEntry] = []
+        dead_letters = 0
         try:
             await services.database.read(services.stores.events.get_bounds)
+            processes = await services.registry.list_all()
             for channel in self._channels:
                 backlogs[channel.name] = await channel.backlog()
+            dead_letters = await services.gateway.dead_letters.count()
         except StoreError as error:
             failure = failure or str(error)
         tasks = {
@@ -40,7 +45,7 @@ class GatewayHealth:
             channel.name: _channel_health(channel, backlogs.get(channel.name))
             for channel in self._channels
         }
-        dispatcher = services.dispatcher
+        dispatcher, now = services.dispatcher, rfc3339(services.clock.now())
         return Health(
             status="failing" if failure else "degraded" if is_degraded else "ok",
             database=ComponentHealth(not failure, since, failure),
@@ -50,6 +55,13 @@ class GatewayHealth:
             tasks=tasks,
             channels=channels,
             lark=channels.get("lark", UNSET),
+            processes={
+                f"{each.role} {each.pid} on {each.host}": ComponentHealth(
+                    each.lease_until > now, each.started, f"larkspur {each.version}"
+                )
+                for each in processes
+            },
+            dead_letters=dead_letters,
         )
 
 
@@ -57,6 +69,8 @@ def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> Comp
     """Return the state of a channel. A lost connection alone does not affect the gateway's."""
     link = channel.link
     details = [f"{link.status}: {link.why}" if link.why else link.status]
+    if channel.is_led_elsewhere:
+        details.append("another gateway processes and sends its messages")
     if backlog is not None and backlog.waiting:
         subject = "1 message has" if backlog.waiting == 1 else f"{backlog.waiting} messages have"
         details.append(f"{subject} waited for over a minute to be sent")
@@ -64,6 +78,6 @@ def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> Comp
         is_one = backlog.given_up == 1
         subject = "1 message" if is_one else f"{backlog.given_up} messages"
         verb = "was" if is_one else "were"
-        details.append(f"{subject} of the last day {verb} given up; see `larkspur lark dead`")
+        details.append(f"{subject} of the last day {verb} given up; see `larkspur dead-letters`")
     is_ok = link.status == "connected" and not any(backlog or ())
     return ComponentHealth(is_ok, link.since, "; ".join(details))

@@ -9,24 +9,21 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.cli.application import FolderPrompt, InstructionItem
 from internal.config.loader import Loaded
 from internal.documents.reader import ChildDocumentReader
-from internal.sandbox.workspaces import Workspaces
 from internal.tools.instruction_files import WorkspaceInstructionFiles
-from internal.tools.untrusted_files import UntrustedFiles
-from internal.worktrees.worktrees import GitWorktrees
+from larkspur.file_storage import open_untrusted, open_workspaces, protected_paths
 from larkspur.services import (
     make_prompt_builder,
     make_tools,
     open_sandbox_of,
     open_services,
-    protected_paths,
     with_isolation,
 )
 
 
 def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
     """Return the instructions that apply to tasks in a folder, the most general first."""
-    protected = protected_paths(loaded, Workspaces(loaded.home, GitWorktrees()))
-    untrusted = UntrustedFiles(loaded.home)
+    protected = protected_paths(loaded, open_workspaces(loaded))
+    untrusted = open_untrusted(loaded)
     found = WorkspaceInstructionFiles(loaded.home, protected, untrusted).read(str(folder))
     return [
         InstructionItem(block.source, block.name, block.text, block.size)

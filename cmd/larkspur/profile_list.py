@@ -11,7 +11,7 @@ from internal.config.loader import Loaded
 from internal.config.messages import nearest
 from internal.config.settings import Settings
 from internal.llm.model_catalog import make_model_book
-from larkspur.services import open_profiles
+from larkspur.task_defaults import open_profiles
 
 
 def list_profiles(loaded: Loaded) -> Iterator[ListedProfile]:

@@ -13,7 +13,8 @@ from internal.config.loader import Loaded
 from internal.sandbox.packages import PackageEnvironment, find_packages
 from internal.sandbox.selection import ContainerSettings, Inspection, inspect_sandbox
 from internal.sandbox.workspaces import SessionFolders
-from larkspur.services import own_files, packages_folder
+from larkspur.file_storage import own_files
+from larkspur.services import packages_folder
 
 _NOT_ISOLATED = "Commands are not isolated: they run with your permissions once they are allowed."
 _ADVICE = "Allow only what you would run yourself, or set sandbox.provider to auto."

@@ -9,7 +9,12 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +24,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from internal.agent.app.background_task import background_task
+from internal.agent.app.retention.pruner import PRUNE_INTERVAL_SECONDS
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.permissions.network import NetworkKind, network_kind
@@ -38,23 +44,26 @@ from internal.channels.web.services import ModelsView, ModelView, WebServices
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
+from internal.config.settings import Settings
 from internal.config.types import ConfigError
-from internal.dispatch.lock import GatewayLock, database_lock
+from internal.dispatch.dispatcher import RunDispatcher
+from internal.dispatch.lock import database_lock
 from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
+from larkspur.administration.database import make_pruner
 from larkspur.health import GatewayHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
-    TOOL_SPECS,
     GatewayServices,
     make_chat_instructions,
     open_gateway,
 )
 from larkspur.settings_editor import SettingsEditor
+from larkspur.task_defaults import TOOL_SPECS
 from larkspur.version import VERSION
 
 HANDOVER_TIMEOUT_SECONDS = 5.0
@@ -113,8 +122,17 @@ def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def serve(source: SettingsSource, simulator_notice: str = "", *, opens_page: bool = False) -> int:
-    """Serve the gateway until SIGTERM, SIGINT or SIGHUP, then return 0. A second signal exits.
+def serve(
+    source: SettingsSource,
+    simulator_notice: str = "",
+    *,
+    opens_page: bool = False,
+    executes: bool = True,
+) -> int:
+    """Serve the gateway until SIGTERM, SIGINT or SIGHUP, then return 0.
+
+    On a shared database it then waits for its runs, until a second signal; the last signal exits.
+    Without `executes` it leaves the runs to other processes.
 
     Raises:
         LarkspurError, ConfigError, HomeError: the gateway cannot start or continue.
@@ -122,23 +140,152 @@ def serve(source: SettingsSource, simulator_notice: str = "", *, opens_page: boo
     loaded = source.read()
     home.prepare(loaded.home)
     register_secret(home.ensure_token(loaded.home))
+    if not executes:
+        _check_shared(loaded, "larkspur serve --no-work", "because no other process could work")
+    _prepare_process()
+    with (
+        _exclusive(loaded) as has_lock,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        gateway = _ServedGateway(source, simulator_notice, has_lock=has_lock, executes=executes)
+        runner.run(gateway.serve(loaded, opens_page=opens_page))
+    return OK
+
+
+def work(source: SettingsSource) -> int:
+    """Execute runs beside gateways until a signal, then return 0. The signals are those of `serve`.
+
+    Raises:
+        LarkspurError, ConfigError, HomeError: the worker cannot start or continue.
+    """
+    loaded = source.read()
+    home.prepare(loaded.home)
+    _check_shared(loaded, "A worker", "because an SQLite file has one gateway, which also works")
+    _prepare_process()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(loaded))
+    return OK
+
+
+def _check_shared(loaded: Loaded, subject: str, reason: str) -> None:
+    """Raise ConfigError unless several processes may serve the database."""
+    if loaded.settings.database.path is not None:
+        raise ConfigError(
+            f"{subject} needs PostgreSQL, {reason}. Set database.url, such as"
+            " postgresql://larkspur@db.example.org/larkspur, for all processes."
+        )
+
+
+def _prepare_process() -> None:
     configure_logging()
     deny_process_inspection()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.disable()  # it takes a fifth of the time of imports and finds nothing there
     check_descriptors(MIN_FREE_DESCRIPTORS)
-    database, process = loaded.settings.database.path, SystemProcesses().current("gateway")
-    with (
-        database_lock(database, process) as has_lock,
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        gateway = _ServedGateway(source, simulator_notice, has_lock=has_lock)
-        runner.run(gateway.serve(loaded, opens_page=opens_page))
-    return OK
+
+
+@contextmanager
+def _exclusive(loaded: Loaded) -> Generator[bool]:
+    """Hold the lock file of an SQLite database; yield whether it is held."""
+    path = loaded.settings.database.path
+    if path is None:
+        yield False
+        return
+    with database_lock(path, SystemProcesses().current("gateway")) as has_lock:
+        yield has_lock
+
+
+class _Shutdown:
+    """The signals of a process that executes runs.
+
+    The first one stops it. While it waits for its runs, the second one ends the waiting. Any other
+    signal exits at once.
+    """
+
+    def __init__(self) -> None:
+        self.ending = asyncio.Event()
+        self.is_stopped = False
+        self._is_draining = False
+        self._hurry = asyncio.Event()
+
+    def install(self) -> None:
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
+
+    async def end_runs(
+        self, settings: Settings, dispatcher: RunDispatcher, dispatching: asyncio.Task[None]
+    ) -> None:
+        """Let the active runs end, then hand over the others, for at most 5 s."""
+        if self.is_stopped and settings.database.path is None:
+            await self._drain(dispatcher, dispatching, settings.dispatch.drain_seconds)
+        dispatcher.stop()
+        await asyncio.wait([dispatching], timeout=HANDOVER_TIMEOUT_SECONDS)
+
+    async def _drain(
+        self, dispatcher: RunDispatcher, dispatching: asyncio.Task[None], seconds: float
+    ) -> None:
+        dispatcher.close()
+        if count := dispatcher.active_count:
+            runs = "1 active run" if count == 1 else f"{count} active runs"
+            notice = f"Waiting up to {seconds:g} s for {runs} to end."
+            print(f"{notice} Another signal hands them over now.", file=sys.stderr, flush=True)
+        self._is_draining = True
+        async with background_task(_wait_for(self._hurry)) as hurrying:
+            await asyncio.wait(
+                [dispatching, hurrying], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        self._is_draining = False
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self._is_draining and not self._hurry.is_set():
+            self._hurry.set()
+            return
+        if self.is_stopped:
+            os._exit(128 + number)
+        self.is_stopped = True
+        self.ending.set()
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _work(loaded: Loaded) -> None:
+    shutdown = _Shutdown()
+    shutdown.install()
+    try:
+        async with (
+            open_gateway(loaded, role="worker") as services,
+            services.registry.enter(services.process, "worker", services.supervisor),
+            AsyncExitStack() as stack,
+            asyncio.TaskGroup() as tasks,
+        ):
+            for channel in _create_channels(loaded, services):  # they fetch files of messages
+                stack.push_async_callback(channel.close)
+            dispatcher = services.dispatcher
+            dispatching = tasks.create_task(dispatcher.run(services.coordinator, is_alone=False))
+            services.preload_model()
+            asyncio.get_running_loop().call_later(START_SECONDS, gc.enable)
+            runs = loaded.settings.dispatch.concurrency
+            print(
+                f"larkspur {VERSION} works as {services.process.pid} on {services.process.host},"
+                f" up to {runs} runs at once. The model is {_model(loaded)}. Ctrl+C stops.",
+                file=sys.stderr,
+                flush=True,
+            )
+            await shutdown.ending.wait()
+            await shutdown.end_runs(loaded.settings, dispatcher, dispatching)
+            dispatching.cancel()
+    except* (LarkspurError, ConfigError, HomeError, OSError) as group:
+        raise _first_error(group) from None
 
 
 def serve_with_simulator(
-    load_settings: Callable[..., Loaded], flags: Mapping[str, Any], *, opens_page: bool = False
+    load_settings: Callable[..., Loaded],
+    flags: Mapping[str, Any],
+    *,
+    opens_page: bool = False,
+    executes: bool = True,
 ) -> int:
     """Serve the gateway, with a simulator of Lark unless an app is configured.
 
@@ -149,13 +296,13 @@ def serve_with_simulator(
     """
     source = SettingsSource(load_settings, flags)
     if source.read().settings.channels.lark.enabled:
-        return serve(source, opens_page=opens_page)
+        return serve(source, opens_page=opens_page, executes=executes)
     with background_simulator() as simulator:
         notice = (
             f"{simulator.page}   simulated: message the bot there; {simulator.operator} approves"
         )
         source = SettingsSource(load_settings, flags, simulator.flags)
-        return serve(source, notice, opens_page=opens_page)
+        return serve(source, notice, opens_page=opens_page, executes=executes)
 
 
 def simulate_lark(port: int, app_id: str | None = None, app_secret: str | None = None) -> int:
@@ -271,20 +418,21 @@ def _checked_credential(given: str | None, default: str) -> str:
 class _ServedGateway:
     """Serves a gateway until a signal; starts it again after a change of its settings."""
 
-    def __init__(self, source: SettingsSource, simulator_notice: str, *, has_lock: bool) -> None:
+    def __init__(
+        self, source: SettingsSource, simulator_notice: str, *, has_lock: bool, executes: bool
+    ) -> None:
         self._source = source
         self._simulator_notice = simulator_notice
-        self._has_lock = has_lock
-        self._ending = asyncio.Event()
-        self._is_stopped = False
+        self._has_lock, self._executes = has_lock, executes
+        self._shutdown = _Shutdown()
 
     async def serve(self, loaded: Loaded, *, opens_page: bool) -> None:
-        for number in _SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
+        shutdown = self._shutdown
+        shutdown.install()
         try:
             port = await self._serve_once(loaded, opens_page=opens_page)
-            while not self._is_stopped:
-                self._ending.clear()
+            while not shutdown.is_stopped:
+                shutdown.ending.clear()
                 port = await self._serve_once(self._source.read(), port=port)
         except* (LarkspurError, ConfigError, HomeError, OSError) as group:
             raise _first_error(group) from None
@@ -299,11 +447,11 @@ class _ServedGateway:
             settings = loaded.settings.model_copy(update={"server": server_settings})
             loaded = replace(loaded, settings=settings)
         async with (
-            open_gateway(loaded) as services,
-            _gateway_lock(services).hold(
-                services.process, loaded.settings.database.path, has_lock=self._has_lock
-            ),
-            _running_channels(loaded, services, self._editor(loaded, services)) as server,
+            open_gateway(loaded, executes=self._executes) as services,
+            self._registered(loaded, services),
+            _running_channels(
+                loaded, services, self._editor(loaded, services), self._shutdown
+            ) as server,
         ):
             if port:
                 _announce_settings(loaded)
@@ -311,47 +459,29 @@ class _ServedGateway:
                 _announce(loaded, services.defaults, server, self._simulator_notice)
             if opens_page:
                 await asyncio.to_thread(open_browser, server.link())
-            await self._ending.wait()
+            await self._shutdown.ending.wait()
             return server.address.port
 
+    def _registered(
+        self, loaded: Loaded, services: GatewayServices
+    ) -> AbstractAsyncContextManager[None]:
+        """Enter the process into the list of the database; on SQLite it must be the only one."""
+        path, registry = loaded.settings.database.path, services.registry
+        if path is None:
+            return registry.enter(services.process, "gateway", services.supervisor)
+        return registry.enter_alone(services.process, path, has_lock=self._has_lock)
+
     def _editor(self, loaded: Loaded, services: GatewayServices) -> SettingsEditor:
-        return SettingsEditor(loaded, services, reload=self._source.read, restart=self._ending.set)
-
-    def _stop(self, number: signal.Signals) -> None:
-        if self._is_stopped:
-            os._exit(128 + number)
-        self._is_stopped = True
-        self._ending.set()
-
-
-def _gateway_lock(services: GatewayServices) -> GatewayLock:
-    return GatewayLock(
-        services.database,
-        services.stores,
-        services.clock,
-        leases=services.leases,
-        processes=services.processes,
-    )
+        restart = self._shutdown.ending.set
+        return SettingsEditor(loaded, services, reload=self._source.read, restart=restart)
 
 
 @asynccontextmanager
 async def _running_channels(
-    loaded: Loaded, services: GatewayServices, setup: SettingsEditor
+    loaded: Loaded, services: GatewayServices, setup: SettingsEditor, shutdown: _Shutdown
 ) -> AsyncGenerator[WebServer]:
     """Run the dispatcher and the channels for the length of a block; stop in reverse order."""
-    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
-    texts = ChatTexts(loaded.settings.ui.language, titles)
-    app = ChatApp(
-        services.gateway,
-        services.defaults,
-        services.clock,
-        texts,
-        services.supervisor,
-        services.remote_files,
-        make_chat_instructions(services),
-        loaded.settings.server.public_url or "",
-    )
-    channels = create_channels(app, loaded.settings.channels)
+    channels = _create_channels(loaded, services)
     token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))
     server = WebServer(_web_services(loaded, services, token, channels, setup=setup))
 
@@ -374,9 +504,20 @@ async def _running_channels(
                 interval=UNUSED_FILES_INTERVAL_SECONDS,
             )
         ),
+        background_task(
+            services.supervisor.repeat(
+                "retention",
+                make_pruner(services, services.gateway).prune,
+                interval=PRUNE_INTERVAL_SECONDS,
+            )
+        ),
         asyncio.TaskGroup() as tasks,
     ):
-        dispatching = tasks.create_task(services.dispatcher.run(services.coordinator))
+        dispatching = tasks.create_task(
+            services.dispatcher.run(
+                services.coordinator, is_alone=loaded.settings.database.path is not None
+            )
+        )
         tasks.create_task(server.serve(services.supervisor))
         await server.ready()
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
@@ -393,10 +534,26 @@ async def _running_channels(
                 channel.stop()
             if serving:
                 await asyncio.wait(serving, timeout=HANDOVER_TIMEOUT_SECONDS)
-            services.dispatcher.stop()
-            await asyncio.wait([dispatching], timeout=HANDOVER_TIMEOUT_SECONDS)
+            await shutdown.end_runs(loaded.settings, services.dispatcher, dispatching)
             await server.stop()
             dispatching.cancel()
+
+
+def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatChannel, ...]:
+    """Return the enabled chat channels. The files of their messages can be fetched now."""
+    titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
+    app = ChatApp(
+        services.gateway,
+        services.defaults,
+        services.clock,
+        ChatTexts(loaded.settings.ui.language, titles),
+        services.supervisor,
+        services.remote_files,
+        make_chat_instructions(services),
+        services.leaderships,
+        loaded.settings.server.public_url or "",
+    )
+    return create_channels(app, loaded.settings.channels)
 
 
 async def _check_spare_descriptors() -> None:
@@ -427,7 +584,7 @@ def _web_services(
         version=VERSION,
         clock=services.clock,
         documents=services.documents,
-        logins=Logins(loaded.home / "logins.json"),
+        logins=Logins(loaded.home),
         models=_models(loaded),
         setup=setup,
         mcp=McpServer(services.gateway, services.defaults, VERSION),

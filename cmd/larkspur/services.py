@@ -7,7 +7,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,10 @@ from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.hosts.host import ONLY_HOST
+from internal.agent.app.hosts.shared_storage import SharedStorage
+from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
+from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
@@ -41,20 +45,18 @@ from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTo
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
-from internal.agent.domain.delegation.requests import DELEGATION_SPECS
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
     REGISTRIES,
     network_access,
     rules_of_network,
 )
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
-from internal.agent.domain.permissions.targets import NETWORK, ToolTargets
+from internal.agent.domain.permissions.targets import NETWORK
 from internal.agent.domain.tasks import Run
-from internal.agent.domain.tools import targets_by_tool
-from internal.agent.domain.usage import RunLimits
 from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.llm import ModelBook
@@ -63,13 +65,15 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
+from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
-from internal.config.settings import Settings, WebSearchSettings
+from internal.config.settings import Settings
 from internal.config.types import ConfigError
+from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
-from internal.dispatch.local import LocalDispatcher
+from internal.dispatch.registry import ProcessRegistry
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.documents.reader import ChildDocumentReader
@@ -85,10 +89,9 @@ from internal.mcp.pins import McpPins
 from internal.mcp.results import ResultReader
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import McpServers
-from internal.mcp.tool_source import REVIEW_SERVER_SPEC, McpTools, ServerReviewTool
+from internal.mcp.tool_source import McpTools, ServerReviewTool
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
-from internal.profiles.library import ProfileLibrary, shipped_folder
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.packages import (
     PACKAGES_SESSION,
@@ -97,34 +100,37 @@ from internal.sandbox.packages import (
     install_packages,
 )
 from internal.sandbox.selection import ContainerSettings, open_sandbox
+from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
 from internal.skills.library import SkillLibrary, SkillPlace
 from internal.skills.library import shipped_folder as shipped_skills
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
-from internal.skills.tool_source import SKILL_SPECS, ReviewedSkills, SkillTools
+from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
-from internal.tools.registry import TOOLS, ToolBox
+from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
-from internal.tools.untrusted_files import UntrustedFiles
-from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
-from internal.worktrees.worktrees import GitWorktrees
-from larkspur.file_storage import make_session_files, open_attachments
+from larkspur.file_storage import (
+    NO_HOST,
+    find_host,
+    folders_elsewhere,
+    make_session_files,
+    open_attachments,
+    open_untrusted,
+    open_workspaces,
+    own_files,
+    protected_paths,
+    spans_hosts,
+    working_host,
+)
+from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, task_defaults
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
-
-TOOL_SPECS = (
-    *(tool.spec for tool in TOOLS),
-    *SKILL_SPECS,
-    *DELEGATION_SPECS,
-    REVIEW_SERVER_SPEC,
-)
-"""The tools that rules and profiles can name, without the control tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +160,8 @@ class Services:
     defaults: TaskDefaults
     recovery: Recovery
     leases: LeaseKeeper
+    leaderships: Leaderships
+    keeper: WorkspaceKeeper
     supervisor: Supervisor
     hooks: HookRunner
     poster: SignedPoster
@@ -161,16 +169,17 @@ class Services:
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayServices(Services):
-    """The services of `larkspur serve`.
+    """The services of `larkspur serve` and `larkspur worker`.
 
-    The caller runs the dispatcher and holds the locks of the database.
+    The caller runs the dispatcher and enters the process into the registry.
     """
 
     gateway: Gateway
-    dispatcher: LocalDispatcher
+    dispatcher: RunDispatcher
     coordinator: AgentCoordinator
     sandbox: Sandbox
     documents: DocumentReader
+    registry: ProcessRegistry
     webhooks: WebhookSender
     preload_model: Callable[[], None]
     """Starts importing the model's SDK, which takes a second; the first call waits for it."""
@@ -219,8 +228,10 @@ class TerminalServices(Services):
 
 
 @asynccontextmanager
-async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
-    """Open the database and the services that need no model.
+async def open_services(
+    loaded: Loaded, role: str, *, executes: bool = False
+) -> AsyncGenerator[Services]:
+    """Open the database and the services that need no model. `executes`: it will execute runs.
 
     Raises:
         LarkspurError: the database cannot be used.
@@ -230,7 +241,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
     processes = SystemProcesses()
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings.database.path))
+        database = await stack.enter_async_context(open_database(settings.database.address))
         supervisor = Supervisor(clock)
         broadcaster = EventBroadcaster(database, stores, clock, VERSION)
         await broadcaster.start()
@@ -240,7 +251,10 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
         book, skills = make_model_book(settings.llm), open_skills(loaded)
         mcp_servers = open_mcp_servers(loaded)
         attachments = stack.enter_context(open_attachments(settings.attachments, loaded.home))
-        workspaces = Workspaces(loaded.home, GitWorktrees())
+        workspaces = open_workspaces(loaded)
+        host = ONLY_HOST
+        if executes:
+            host = await find_host(loaded, database, stores, rfc3339(clock.now()))
         files = make_session_files(
             settings.attachments,
             attachments,
@@ -250,9 +264,13 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             home=loaded.home,
             clock=clock,
         )
-        protected, untrusted = protected_paths(loaded, workspaces), UntrustedFiles(loaded.home)
+        files.unused.host = host.name or (NO_HOST if spans_hosts(settings) else "")
+        protected, untrusted = protected_paths(loaded, workspaces), open_untrusted(loaded)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
+        commands = BackgroundCommandPool(clock, untrusted)
+        leases = LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock)
+        leases.host = host
         poster = SignedPoster(clock)
         stack.push_async_callback(poster.close)
         yield Services(
@@ -266,7 +284,7 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
             process=process,
             attachments=attachments,
             workspaces=workspaces,
-            commands=BackgroundCommandPool(clock, untrusted),
+            commands=commands,
             protected=protected,
             skills=skills,
             mcp_servers=mcp_servers,
@@ -285,9 +303,28 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
                 stores,
                 broadcaster=broadcaster,
                 clock=clock,
-                owners=OwnerWatch(processes, clock, seconds),
+                owners=OwnerWatch(
+                    processes, clock, seconds, is_shared=settings.database.path is None
+                ),
             ),
-            leases=LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock),
+            leases=leases,
+            leaderships=Leaderships(
+                owner,
+                seconds,
+                database=database,
+                stores=stores,
+                clock=clock,
+                processes=processes,
+            ),
+            keeper=WorkspaceKeeper(
+                host,
+                database,
+                stores,
+                clock=clock,
+                archives=FolderArchives(workspaces.root, on_unpacked=untrusted.record),
+                attachments=attachments,
+                commands=commands,
+            ),
             supervisor=supervisor,
             hooks=HookRunner(settings.hooks, loaded.home, poster),
             poster=poster,
@@ -296,24 +333,35 @@ async def open_services(loaded: Loaded, role: str) -> AsyncGenerator[Services]:
 
 @asynccontextmanager
 async def open_gateway(
-    loaded: Loaded, *, sleep: Sleep = asyncio.sleep
+    loaded: Loaded,
+    *,
+    role: Role = "gateway",
+    executes: bool = True,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[GatewayServices]:
-    """Open the services of a gateway. `sleep` waits between two attempts to ask the model.
+    """Open the services of a gateway or a worker.
+
+    Args:
+        loaded: the settings.
+        role: of the process.
+        executes: whether it executes runs.
+        sleep: waits between two attempts to ask the model.
 
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
     async with (
         _open_model(loaded, sleep=sleep) as model,
-        open_services(loaded, "gateway") as services,
+        open_services(loaded, role, executes=executes) as services,
+        _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
         _title_sessions(loaded, services),
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
         await services.files.remove_unused()
-        concurrency = loaded.settings.dispatch.concurrency
-        dispatcher = LocalDispatcher(
+        concurrency = loaded.settings.dispatch.concurrency if executes else 0
+        dispatcher = RunDispatcher(
             services.database,
             services.stores,
             services.clock,
@@ -323,6 +371,7 @@ async def open_gateway(
             concurrency=concurrency,
         )
         stack.enter_context(services.broadcaster.listen(dispatcher.on_event))
+        dispatcher.may_start = lambda: not storage.problem
         yield GatewayServices(
             **_fields(services, sandbox),
             gateway=make_gateway(services, dispatcher),
@@ -330,6 +379,14 @@ async def open_gateway(
             coordinator=_coordinator(services, model, sandbox, documents),
             sandbox=sandbox,
             documents=documents,
+            registry=ProcessRegistry(
+                services.database,
+                services.stores,
+                services.clock,
+                leases=services.leases,
+                processes=services.processes,
+                version=VERSION,
+            ),
             webhooks=WebhookSender(
                 loaded.settings.webhooks,
                 services.database,
@@ -337,6 +394,7 @@ async def open_gateway(
                 broadcaster=services.broadcaster,
                 poster=services.poster,
                 clock=services.clock,
+                leadership=services.leaderships.of_webhooks(),
             ),
             preload_model=model.preload,
         )
@@ -351,7 +409,8 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     """
     async with (
         _open_model(loaded, preload=True) as model,
-        open_services(loaded, "terminal") as services,
+        open_services(loaded, "terminal", executes=True) as services,
+        _working_host(loaded, services, is_terminal=True),
         open_sandbox_of(loaded, services) as sandbox,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -366,6 +425,21 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
             documents=documents,
             interrupted=_outermost(run for run in expired if is_interrupted(run)),
         )
+
+
+def _working_host(
+    loaded: Loaded, services: Services, *, is_terminal: bool = False
+) -> AbstractAsyncContextManager[SharedStorage]:
+    return working_host(
+        loaded,
+        services.keeper,
+        services.attachments,
+        database=services.database,
+        stores=services.stores,
+        broadcaster=services.broadcaster,
+        supervisor=services.supervisor,
+        is_terminal=is_terminal,
+    )
 
 
 def _outermost(runs: Iterable[Run]) -> tuple[TaskId, ...]:
@@ -400,7 +474,9 @@ async def _title_sessions(loaded: Loaded, services: Services) -> AsyncGenerator[
         return
     alone = {"fallbacks": (), "max_retries": 0, "concurrency": 1}
     model = build_model(llm.model_copy(update=alone))
-    titler = SessionTitler(_run_services(services), model, name, services.model_book)
+    titler = SessionTitler(
+        _run_services(services), model, name, services.model_book, owner=services.leases.owner
+    )
     try:
         async with background_task(titler.run(services.supervisor)):
             yield
@@ -437,7 +513,7 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     return replace(defaults, policy=policy, isolated=able.isolated, hosts=able.hosts)
 
 
-def make_gateway(services: Services, dispatcher: LocalDispatcher | TerminalDispatcher) -> Gateway:
+def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:
     """Return a gateway that leaves the execution of tasks to the dispatcher."""
     gateway = Gateway(
         services.database,
@@ -508,7 +584,7 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
     opener = partial(
         open_sandbox,
         homes=homes,
-        hidden=(loaded.home, *own_files(loaded)),
+        hidden=(loaded.home, *own_files(loaded), *folders_elsewhere(loaded)),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
         skills=[place.folder for place in skill_places(loaded)],
@@ -609,9 +685,10 @@ def _coordinator(
             images=RequestImages(attachments),
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
-        completer=RunCompleter(run_services, artifacts),
+        completer=RunCompleter(run_services, artifacts, services.keeper),
         recovery=services.recovery,
         commands=services.commands,
+        keeper=services.keeper,
     )
 
 
@@ -671,33 +748,6 @@ def make_chat_instructions(services: Services) -> ChatInstructions:
     )
 
 
-def make_web_search(settings: WebSearchSettings, clock: SystemClock) -> WebSearch | None:
-    """Return the search that the settings configure, None if no provider can be asked."""
-    providers = settings.configured_providers()
-    if all(provider.missing for provider in providers):
-        return None
-    fetcher = Fetcher(
-        max_bytes=MAX_RESPONSE_BYTES,
-        timeout_seconds=settings.timeout_seconds,
-        allow_private_networks=settings.allow_private_networks,
-    )
-    return WebSearch(providers, fetcher, clock, cache_minutes=settings.cache_minutes)
-
-
-def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
-    """Return the paths that no tool opens: all that Larkspur itself reads and writes."""
-    return ProtectedPaths(loaded.home, files=own_files(loaded), session_folders=workspaces.roots)
-
-
-def own_files(loaded: Loaded) -> list[Path]:
-    """Return the files of Larkspur that may be outside of its home folder."""
-    database = loaded.settings.database.path
-    suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
-    files = [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
-    files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
-    return files if loaded.file is None else [*files, loaded.file.absolute()]
-
-
 SKILLS_FOLDER = "skills"
 """The folder of the owner's skills in the home folder."""
 
@@ -742,56 +792,3 @@ def open_mcp_servers(loaded: Loaded) -> McpServers:
         logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
         deny=_denied_hosts(loaded),
     )
-
-
-def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:
-    """Return the shipped profiles, and those of the home folder."""
-    tools = [spec.name for spec in TOOL_SPECS]
-    return ProfileLibrary((shipped_folder(), home / "profiles"), tools, book.doubt)
-
-
-def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary) -> TaskDefaults:
-    """Return the options of a task that sets none.
-
-    Raises:
-        InvalidRequest: a rule is invalid, or the profile of the settings cannot be used.
-    """
-    agent, targets = settings.agent, tool_targets()
-    hosts = rules_of_network(settings.sandbox.network)
-    policy = Policy(allow=(*settings.tools.allow, *hosts), deny=settings.tools.deny)
-    policy.check(targets)
-    for hook in settings.hooks:
-        if hook.match is not None:
-            parse_rule(hook.match, targets)
-    defaults = TaskDefaults(
-        profiles=profiles,
-        profile_problems=profiles.problems,
-        profile_warnings=profiles.warnings,
-        policy=policy,
-        targets=targets,
-        limits=RunLimits(
-            max_iterations=agent.max_iterations,
-            timeout_seconds=agent.run_timeout_seconds,
-            max_consecutive_tool_failures=agent.max_consecutive_tool_failures,
-            max_cost=agent.max_cost or None,
-            max_tokens=agent.max_tokens or None,
-            max_daily_cost=settings.access.max_daily_cost or None,
-            max_daily_tokens=settings.access.max_daily_tokens or None,
-        ),
-        gates=agent.gates,
-        provider=settings.llm.provider,
-        model=settings.llm.model,
-        prices=book.prices,
-        profile=agent.profile,
-        workspace=str(agent.workspace or ""),
-        plan_review=agent.plan_review,
-        question_ttl_minutes=agent.question_ttl_minutes,
-        report=settings.tasks.report,
-    )
-    find_profile(defaults, defaults.profile)
-    return defaults
-
-
-def tool_targets() -> ToolTargets:
-    """Return what the permission rules of each tool name."""
-    return targets_by_tool(TOOL_SPECS)

@@ -23,6 +23,7 @@ from internal.attachments.content import (
     store_errors,
     verified,
 )
+from internal.attachments.marker import find_marker
 from internal.attachments.spool import READ_FLAGS, Spool, SpoolFile
 
 _FICLONE = 0x40049409
@@ -185,6 +186,14 @@ class LocalAttachments:
             StoreUnavailable: the folder cannot be read or written.
         """
         await self._spool.remove_unfinished()
+
+    async def identify(self, new: str = "", /) -> str:
+        """Return the id of the folder; see the port.
+
+        Raises:
+            StoreUnavailable: it cannot be read or written.
+        """
+        return await asyncio.to_thread(find_marker, self._folder, new)
 
     @contextlib.asynccontextmanager
     async def removal(self) -> AsyncGenerator[RemoveFile]:

@@ -15,6 +15,7 @@ from internal.agent.domain.errors import NotFound
 from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import RegisterUse, RemoveFile, StoredFile
 from internal.attachments.content import SHA256, attachment, damaged, in_thread, store_errors
+from internal.attachments.marker import MARKER_FILE
 from internal.attachments.s3_client import S3Client
 from internal.attachments.spool import Spool, SpoolFile
 
@@ -183,6 +184,24 @@ class S3Attachments:
             StoreUnavailable: the spool cannot be read or written.
         """
         await self._spool.remove_unfinished()
+
+    async def identify(self, new: str = "", /) -> str:
+        """Return the id of the keys with this prefix; see the port.
+
+        Raises:
+            FilesUnavailable: it cannot be read or written.
+        """
+        key = f"{self._prefix}{MARKER_FILE}"
+        for _ in range(2):
+            try:
+                found = b"".join([piece async for piece in self._client.read(key)])
+                return found.decode("ascii", "replace").strip()
+            except NotFound:
+                if not new:
+                    break
+            content = new.encode("ascii")
+            await self._client.upload(key, io.BytesIO(content), len(content))
+        return ""
 
     @contextlib.asynccontextmanager
     async def removal(self) -> AsyncGenerator[RemoveFile]:

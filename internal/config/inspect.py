@@ -10,7 +10,7 @@ from pydantic import BaseModel, SecretStr
 from internal.config.loader import Loaded
 from internal.config.messages import plain
 from internal.config.setting_keys import KEYS
-from internal.config.types import SecretEntry
+from internal.config.types import DatabaseUrl, SecretEntry
 
 
 class Row(NamedTuple):
@@ -38,7 +38,7 @@ def shown(value: Any) -> str:
         case None:
             return "not set"
         case SecretStr():
-            return "set"
+            return plain(value.shown, 400) if isinstance(value, DatabaseUrl) else "set"
         case bool():
             return "true" if value else "false"
         case float():

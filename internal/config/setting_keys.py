@@ -7,7 +7,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from internal.config.settings import Settings
-from internal.config.types import SecretEntry
+from internal.config.types import DatabaseUrl, SecretEntry
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
@@ -28,7 +28,7 @@ def accepts_many(field: FieldInfo) -> bool:
 
 def holds_secret(field: FieldInfo) -> bool:
     """Return True if the value of a key must never be shown."""
-    return any(_mentions(field.annotation, each) for each in (SecretStr, SecretEntry))
+    return any(_mentions(field.annotation, each) for each in (SecretStr, SecretEntry, DatabaseUrl))
 
 
 def _mentions(kind: Any, wanted: type) -> bool:

@@ -17,13 +17,16 @@ from internal.config.server import ServerSettings
 from internal.config.types import (
     BucketName,
     Count,
+    DatabaseUrl,
     DollarLimit,
     Folder,
+    HostName,
     KeyPrefix,
     Minutes,
     Network,
     Origin,
     OutsidePath,
+    RetentionDays,
     Seconds,
     Secret,
     SecretEntry,
@@ -35,10 +38,14 @@ from internal.config.types import (
     is_loopback,
     key,
 )
+from internal.database_address.address import is_postgres, parse_address
 from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
+
+MIN_MESSAGE_DAYS = 8
+"""How long a handled message is known at least, so that it is not handled again."""
 
 
 class AgentSettings(Section):
@@ -83,25 +90,59 @@ class AgentSettings(Section):
 class DatabaseSettings(Section):
     """Where everything is stored."""
 
-    url: Text = key(
-        "sqlite:///${LARKSPUR_HOME}/larkspur.db",
-        "sqlite:/// and the absolute path of the database file.",
+    url: DatabaseUrl = key(
+        DatabaseUrl("sqlite:///${LARKSPUR_HOME}/larkspur.db"),
+        "sqlite:/// and the absolute path of a file, or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+        " with larkspur[postgres].",
     )
 
     @field_validator("url")
     @classmethod
-    def _known(cls, url: str) -> str:
-        if url.startswith(("postgresql:", "postgres:")):
-            raise ValueError("names PostgreSQL, which is not supported yet; use sqlite:///")
-        path = url.removeprefix("sqlite:///")
-        if path == url or not path.startswith("/") or path.endswith("/"):
-            raise ValueError("must be sqlite:/// and an absolute path, such as sqlite:////srv/a.db")
+    def _known(cls, url: DatabaseUrl) -> DatabaseUrl:
+        text = url.get_secret_value()
+        if is_postgres(text):
+            parse_address(text)  # registers the password
+            return url
+        path = text.removeprefix("sqlite:///")
+        if path == text or not path.startswith("/") or path.endswith("/") or not path.isprintable():
+            raise ValueError(
+                "must be sqlite:/// and an absolute path, such as sqlite:////srv/a.db,"
+                " or postgresql://USER:PASSWORD@HOST:PORT/NAME"
+            )
         return url
 
     @property
-    def path(self) -> Path:
-        """The database file, without symbolic links: SQLite puts its other files beside it."""
-        return Path(self.url.removeprefix("sqlite:///")).resolve()
+    def path(self) -> Path | None:
+        """The database file, None when the database is a server's.
+
+        Without symbolic links: SQLite puts its other files beside it.
+        """
+        text = self.url.get_secret_value()
+        return None if is_postgres(text) else Path(text.removeprefix("sqlite:///")).resolve()
+
+    @property
+    def address(self) -> str:
+        """The path or URL to open. A URL may contain a password."""
+        return self.url.get_secret_value() if self.path is None else str(self.path)
+
+    @property
+    def shown(self) -> str:
+        """The path or URL in messages, without a password."""
+        return self.url.shown if self.path is None else str(self.path)
+
+
+def _outlives_redelivery(days: int) -> int:
+    if 0 < days < MIN_MESSAGE_DAYS:
+        raise ValueError(
+            f"must be at least {MIN_MESSAGE_DAYS} (or 0), because chats deliver messages again"
+        )
+    return days
+
+
+def _outlives_day(days: int) -> int:
+    if days == 1:
+        raise ValueError("must be at least 2 (or 0), because daily limits count it")
+    return days
 
 
 class S3Settings(Section):
@@ -125,6 +166,11 @@ class AttachmentsSettings(Section):
     store: Literal["local", "s3"] = key(
         "local", "local: a folder in the home folder; s3: the bucket below, with larkspur[s3]."
     )
+    folder: Folder | None = key(
+        None,
+        "Folder of the local store, which all hosts of a database share; unset: attachments in the"
+        " home folder.",
+    )
     max_file_bytes: Annotated[Count, Field(le=104_857_600)] = key(
         104_857_600, "Maximum size of a file, in bytes; at most 104857600."
     )
@@ -146,6 +192,49 @@ class AttachmentsSettings(Section):
         return self
 
 
+class WorkspacesSettings(Section):
+    """Where the folders of sessions are, in a database that several hosts use."""
+
+    location: Literal["host", "shared", "archive"] = key(
+        "host",
+        "host: on the host that executed the first task of a session, which executes the others,"
+        " too; shared: in a folder that all hosts share; archive: as an archive in the store of"
+        " attachments between two tasks, up to 200 MB.",
+    )
+    folder: Folder | None = key(
+        None, "Folder in which the folders of sessions are; unset: the home folder."
+    )
+
+
+class RetentionSettings(Section):
+    """What is removed because of its age, once a day and by `larkspur db prune`."""
+
+    handled_messages_days: Annotated[RetentionDays, AfterValidator(_outlives_redelivery)] = key(
+        30,
+        "Days after which received messages that were handled and sent replies are removed, not the"
+        " conversations; at least 8, 0: never.",
+    )
+    events_days: RetentionDays = key(
+        0,
+        "Days after which events are removed, except those of unfinished and resumable runs and of"
+        " pinned sessions; the conversations stay. 0: never.",
+    )
+    sessions_days: RetentionDays = key(
+        0,
+        "Days without activity after which a session is removed with its files, unless it is"
+        " pinned; 0: never.",
+    )
+    one_shot_days: RetentionDays = key(
+        0, "As sessions_days, for sessions of a single task, such as of `larkspur -p`; 0: never."
+    )
+    audit_days: RetentionDays = key(
+        0, "Days after which entries of the audit log are removed; 0: never."
+    )
+    usage_days: Annotated[RetentionDays, AfterValidator(_outlives_day)] = key(
+        0, "Days after which tokens and cost are removed; at least 2, 0: never."
+    )
+
+
 class DispatchSettings(Section):
     """How many runs this process executes."""
 
@@ -154,8 +243,18 @@ class DispatchSettings(Section):
     )
     lease_seconds: Annotated[Seconds, Field(ge=1)] = key(
         30.0,
-        "Seconds after which a run may be taken from a silent process that cannot be checked, such"
-        " as one in another container.",
+        "Seconds after which runs and chats may be taken from a silent process. Nothing waits for"
+        " one that is known to have ended, on the same machine.",
+    )
+    drain_seconds: Annotated[Seconds, Field(ge=0)] = key(
+        30.0,
+        "Seconds that a stopped process waits for its runs to end, before it hands them over to"
+        " others; with SQLite it does not wait.",
+    )
+    host: HostName = key(
+        "",
+        "Name of this host among those that use the database; empty: with SQLite there is only"
+        " one, else the name of the machine.",
     )
 
 
@@ -412,7 +511,9 @@ class Settings(Section):
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
     database: DatabaseSettings = DatabaseSettings()
+    retention: RetentionSettings = RetentionSettings()
     attachments: AttachmentsSettings = AttachmentsSettings()
+    workspaces: WorkspacesSettings = WorkspacesSettings()
     dispatch: DispatchSettings = DispatchSettings()
     tasks: TasksSettings = TasksSettings()
     server: ServerSettings = ServerSettings()

@@ -11,10 +11,13 @@ from pydantic import Secret as Hidden
 
 from internal.agent.domain.permissions.rules import RuleError, parse_outside_pattern
 from internal.agent.domain.secrets import register_secret
+from internal.database_address.address import shown_url
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
 _BUCKET = re.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+HOST_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+"""What a host can be called."""
 _PREFIX = re.compile("([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
 
 
@@ -96,6 +99,14 @@ def _key_prefix(text: str) -> str:
     return text
 
 
+def _host_name(text: str) -> str:
+    if text and not HOST_NAME.fullmatch(text):
+        raise ValueError(
+            "must be up to 63 letters, digits, dots, hyphens and underscores, such as worker-1"
+        )
+    return text
+
+
 def _outside(path: Path) -> Path:
     try:
         parse_outside_pattern(str(path), str(path))
@@ -134,10 +145,12 @@ WebAddress = Annotated[str, AfterValidator(web_address)]
 Origin = Annotated[WebAddress, AfterValidator(_origin)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
+HostName = Annotated[str, AfterValidator(_host_name)]
 OutsidePath = Annotated[Path, AfterValidator(_absolute), AfterValidator(_outside)]
 Folder = Annotated[Path, AfterValidator(_absolute)]
 File = Annotated[Path, AfterValidator(_absolute)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+RetentionDays = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=36_500)]
 Minutes = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=1_440)]
 Retries = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=20)]
 Port = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=65_535)]
@@ -154,6 +167,15 @@ DollarLimit = Annotated[
     float, BeforeValidator(_not_a_truth), Field(ge=0, le=1_000_000, allow_inf_nan=False)
 ]
 TokenLimit = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+
+
+class DatabaseUrl(SecretStr):
+    """The URL of a database. `str()` of it is masked; `shown` has no password."""
+
+    @property
+    def shown(self) -> str:
+        """The URL without user, password and parameters."""
+        return shown_url(self.get_secret_value())
 
 
 class SecretEntry(Hidden[dict[str, Any]]):

@@ -2,8 +2,9 @@
 
 In reading order:
 
-- `local`: `LocalDispatcher`, starts the queued runs of a database
+- `dispatcher`: `RunDispatcher`, starts the queued runs of a database
 - `terminal`: `TerminalDispatcher`, executes the runs of one terminal
 - `leases`: lease renewal and stop requests of other processes
-- `lock`: the lock that allows one gateway per database
+- `registry`: the processes that serve a database
+- `lock`: the lock file that allows one gateway per SQLite database
 """

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from functools import partial
 
+from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.runs.active import ActiveRuns
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import LeaseLost
@@ -25,22 +26,27 @@ class LeaseKeeper:
     Args:
         owner: the name that the process claims runs with.
         seconds: the length of a lease.
+
+    Attributes:
+        host: the host of the process, which claims the runs whose files it has or can get.
     """
+
+    host = ONLY_HOST
 
     def __init__(
         self, owner: str, seconds: float, *, database: Database, stores: Stores, clock: Clock
     ) -> None:
         self.owner = owner
-        self._seconds = seconds
+        self.seconds = seconds
         self._database = database
         self._runs = stores.runs
-        self._gateways = stores.gateways
+        self._stores = stores
         self._clock = clock
         self._renewed = self._times()
 
     def expiry(self) -> str:
         """Return the end of a lease that starts now, RFC 3339."""
-        return rfc3339(self._clock.now() + timedelta(seconds=self._seconds))
+        return rfc3339(self._clock.now() + timedelta(seconds=self.seconds))
 
     async def run(self, active: ActiveRuns, supervisor: Supervisor) -> None:
         """Renew the leases and cancel runs that this process must not execute, until cancelled.
@@ -63,7 +69,7 @@ class LeaseKeeper:
         # a jump of the wall clock also changes which leases others see as ended
         passed = max(abs(now[0] - self._renewed[0]), now[1] - self._renewed[1])
         # after a failed write the renewal also finds out whether the disk can be written again
-        if passed >= self._seconds / RENEWALS_PER_LEASE or self._database.state.failure:
+        if passed >= self.seconds / RENEWALS_PER_LEASE or self._database.state.failure:
             await self._renew(active)
             self._renewed = now
 
@@ -75,7 +81,8 @@ class LeaseKeeper:
                 active.cancel(run_id, LeaseLost(f"Another process has taken over {run_id}."))
 
     def _renew_rows(self, lease_until: str) -> Write[set[RunId]]:
-        yield from self._gateways.renew(self.owner, lease_until)
+        yield from self._stores.processes.renew(self.owner, lease_until)
+        yield from self._stores.leaderships.renew(self.owner, lease_until)
         return (yield from self._runs.renew_leases(self.owner, lease_until))
 
     def _times(self) -> tuple[float, float]:

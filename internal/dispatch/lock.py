@@ -1,23 +1,17 @@
-"""The lock of the gateway: one per database, whichever home folder or path names it.
+"""The lock file of an SQLite database: one gateway, whichever home folder or path names it.
 
-The kernel's lock on a file beside the database is exact, but some file systems have none, and the
-file may be deleted while a gateway holds it. So the gateway is also a row in the database.
+The kernel's lock is exact, but some file systems have none, and the file may be deleted while a
+gateway holds it. So the gateway is also a row in the database; see `registry`.
 """
 
 import fcntl
 import os
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
-from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.ports.runtime import Clock, Processes, ProcessIdentity
-from internal.agent.store.database import Database, Write
-from internal.agent.store.runs import GatewayRow
-from internal.agent.store.stores import Stores
-from internal.dispatch.leases import LeaseKeeper
+from internal.agent.ports.runtime import ProcessIdentity
 
 _MAX_OWNER_BYTES = 4096
 
@@ -46,7 +40,7 @@ def database_lock(database: Path, process: ProcessIdentity) -> Generator[bool]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(handle, _MAX_OWNER_BYTES, 0).decode("utf-8", "replace")
-            raise _conflict(database, ProcessIdentity.parse(holder), process) from error
+            raise conflict(database, ProcessIdentity.parse(holder), process) from error
         except OSError:
             yield False
         else:
@@ -58,87 +52,15 @@ def database_lock(database: Path, process: ProcessIdentity) -> Generator[bool]:
         os.close(handle)
 
 
-class GatewayLock:
-    """Makes a process the gateway of a database: holds the row that says so."""
-
-    def __init__(
-        self,
-        database: Database,
-        stores: Stores,
-        clock: Clock,
-        *,
-        leases: LeaseKeeper,
-        processes: Processes,
-    ) -> None:
-        self._database = database
-        self._stores = stores
-        self._clock = clock
-        self._leases = leases
-        self._processes = processes
-
-    @asynccontextmanager
-    async def hold(
-        self, process: ProcessIdentity, path: Path, *, has_lock: bool
-    ) -> AsyncGenerator[None]:
-        """Be the gateway. The caller keeps the lease.
-
-        Args:
-            process: this process.
-            path: the database file.
-            has_lock: this process holds the lock file.
-
-        Raises:
-            Conflict: another gateway lives, or has a lease and cannot be checked.
-            StoreError: the database cannot be used.
-        """
-        owner, replaced = str(process), ""
-        found = await self._database.read(self._stores.gateways.get)
-        if found is not None:
-            self._check(found, process, path, has_lock=has_lock)
-            replaced = found.owner
-        claim = partial(self._claim, owner, replaced)
-        if not await self._database.write(claim):
-            raise _conflict(path, None, process)  # it started at the same time
-        try:
-            yield
-        finally:
-            with suppress(StoreUnavailable):  # the next gateway sees that this process has ended
-                await self._database.write(partial(self._stores.gateways.remove, owner))
-
-    def _claim(self, owner: str, replaced: str) -> Write[bool]:
-        """Store the gateway; the run displays of the one before may be continued at once."""
-        claimed = yield from self._stores.gateways.claim(owner, self._leases.expiry(), replaced)
-        if claimed:
-            yield from self._stores.run_displays.end_leases()
-        return claimed
-
-    def _check(
-        self, found: GatewayRow, process: ProcessIdentity, path: Path, *, has_lock: bool
-    ) -> None:
-        """Raise Conflict unless a process may replace the gateway."""
-        other = ProcessIdentity.parse(found.owner)
-        alive = None if other is None else self._processes.is_alive(other)
-        if alive:
-            raise _conflict(path, other, process)
-        if alive is None and other is not None and has_lock:
-            # on the same machine, such as in another container, the free lock says that it ended
-            alive = False if other.boot == process.boot != "" else None
-        if alive is None and found.lease_until > rfc3339(self._clock.now()):
-            raise Conflict(
-                f"The database {path} is served by {_describe(other, process)}. Whether it still"
-                f" runs cannot be checked from here, and its lease lasts until {found.lease_until}."
-                " Stop it, or start again after that."
-            )
-
-
-def _conflict(database: Path, holder: ProcessIdentity | None, process: ProcessIdentity) -> Conflict:
+def conflict(database: Path, holder: ProcessIdentity | None, process: ProcessIdentity) -> Conflict:
+    """Return the error of a process that cannot be the gateway beside another one."""
     return Conflict(
-        f"Another larkspur already serves the database {database}: {_describe(holder, process)}."
+        f"Another larkspur already serves the database {database}: {describe(holder, process)}."
         " Stop it first, or use another database."
     )
 
 
-def _describe(other: ProcessIdentity | None, process: ProcessIdentity) -> str:
+def describe(other: ProcessIdentity | None, process: ProcessIdentity) -> str:
     """Return how a person finds a process from the place of this one."""
     if other is None:
         return "another process"

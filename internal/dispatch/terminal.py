@@ -172,6 +172,8 @@ class TerminalDispatcher:
                     self._leases.owner,
                     lease_until=self._leases.expiry(),
                     now=now,
+                    host=self._leases.host,
+                    anywhere=True,
                 )
             )
             if run is not None:

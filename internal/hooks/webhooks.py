@@ -16,6 +16,7 @@ from http import HTTPStatus
 import msgspec
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.principals import AuditEntry
@@ -29,7 +30,7 @@ from internal.hooks.signed_post import SignedPoster
 logger = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 5.0
-"""Events of other processes are found after this time; those of this process at once."""
+"""Events are found after this time at the latest."""
 FIRST_DELAY_SECONDS = 1.0
 MAX_DELAY_SECONDS = 300.0
 """The delay before an event is sent again; it doubles with each failure in a row."""
@@ -73,6 +74,7 @@ class WebhookSender:
         broadcaster: EventBroadcaster,
         poster: SignedPoster,
         clock: Clock,
+        leadership: Leadership,
         first_delay_seconds: float = FIRST_DELAY_SECONDS,
     ) -> None:
         self._webhooks = {_reader_name(webhook): webhook for webhook in webhooks}
@@ -81,6 +83,7 @@ class WebhookSender:
         self._broadcaster = broadcaster
         self._poster = poster
         self._clock = clock
+        self._leadership = leadership
         self._first_delay = first_delay_seconds
 
     async def open(self) -> None:
@@ -92,7 +95,11 @@ class WebhookSender:
         await self._database.write(self._open)
 
     async def run(self, supervisor: Supervisor) -> None:
-        """Send events until cancelled."""
+        """Send events whenever this process is the one that does, until cancelled."""
+        if self._webhooks:
+            await self._leadership.run(partial(self._run, supervisor), supervisor)
+
+    async def _run(self, supervisor: Supervisor) -> None:
         wakes = {name: asyncio.Event() for name in self._webhooks}
 
         def on_event(record: EventRecord) -> None:
@@ -100,7 +107,11 @@ class WebhookSender:
                 if webhook.wants(record.event):
                     wakes[name].set()
 
-        with self._broadcaster.listen(on_event):
+        def on_commit() -> None:
+            for wake in wakes.values():
+                wake.set()
+
+        with self._broadcaster.listen(on_event), self._database.watch(on_commit):
             async with asyncio.TaskGroup() as tasks:
                 for name, webhook in self._webhooks.items():
                     sending = supervisor.repeat(
@@ -123,16 +134,22 @@ class WebhookSender:
     async def _send_new(self, name: str, webhook: WebhookSettings) -> None:
         """Send the events after the position of a receiver."""
         log = self._stores.events
-        position = (await self._database.read(log.list_readers))[name]
+        position = (await self._database.read(log.list_readers)).get(name)
+        if position is None:  # a process with other settings forgot it
+            await self.open()
+            return
         while page := await self._database.read(
             partial(log.list_after, position, None, _PAGE_SIZE)
         ):
             for record in page:
                 if webhook.wants(record.event):
+                    if not await self._leadership.is_held():
+                        return
                     await self._deliver(webhook, record)
                     await self._database.write(partial(log.save_reader, name, record.position))
             position = page[-1].position
-            await self._database.write(partial(log.save_reader, name, position))
+            if len(page) == _PAGE_SIZE:  # fewer are read again, which costs less than a commit
+                await self._database.write(partial(log.save_reader, name, position))
 
     async def _deliver(self, webhook: WebhookSettings, record: EventRecord) -> None:
         """Send one event until it is accepted or given up."""

@@ -12,7 +12,14 @@ from internal.i18n.runs import RunMessages
 ToolTitles = Mapping[str, Mapping[Language, str]]
 """The titles of the tools, by tool name and language."""
 
-_RESUMABLE = {"timeout", "interrupted", "error", "internal_error", "model_key_refused"}
+_RESUMABLE = {
+    "timeout",
+    "interrupted",
+    "crashed",
+    "error",
+    "internal_error",
+    "model_key_refused",
+}
 _RESUMABLE |= {"model_no_credit", "model_busy", "model_unreachable", "model_unavailable"}
 _RESUMABLE |= {"model_empty", "model_error"}
 """The codes and reasons of ends after which the same run may do better."""

@@ -12,7 +12,10 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import FileFolders
-from internal.agent.ports.worktrees import Worktrees
+from internal.agent.ports.workspaces import Worktrees
+
+VERSIONS_FOLDER = "workspace-versions"
+"""The folder with a file for each session: the versions of the archives that its folder has."""
 
 
 class SessionFolders:
@@ -95,18 +98,20 @@ class Workspaces:
     It is the folder that the task names, or the session's own folder, or one of the task alone.
 
     Args:
-        home: the home folder of Larkspur, in which the folders of sessions are.
+        home: the home folder of Larkspur.
         worktrees: makes copies of git repositories.
+        root: the folder in which the folders of sessions are; None for the home folder.
     """
 
-    def __init__(self, home: Path, worktrees: Worktrees) -> None:
+    def __init__(self, home: Path, worktrees: Worktrees, root: Path | None = None) -> None:
         self._home = home
+        self.root = root or home
         self.worktrees = worktrees
-        self.folders = SessionFolders(home / "workspaces")
-        self.task_folders = TaskFolders(home / "task-folders")
-        self.worktree_folders = TaskFolders(home / "worktrees")
-        self.homes = SessionFolders(home / "session-homes")
-        self.files = SessionFolders(home / "session-files")
+        self.folders = SessionFolders(self.root / "workspaces")
+        self.task_folders = TaskFolders(self.root / "task-folders")
+        self.worktree_folders = TaskFolders(self.root / "worktrees")
+        self.homes = SessionFolders(self.root / "session-homes")
+        self.files = SessionFolders(self.root / "session-files")
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -175,6 +180,9 @@ class Workspaces:
             await self._remove_worktree(folder)
         for folders in (self.folders, self.task_folders, self.homes, self.files):
             await folders.remove(session_id)
+        versions = self.root / VERSIONS_FOLDER / session_id
+        if versions.is_file() and versions.parent.name == VERSIONS_FOLDER:
+            await asyncio.to_thread(versions.unlink, missing_ok=True)
 
     async def remove_worktree(self, task: Task, /) -> None:
         """Remove the worktree of a task and its branch, which stays if somebody has changed it.
@@ -189,12 +197,15 @@ class Workspaces:
         await asyncio.to_thread(_remove, Path(folder))
 
     def _is_private(self, folder: Path) -> bool:
-        """Return True for the home folder and what is in it, except the folders of sessions."""
+        """Return True for what is in the home folder or of sessions, except their workspaces."""
         try:
             for root in (self.folders.root, self.task_folders.root, self.worktree_folders.root):
                 if root.exists() and folder.parent.samefile(root):
                     return False
-            return any(above.samefile(self._home) for above in (folder, *folder.parents))
+            private = [self._home, *(root for root in self.roots if root.exists())]
+            return any(
+                above.samefile(each) for above in (folder, *folder.parents) for each in private
+            )
         except FileNotFoundError:
             return False  # there is no home folder, or the workspace is gone
 
@@ -206,7 +217,7 @@ def _folder_name(task: Task) -> str:
 def _create(root: Path, name: str) -> str:
     folder = root / name
     try:
-        root.mkdir(mode=0o700, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(f"{folder} cannot be created: {error.strerror}.") from error
@@ -220,14 +231,19 @@ def _remove(folder: Path) -> None:
         StoreUnavailable: a part of it cannot be removed.
     """
     try:
-        _remove_tree(folder)
+        remove_tree(folder)
     except FileNotFoundError:
         return
     except OSError as error:
         raise StoreUnavailable(f"{folder} cannot be removed: {error.strerror}.") from error
 
 
-def _remove_tree(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and everything in it, or a link. Symbolic links are not followed.
+
+    Raises:
+        OSError: a part of it cannot be removed.
+    """
     if folder.is_symlink():
         folder.unlink()
         return

@@ -5,5 +5,7 @@ In reading order:
 - `database_url`: open a database by path or URL
 - `queries`: the named statements in `queries/*.sql`
 - `migrations`: the numbered schema changes in `migrations/<kind>/*.sql`
+- `moves`: databases that were moved are not opened
 - `sqlite`: the SQLite implementation
+- `maintenance`: status, export, backup and moves of whole databases
 """

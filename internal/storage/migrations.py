@@ -8,7 +8,7 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 class Migration(NamedTuple):
-    """A change from one schema version to the next. Numbers start at 1."""
+    """A change to the schema version `number`. Its number is the same for every kind."""
 
     number: int
     name: str
@@ -19,6 +19,11 @@ class Migration(NamedTuple):
 def migrations(kind: str) -> tuple[Migration, ...]:
     """Return the migrations of a kind of database, such as `sqlite`, in order."""
     return tuple(_read(file) for file in sorted((_FOLDER / kind).glob("[0-9]*.sql")))
+
+
+def newest_version(kind: str) -> int:
+    """Return the schema version after all migrations of a kind of database."""
+    return migrations(kind)[-1].number
 
 
 def _read(file: Path) -> Migration:

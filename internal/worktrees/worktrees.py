@@ -18,7 +18,7 @@ import msgspec
 
 from internal.agent.domain.errors import Conflict, InvalidRequest, StoreUnavailable
 from internal.agent.domain.text import format_size
-from internal.agent.ports.worktrees import WorktreeChanges
+from internal.agent.ports.workspaces import WorktreeChanges
 from internal.worktrees.git_process import GitFailed, OutputTooLarge, run_git
 from internal.worktrees.repository import Repository, check_repository, read_repository
 

@@ -99,6 +99,25 @@ def gateway(
 
 
 @contextmanager
+def worker(home: Path, **settings: str) -> Generator[int]:
+    """Run `larkspur worker` on a home of its own until the end of the block; gives its pid."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    process = subprocess.Popen(
+        [LARKSPUR, "worker"], env=environment(home, **settings), stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    try:
+        said = [process.stderr.readline()]
+        while said[-1] and b" works as " not in said[-1]:
+            said.append(process.stderr.readline())
+        assert said[-1], b"".join(said).decode()
+        yield process.pid
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@contextmanager
 def floor(module: str, home: Path, *arguments: str) -> Generator[Server]:
     """Run one of the bare servers."""
     home.mkdir(parents=True, exist_ok=True)

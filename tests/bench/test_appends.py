@@ -3,9 +3,11 @@
 import asyncio
 import sqlite3
 import time
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,9 @@ from internal.tools.untrusted_files import UntrustedFiles
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
 from tests.support.owner_reviews import owner_reviews
+from tests.support.postgres_server import PostgresServer, find_binaries
 from tests.support.session_files import session_files
+from tests.support.store_records import a_session
 from tests.support.web_app import IdleDispatcher, defaults
 
 pytestmark = pytest.mark.bench
@@ -38,7 +42,7 @@ LATER = "2999-01-01T00:00:00.000Z"
 EVENT = NodeStarted(node_id="iter:1", kind="iteration", iteration=1)
 
 
-async def _rate(file: Path, writers: int, together: int) -> float:
+async def _rate(address: str, folder: Path, writers: int, together: int) -> float:
     """Return the events a second of so many runs, each of which waits for its last entry."""
     clock, stores, written = SystemClock(), Stores(), 0
 
@@ -49,7 +53,7 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             written += together
 
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(file))
+        database = await stack.enter_async_context(open_database(address))
         broadcaster = EventBroadcaster(database, stores, clock, "1")
         await broadcaster.start()
         gateway = Gateway(
@@ -58,9 +62,9 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             broadcaster=broadcaster,
             dispatcher=IdleDispatcher(),
             clock=clock,
-            files=session_files(file.parent, database, stores),
-            commands=BackgroundCommandPool(clock, UntrustedFiles(file.parent)),
-            reviews=owner_reviews(file.parent),
+            files=session_files(folder, database, stores),
+            commands=BackgroundCommandPool(clock, UntrustedFiles(folder)),
+            reviews=owner_reviews(folder),
         )
         streams = []
         for _ in range(writers):
@@ -81,6 +85,26 @@ async def _rate(file: Path, writers: int, together: int) -> float:
             for stream in streams:
                 tasks.create_task(write(stream, begun + SECONDS))
         return written / (time.perf_counter() - begun)
+
+
+async def _read_rate(address: str, readers: int) -> float:
+    """Return the reads of a row a second by so many callers."""
+    stores, done = Stores(), 0
+    session = a_session("session")
+    async with open_database(address) as database:
+        await database.write(partial(stores.sessions.add, session))
+        begun = time.perf_counter()
+
+        async def read() -> None:
+            nonlocal done
+            while time.perf_counter() < begun + SECONDS:
+                assert await database.read(partial(stores.sessions.get, session.id))
+                done += 1
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(readers):
+                tasks.create_task(read())
+        return done / (time.perf_counter() - begun)
 
 
 def _bare_rate(file: Path, together: int) -> float:
@@ -109,8 +133,10 @@ def test_appends(tmp_path: Path, table: Table) -> None:
     rates: dict[str, list[float]] = {}
     for number in range(ROUNDS):
         for name, writers, together in (("one", 1, 1), ("many", 32, 1), ("entries", 32, 8)):
-            file = tmp_path / f"{name}-{number}.db"
-            rates.setdefault(name, []).append(run(partial(_rate, file, writers, together)))
+            work = partial(
+                _rate, str(tmp_path / f"{name}-{number}.db"), tmp_path, writers, together
+            )
+            rates.setdefault(name, []).append(run(work))
         for name, together in (("bare 1", 1), ("bare 200", 200)):
             file = tmp_path / f"{name}-{number}.db"
             rates.setdefault(name, []).append(_bare_rate(file, together))
@@ -126,4 +152,45 @@ def test_appends(tmp_path: Path, table: Table) -> None:
             rates["bare 200"],
             f"{bare}, 200 a commit",
         ),
+    )
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    binaries = find_binaries()
+    assert binaries, "PostgreSQL is not installed"
+    opened = PostgresServer(binaries, is_durable=True)
+    opened.start()
+    opened.create_role()
+    yield opened
+    opened.remove()
+
+
+@pytest.mark.postgres
+def test_postgres_beside_sqlite(tmp_path: Path, table: Table, server: PostgresServer) -> None:
+    cases: dict[str, Callable[[str], Coroutine[Any, Any, float]]] = {
+        "event appends, 1 writer": partial(_rate, folder=tmp_path, writers=1, together=1),
+        "event appends, 32 writers": partial(_rate, folder=tmp_path, writers=32, together=1),
+        "the same, 8 events an entry": partial(_rate, folder=tmp_path, writers=32, together=8),
+        "reads of a row, 1 reader": partial(_read_rate, readers=1),
+        "reads of a row, 32 readers": partial(_read_rate, readers=32),
+    }
+    rates: dict[tuple[str, str], list[float]] = {}
+    for number in range(ROUNDS):
+        for place, (name, case) in enumerate(cases.items()):
+            file = str(tmp_path / f"{place}-{number}.db")
+            url = server.url(server.create_database(template="template1"))
+            for kind, address in (("SQLite", file), ("PostgreSQL", url)):
+                rates.setdefault((name, kind), []).append(run(partial(case, address)))
+    table.add(
+        *(
+            Row(
+                f"PostgreSQL: {name}",
+                "/s",
+                rates[name, "PostgreSQL"],
+                rates[name, "SQLite"],
+                "SQLite",
+            )
+            for name in cases
+        )
     )

@@ -13,6 +13,7 @@ from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, status
 from tests.support.anthropic_server import Call, Reply
+from tests.support.database_files import execute, query
 from tests.support.mcp_servers import hostile_entry
 from tests.support.skills import write_skill
 
@@ -74,6 +75,44 @@ def test_every_section_shows_what_it_is_about(
     expect(page.get_by_role("status").filter(has_text="/pair")).to_contain_text("expires in")
     page.reload()
     expect(page.get_by_role("heading", name="People", level=2)).to_be_visible()
+
+
+def test_dead_letters_are_retried_and_dismissed(
+    home: Path, serve: Serve, enter: Open, shots: Path
+) -> None:
+    page = enter(gateway := serve())
+    execute(
+        home / "larkspur.db",
+        "insert into inbox (channel, app, message_id, chat_id, principal, received, status, raw,"
+        " text, attempts, failure, failed) values ('lark', 'cli_a', 'om_1', 'oc_1', 'lark:mei',"
+        " '2026', 'failed', '{}', 'a strange message', 3, 'ValueError: broken', '2026-11-22')",
+        "insert into outbox (key, channel, app, chat_id, reply_to, run_id, question_id, status,"
+        " attempts, next_attempt, created, settled, remote_id, failure, error, body) values"
+        " ('k', 'lark', 'cli_a', 'oc_1', '', '', '', 'unconfirmed', 3, '', '2026',"
+        " '2026-11-22T11:00', '', 'no response', '', 'the answer')",
+    )
+    page.goto(f"{gateway.url}/settings/letters")
+    table = page.get_by_role("region", name="Dead letters")
+    expect(table.get_by_role("row")).to_have_count(3)
+    expect(table).to_contain_text("Message not processed · oc_1a strange message")
+    expect(table).to_contain_text("ValueError: broken")
+    expect(table).to_contain_text("Sent again, it may appear twice.")
+    accessible(page)
+    page.screenshot(path=shots / "settings-dead-letters.png")
+
+    table.get_by_role("button", name="Send anyway outgoing-1").click()
+    expect(table.get_by_role("row")).to_have_count(2)
+    table.get_by_role("button", name="Retry incoming-1").press("Enter")
+    expect(page.get_by_text("Nothing was given up.")).to_be_visible()
+    audit = [one["action"] for one in gateway.ask("GET", "/api/audit")["entries"]]
+    assert audit == ["dead_letter.retried"] * 2
+    assert query(home / "larkspur.db", "select status, attempts from inbox") == [("accepted", 0)]
+
+    execute(home / "larkspur.db", "update inbox set status = 'failed', failed = '2026-11-22'")
+    page.reload()
+    table.get_by_role("button", name="Dismiss incoming-1").click()
+    expect(page.get_by_text("Nothing was given up.")).to_be_visible()
+    assert query(home / "larkspur.db", "select status from inbox") == [("handled",)]
 
 
 def test_a_key_is_tried_stored_and_removed(

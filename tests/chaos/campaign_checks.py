@@ -26,7 +26,7 @@ async def check_campaign(campaign: Campaign) -> None:
             invariants.check_run(run)
         all_events += events
         if session_id in campaign.frames:
-            replay = await read_replay(gateway, session_id)
+            replay = await read_replay(gateway, f"session_id={session_id}")
             invariants.check_frames(campaign.frames[session_id], replay)
             assert [frame.json() for frame in replay if frame.id] == events
     invariants.check_ledger(all_events, gateway.workspace / "ledger.txt")

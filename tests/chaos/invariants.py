@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -149,20 +149,26 @@ def check_frames(live: Sequence[SseFrame], replay: Sequence[SseFrame]) -> None:
     assert [frame.raw for frame in live if frame.id] == [frame.raw for frame in replay if frame.id]
 
 
+_INCONSISTENCIES = (
+    "select t.id from tasks t join runs on task_id = t.id where t.status <> runs.status",
+    "select t.id from tasks t join runs r on task_id = t.id where t.stop_reason <> r.stop_reason",
+    "select id from runs where last_seq <> (select max(seq) from events where run_id = id)",
+    "select id from runs where status in ('queued', 'running', 'waiting')",
+    "select number from inbox where status <> 'handled'",
+    "select run_id from checkpoints join runs on runs.id = run_id where status <> 'failed'",
+    "select run_id from turn_log join runs on runs.id = run_id where status <> 'failed'",
+    "select position from events, event_log where position > head",
+)
+
+
+def check_tables(ask: Callable[[str], list[tuple[Any, ...]]]) -> None:
+    """The tables are consistent, and every run has ended."""
+    for query in _INCONSISTENCIES:
+        assert ask(query) == [], query
+
+
 def check_file(database: Path) -> None:
     """The tables are consistent and the file is intact. No process may have it open."""
     with closing(sqlite3.connect(database)) as connection:
-        ask = connection.execute
-        assert ask("pragma integrity_check").fetchall() == [("ok",)]
-        for query in (
-            "select t.id from tasks t join runs on task_id = t.id where t.status <> runs.status",
-            "select t.id from tasks t join runs r on task_id = t.id"  # noqa: ISC004 - one query
-            " where t.stop_reason <> r.stop_reason",
-            "select id from runs where last_seq <> (select max(seq) from events where run_id = id)",
-            "select id from runs where status in ('queued', 'running', 'waiting')",
-            "select number from inbox where status <> 'handled'",
-            "select run_id from checkpoints join runs on runs.id = run_id where status <> 'failed'",
-            "select run_id from turn_log join runs on runs.id = run_id where status <> 'failed'",
-            "select position from events, event_log where position > head",
-        ):
-            assert ask(query).fetchall() == [], query
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        check_tables(lambda query: connection.execute(query).fetchall())

@@ -17,6 +17,8 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import ScriptedServer
 
 _ADDRESS = re.compile(r" is at http://([\d.]+):(\d+)")
+SILENCE_SECONDS = 20.0
+"""A reader that hears nothing for longer than the interval of heartbeats connects again."""
 NO_CRASH = "none"
 """The crash plan of a process that does not crash; see `crash_launcher`."""
 
@@ -63,10 +65,17 @@ class GatewayProcess:
 class RestartingGateway:
     """Starts one gateway process per crash plan; when one ends, the next starts at once.
 
-    `request` and `stream` reconnect whenever a new process accepts requests.
+    `prefix` is the command that each process is started with. `request` and `stream` reconnect
+    whenever a new process accepts requests.
     """
 
-    def __init__(self, folder: Path, model: ScriptedServer, environ: dict[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        model: ScriptedServer,
+        environ: dict[str, str],
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         self.home = prepare(folder / "home")
         self.workspace = folder / "workspace"
@@ -76,6 +85,7 @@ class RestartingGateway:
         self.processes: list[GatewayProcess] = []
         self.codes: list[int] = []
         self._environ = environ
+        self._prefix = prefix
         self._client: HttpClient | None = None
         self._serving: GatewayProcess | None = None
         self._closed = False
@@ -102,7 +112,8 @@ class RestartingGateway:
         count_file = self.folder / f"commits-{len(self.processes)}"
         count_file.touch()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.chaos.crash_launcher", str(count_file), plan, *command),
+            *(*self._prefix, sys.executable, "-m", "tests.chaos.crash_launcher"),
+            *(str(count_file), plan, *command),
             cwd=self.workspace,
             env=self.environ,
             stdin=asyncio.subprocess.DEVNULL,
@@ -120,9 +131,22 @@ class RestartingGateway:
             self._serving = process = await self.start("serve", "--port", "0", plan=plan)
             await self._announce(await process.ready(self.home))
             self.codes.append(await process.wait())
+            if self._serving is not process:
+                return
             await self._announce(None)
         self._closed = True
         await self._announce(None)
+
+    async def start_beside(self, plan: str) -> None:
+        """Start another gateway until it serves; requests and signals go to it from now on.
+
+        It may have to wait for the end of the lease of the gateway before it.
+        """
+        while True:
+            process = await self.start("serve", "--port", "0", plan=plan)
+            if (client := await process.ready(self.home)) is not None:
+                self._serving = process
+                return await self._announce(client)
 
     async def close(self) -> None:
         """End the current process. No other one is started."""
@@ -132,8 +156,13 @@ class RestartingGateway:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the newest gateway, unless it has ended."""
+        self.serving.process.send_signal(number)
+
+    @property
+    def serving(self) -> GatewayProcess:
+        """The newest gateway."""
         assert self._serving is not None
-        self._serving.process.send_signal(number)
+        return self._serving
 
     async def wait_until_up(self) -> HttpClient:
         """Return the client of the current process, or of the next one."""
@@ -190,22 +219,30 @@ async def try_request(
 
 
 async def stream_frames(client: HttpClient, query: str, last: str) -> AsyncGenerator[SseFrame]:
-    """Yield the frames of one connection until it is closed."""
+    """Yield the frames of one connection until it is closed or no heartbeat comes."""
     headers = {"last-event-id": last} if last else {}
     try:
         async with client.stream(f"{query}&debug=1", headers) as stream:
-            while (frame := await stream.frame()) is not None:
+            while True:
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    frame = await stream.frame()
+                if frame is None:
+                    return
                 yield frame
-    except (OSError, EOFError):
-        pass  # the process died
+    except (OSError, EOFError):  # of which TimeoutError is one
+        pass  # the process died or was suspended
 
 
 @asynccontextmanager
 async def restarting_gateway(
-    folder: Path, model: ScriptedServer, environ: dict[str, str], plans: Sequence[str]
+    folder: Path,
+    model: ScriptedServer,
+    environ: dict[str, str],
+    plans: Sequence[str],
+    prefix: Sequence[str] = (),
 ) -> AsyncGenerator[RestartingGateway]:
     """Run a process per plan; the last one is stopped when the context is left."""
-    gateway = RestartingGateway(folder, model, environ)
+    gateway = RestartingGateway(folder, model, environ, prefix)
     serving = asyncio.create_task(gateway.serve(plans))
     try:
         yield gateway

@@ -17,6 +17,7 @@ from tests.chaos.restarting_gateway import (
 )
 from tests.support.http_client import SseFrame
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.postgres_server import shared_server
 
 INSTRUCTIONS = {"A": "Please do task A.", "B": "Please do task B.", "C": "Please do task C."}
 STEERING = "and please be quick about it"
@@ -95,7 +96,10 @@ async def run_scenario(
         async with asyncio.timeout(90):
             await user.run()
             await check(user)
-    invariants.check_file(gateway.home / "larkspur.db")
+    if url := environ.get("LARKSPUR_DATABASE__URL"):
+        invariants.check_tables(lambda query: shared_server().sql(query, url.rpartition("/")[2]))
+    else:
+        invariants.check_file(gateway.home / "larkspur.db")
     return gateway
 
 
@@ -108,7 +112,7 @@ async def check(user: ScriptedUser) -> None:
         invariants.check_run(run)
     invariants.check_ledger(events, gateway.workspace / "ledger.txt")
     invariants.check_lane(runs, events)
-    replay = await read_replay(gateway, session_id)
+    replay = await read_replay(gateway, f"session_id={session_id}")
     invariants.check_frames(user.frames, replay)
     assert [frame.json() for frame in replay if frame.id] == events
     tasks = (await gateway.get(f"/api/tasks?session_id={session_id}"))["tasks"]
@@ -158,12 +162,12 @@ async def list_messages(gateway: RestartingGateway, session_id: str) -> list[dic
     return messages
 
 
-async def read_replay(gateway: RestartingGateway, session_id: str) -> list[SseFrame]:
-    """Return the frames of the replay for a new reader, from one connection."""
+async def read_replay(gateway: RestartingGateway, query: str) -> list[SseFrame]:
+    """Return the frames of the replay for a new reader with a query, from one connection."""
     while True:
         client = await gateway.wait_until_up()
         seen: list[SseFrame] = []
-        async with aclosing(stream_frames(client, f"session_id={session_id}", "")) as shown:
+        async with aclosing(stream_frames(client, query, "")) as shown:
             async for frame in shown:
                 if frame.event == "replay.done":
                     return seen

@@ -1,6 +1,6 @@
 """Random kills during a mixed workload: tasks, steering, stops, questions, terminals, restarts.
 
-`make test` runs one short episode; `make chaos` runs CHAOS_EPISODES (default 50) with 20 signals
+`make test` runs one short episode; `make chaos` runs CHAOS_EPISODES (default 12) with 20 signals
 each. CHAOS_SEED changes the choices of the users.
 """
 
@@ -15,10 +15,10 @@ from tests.chaos.campaign import Campaign, plans
 from tests.chaos.campaign_checks import check_campaign
 from tests.chaos.campaign_model import CampaignModel
 from tests.chaos.restarting_gateway import restarting_gateway
+from tests.chaos.seeds import SEED
 from tests.support.openai_server import ScriptedOpenAI
 
-SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
-EPISODES = int(os.environ.get("CHAOS_EPISODES", "50"))  # noqa: TID251 - for this test
+EPISODES = int(os.environ.get("CHAOS_EPISODES", "12"))  # noqa: TID251 - for this test
 SIGNALS = 20
 
 Environ = dict[str, str]

@@ -6,7 +6,6 @@ after every commit. Random plans are seeded with CHAOS_SEED and printed with a f
 
 import asyncio
 import os
-import random
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
@@ -18,18 +17,19 @@ from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, list_events, run_scenario
+from tests.chaos.seeds import seeded
 from tests.support.database_files import MIGRATIONS
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.postgres_server import postgres_url
 from tests.support.scripted_model import Call, Reply
 
-SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
 MAX_COMMITS = 56
 """More commits than the scenario has."""
 
 Environ = dict[str, str]
 
 
-@pytest.mark.parametrize(
+A_DOZEN = pytest.mark.parametrize(
     "plans",
     [
         ("before:1", "after:1", "after:3", "before:6"),
@@ -38,8 +38,36 @@ Environ = dict[str, str]
     ],
     ids=" ".join,
 )
+
+
+@A_DOZEN
 async def test_a_dozen_crashes(tmp_path: Path, environ: Environ, plans: tuple[str, ...]) -> None:
     await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
+
+
+@pytest.fixture
+async def on_postgres(environ: Environ) -> AsyncGenerator[Environ]:
+    async with postgres_url() as url:
+        yield {**environ, "LARKSPUR_DATABASE__URL": url}
+
+
+@pytest.mark.postgres
+@A_DOZEN
+async def test_a_dozen_crashes_on_postgres(
+    tmp_path: Path, on_postgres: Environ, plans: tuple[str, ...]
+) -> None:
+    gateway = await run_scenario(tmp_path, on_postgres, [*plans, NO_CRASH])
+    assert gateway.codes.count(-signal.SIGKILL) >= len(plans) - 1
+
+
+@pytest.mark.chaos
+@pytest.mark.postgres
+@pytest.mark.parametrize("number", range(1, MAX_COMMITS, 3))
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_a_crash_at_a_commit_on_postgres(
+    tmp_path: Path, on_postgres: Environ, side: str, number: int
+) -> None:
+    await run_scenario(tmp_path, on_postgres, [f"{side}:{number}", NO_CRASH])
 
 
 @pytest.mark.chaos
@@ -67,7 +95,7 @@ async def test_a_hand_over_at_a_commit(tmp_path: Path, environ: Environ, number:
 @pytest.mark.chaos
 @pytest.mark.parametrize("seed", range(16))
 async def test_crashes_during_the_resume(tmp_path: Path, environ: Environ, seed: int) -> None:
-    rng = random.Random(f"{SEED} twice {seed}")  # noqa: S311 - chaos, not a secret
+    rng = seeded(f"twice {seed}")
     plans = [f"{rng.choice(['before', 'after'])}:{rng.randint(3, 30)}"]
     plans += [f"{rng.choice(['before', 'after'])}:{rng.randint(1, 12)}" for _ in range(3)]
     await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
@@ -76,7 +104,7 @@ async def test_crashes_during_the_resume(tmp_path: Path, environ: Environ, seed:
 @pytest.mark.chaos
 @pytest.mark.parametrize("seed", range(16))
 async def test_a_crash_at_a_random_time(tmp_path: Path, environ: Environ, seed: int) -> None:
-    rng = random.Random(f"{SEED} alarm {seed}")  # noqa: S311 - chaos, not a secret
+    rng = seeded(f"alarm {seed}")
     plans = [f"alarm:{rng.uniform(0.4, 4.0):.6f}" for _ in range(2)]
     await run_scenario(tmp_path, environ, [*plans, NO_CRASH])
 

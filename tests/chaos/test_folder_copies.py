@@ -5,8 +5,6 @@ SQLite restarted the log meanwhile, which changes its header.
 """
 
 import asyncio
-import os
-import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -19,9 +17,9 @@ from tests.chaos import invariants
 from tests.chaos.model_script import STEERED, STEPS, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import ScriptedUser, list_events
+from tests.chaos.seeds import seeded
 from tests.support.openai_server import ScriptedOpenAI
 
-SEED = os.environ.get("CHAOS_SEED", "1")  # noqa: TID251 - for this test, not for Larkspur
 WAL_HEAD = 32  # bytes; https://sqlite.org/fileformat2.html#the_write_ahead_log
 
 Environ = dict[str, str]
@@ -67,28 +65,33 @@ async def copies_under_load(folder: Path, environ: Environ, most: int, sessions:
     return copies
 
 
-def random_waits(sessions: int) -> Iterator[int]:
-    """Yield the number of events before the next copy."""
-    rng = random.Random(f"{SEED} copies")  # noqa: S311 - chaos, not a secret
+MAX_DELAY_SECONDS = 0.03
+"""The longest time between an event and the copy: the next commits happen meanwhile."""
+
+
+def random_waits(sessions: int) -> Iterator[tuple[int, float]]:
+    """Yield the number of events before the next copy, and the seconds after the last of them."""
+    rng = seeded("copies")
     while True:
-        yield rng.randint(1, 6 * sessions)
+        yield rng.randint(1, 6 * sessions), rng.uniform(0, MAX_DELAY_SECONDS)
 
 
 async def take_copies(
-    gateway: RestartingGateway, copies: list[Path], most: int, waits: Iterator[int]
+    gateway: RestartingGateway, copies: list[Path], most: int, waits: Iterator[tuple[int, float]]
 ) -> None:
     """Copy the folder repeatedly while events arrive."""
-    wait = next(waits)
+    wait, delay = next(waits)
     async with aclosing(gateway.stream("sessions=*")) as frames:
         async for frame in frames:
             wait -= bool(frame.id)
             if wait <= 0:
+                await asyncio.sleep(delay)  # any instant
                 copy = gateway.folder.with_name(f"copy-{len(copies)}")
                 await asyncio.to_thread(copy_folder, gateway.home, copy / "home")
                 copies.append(copy)
                 if len(copies) == most:
                     return
-                wait = next(waits)
+                wait, delay = next(waits)
 
 
 async def resume_copy(folder: Path, environ: Environ) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from internal.agent.app.runs.coordinator import MAX_CRASHES
+from internal.agent.domain.tasks import MAX_CRASHES
 from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway

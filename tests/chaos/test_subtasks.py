@@ -187,7 +187,7 @@ async def check_events(person: Person) -> list[dict[str, Any]]:
     for run in invariants.group_by_run(events).values():
         invariants.check_run(run)
     invariants.check_ledger(events, gateway.workspace / "ledger.txt")
-    replay = await read_replay(gateway, session_id)
+    replay = await read_replay(gateway, f"session_id={session_id}")
     invariants.check_frames(person.frames, replay)
     assert [frame.json() for frame in replay if frame.id] == events
     return events

@@ -78,12 +78,15 @@ class Gateways:
     def owner(self) -> ProcessIdentity | None:
         """Return the process that the database names."""
         with closing(sqlite3.connect(self.database)) as connection:
-            rows = connection.execute("select owner from gateway").fetchall()
+            rows = connection.execute("select owner from processes").fetchall()
         return ProcessIdentity.parse(rows[0][0]) if rows else None
 
     def set_owner(self, owner: ProcessIdentity, lease_until: str) -> None:
         with closing(sqlite3.connect(self.database)) as connection:
-            connection.execute("insert into gateway values (1, ?, ?)", (str(owner), lease_until))
+            connection.execute(
+                "insert into processes values (?, 'gateway', 'far', 1, '1.0', '', ?)",
+                (str(owner), lease_until),
+            )
             connection.commit()
 
     def close(self) -> None:
@@ -165,6 +168,6 @@ def test_gateway_of_another_machine_counts_until_its_lease_ends(gateways: Gatewa
     assert f"process {elsewhere.pid} on far" in message
     assert "its lease lasts until 2999-01-01T00:00:00.000Z" in message
     with closing(sqlite3.connect(gateways.database)) as connection:
-        connection.execute("update gateway set lease_until = '2000'")
+        connection.execute("update processes set lease_until = '2000'")
         connection.commit()
     gateways.serve("two")

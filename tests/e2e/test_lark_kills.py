@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.tasks import MAX_CRASHES
+from internal.channels.chat.inbox_worker import DIED, MAX_ATTEMPTS
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
@@ -27,9 +29,12 @@ ASKING = [
     Reply("over"),
 ]
 
+CRASHED = "The process died several times while it executed this run."
+
 PHASES = {
     "received, not accepted": "unstored:accept_message",
     "accepted, not processed": "stored:accept_message",
+    "being processed": "stored:begin_processing",
     "processed, not started": "stored:assign_message",
     "started": "stored:claim_run",
     "ended, not sent": "stored:end_run",
@@ -69,6 +74,48 @@ async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, cra
             await sim.until(lambda _: replies(sim), 60)
             await idle(gateway, sim)
         assert replies(sim) == ["exactly once"]
+
+
+async def test_a_message_that_kills_three_processes_is_set_aside(tmp_path: Path) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("hello to you")])) as model:
+        for attempt in range(MAX_ATTEMPTS):
+            async with served(tmp_path, sim, model, "stored:begin_processing") as gateway:
+                if not attempt:
+                    await say(sim, "a poisonous message")
+                await gateway.over()
+        async with served(tmp_path, sim, model) as gateway:
+            await say(sim, "hello")
+            await sim.until(lambda _: len(replies(sim)) == 2, 60)
+            await idle(gateway, sim)
+            path = "/api/dead-letters"
+            [letter] = (await gateway.client.request("GET", path)).json()["dead_letters"]
+            assert letter["reason"] == DIED.format(MAX_ATTEMPTS)
+            assert (letter["kind"], letter["attempts"]) == ("incoming", MAX_ATTEMPTS)
+            health = await gateway.client.request("GET", "/health")
+            assert health.json()["dead_letters"] == 1
+            retry = await gateway.client.post(f"{path}/{letter['id']}/retry", {})
+            assert retry.status == 204
+            await sim.until(lambda _: len(replies(sim)) == 3, 60)
+        assert [each[:30] for each in replies(sim)] == [
+            "Your message could not be proc",
+            "hello to you",
+            "hello to you",
+        ]
+
+
+async def test_a_run_that_kills_three_processes_asks_in_its_chat(tmp_path: Path) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("in the end")])) as model:
+        for crash in range(MAX_CRASHES):
+            async with served(tmp_path, sim, model, "stored:upsert_checkpoint") as gateway:
+                if not crash:
+                    await say(sim, "hello")
+                await gateway.over()
+        async with served(tmp_path, sim, model, **OPERATORS) as gateway:
+            await sim.until(lambda _: from_bot(sim), 60)
+            assert CRASHED in json.dumps(card(sim))
+            await say(sim, "retry")
+            await sim.until(lambda _: replies(sim) == ["in the end"], 60)
+            await idle(gateway, sim)
 
 
 async def test_a_kill_while_the_model_answers_leaves_one_reply_and_a_final_card(

@@ -32,15 +32,15 @@ async def test_a_message_that_was_given_up_is_sent_again_by_the_running_gateway(
         letters: list[dict[str, object]] = []
         async with asyncio.timeout(60):
             while not letters:
-                _, out, _ = await larkspur(tmp_path, "lark", "dead", "--json")
+                _, out, _ = await larkspur(tmp_path, "dead-letters", "--json")
                 letters = json.loads(out)
         assert [one["about"] for one in letters] == ["hello"]
         assert f"({NOT_IN_CHAT})" in str(letters[0]["reason"])
         assert "(log id " in str(letters[0]["reason"])
         refused.times = 0
-        assert (await larkspur(tmp_path, "lark", "resend", "all"))[0] == 0
+        assert (await larkspur(tmp_path, "dead-letters", "retry", "all"))[0] == 0
         await sim.until(lambda _: replies(sim) == ["the answer"])
-        assert (await larkspur(tmp_path, "lark", "dead", "--json"))[1].strip() == "[]"
+        assert (await larkspur(tmp_path, "dead-letters", "--json"))[1].strip() == "[]"
 
 
 async def test_the_proxy_and_the_certificates_of_the_settings_are_used(tmp_path: Path) -> None:

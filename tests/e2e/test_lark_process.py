@@ -176,7 +176,7 @@ async def test_lark_without_an_app_does_not_start(tmp_path: Path, missing: str) 
     assert "Traceback" not in said.decode()
 
 
-PLANS = [f"{when}:{MIGRATIONS + number}" for number in range(4, 18) for when in ("before", "after")]
+PLANS = [f"{when}:{MIGRATIONS + number}" for number in range(5, 19) for when in ("before", "after")]
 
 
 @pytest.mark.chaos  # tests/e2e/test_lark_kills.py has the phases that differ

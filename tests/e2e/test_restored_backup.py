@@ -5,14 +5,13 @@ Each test runs real `larkspur serve` processes with the offline model.
 
 import shutil
 import signal
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from internal.config.home import prepare
+from internal.storage.maintenance.sqlite_files import back_up
 from tests.support.gateway_process import run_task, serve
 from tests.support.http_client import HttpClient, SseFrame
 
@@ -39,11 +38,10 @@ def copy_files(home: Path, backup: Path) -> None:
         shutil.copy(file, backup)
 
 
-def copy_with_sqlite(home: Path, backup: Path) -> None:
+def copy_with_backup(home: Path, backup: Path) -> None:
     """Copy the database as docs/storage.md says for a running gateway."""
     backup.mkdir()
-    with closing(sqlite3.connect(home / "larkspur.db")) as source:
-        source.execute("vacuum into ?", (str(backup / "larkspur.db"),))
+    back_up(home / "larkspur.db", backup / "larkspur.db")
 
 
 def put_back_in_place(home: Path, backup: Path) -> None:
@@ -63,7 +61,7 @@ def replace_files(home: Path, backup: Path) -> None:
 
 
 @pytest.mark.parametrize("restore", [put_back_in_place, replace_files])
-@pytest.mark.parametrize("back_up", [copy_files, copy_with_sqlite])
+@pytest.mark.parametrize("back_up", [copy_files, copy_with_backup])
 async def test_a_cursor_of_lost_events_is_reset(
     tmp_path: Path,
     back_up: Callable[[Path, Path], None],

@@ -22,6 +22,7 @@ NEEDED = (
     "internal/skills/shipped/code-review/SKILL.md",
     "internal/skills/shipped/spreadsheet-analysis/scripts/profile_table.py",
     "internal/storage/migrations/sqlite/0001_initial.sql",
+    "internal/storage/migrations/postgres/0017_initial.sql",
     "internal/simulators/lark/static/",
 )
 UV = shutil.which("uv") or str(ROOT / ".uv/bin/uv")

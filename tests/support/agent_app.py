@@ -168,8 +168,12 @@ async def core(
     model: ScriptedServer | None = None,
     *,
     sleep: Sleep = asyncio.sleep,
+    is_alone: bool = True,
 ) -> AsyncGenerator[Core]:
-    """Start a gateway on a home folder; leaving the block hands over the active runs."""
+    """Start a gateway on a home folder; leaving the block hands over the active runs.
+
+    `is_alone`: no other process executes runs of the database.
+    """
     async with AsyncExitStack() as stack:
         server: ScriptedServer = (
             await stack.enter_async_context(ScriptedAnthropic(script)) if model is None else model
@@ -187,7 +191,8 @@ async def core(
             }
         )
         services = await stack.enter_async_context(open_gateway(loaded, sleep=sleep))
-        async with background_task(services.dispatcher.run(services.coordinator)) as dispatching:
+        dispatch = services.dispatcher.run(services.coordinator, is_alone=is_alone)
+        async with background_task(dispatch) as dispatching:
             yield Core(services, server)
             services.dispatcher.stop()
             await asyncio.wait([dispatching])

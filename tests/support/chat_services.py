@@ -240,9 +240,15 @@ async def open_service(name: str) -> AsyncGenerator[ChatService]:
 
 @asynccontextmanager
 async def open_channel(
-    service: ChatService, core: Core, settings: ChatChannelSettings
+    service: ChatService,
+    core: Core,
+    settings: ChatChannelSettings,
+    change: Callable[[ChatTransport], ChatTransport] = lambda transport: transport,
 ) -> AsyncGenerator[ChatChannel]:
-    """Run a channel at a service, connected; leaving stops it in order."""
+    """Run a channel at a service, connected; leaving stops it in order.
+
+    `change` returns the transport that the channel uses instead of the given one.
+    """
     services = core.services
     app = ChatApp(
         services.gateway,
@@ -252,8 +258,9 @@ async def open_channel(
         services.supervisor,
         services.remote_files,
         make_chat_instructions(services),
+        services.leaderships,
     )
-    channel = ChatChannel(app, settings, service.transport(core, settings))
+    channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())
     try:
         await service.connected()

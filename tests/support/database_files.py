@@ -1,18 +1,29 @@
 """Database files of SQLite: create one, change it behind the program's back, read its bytes."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
+from internal.storage.sqlite.database import SqliteDatabase
 from tests import ROOT
 from tests.support.store_records import a_session
 
 MIGRATIONS = len(list((ROOT / "internal/storage/migrations/sqlite").glob("*.sql")))
 """How many commits prepare a new database."""
+
+
+@asynccontextmanager
+async def open_sqlite(path: Path) -> AsyncGenerator[SqliteDatabase]:
+    database = await SqliteDatabase.open(path)
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 async def create_database(path: Path, sessions: int = 0) -> None:
@@ -40,6 +51,11 @@ def query(path: Path, statement: str) -> list[tuple[Any, ...]]:
 def file_contents(folder: Path, glob: str = "*") -> dict[str, bytes]:
     """Return the bytes of every file in a folder whose name matches."""
     return {file.name: file.read_bytes() for file in folder.glob(glob) if file.is_file()}
+
+
+def file_size(path: Path) -> int:
+    """Return the size of a file in bytes."""
+    return path.stat().st_size
 
 
 def create_unreleased_database(path: Path, version: int) -> None:

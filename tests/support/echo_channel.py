@@ -85,11 +85,12 @@ class EchoService:
                 await self._changed.wait()
 
     async def deliver(self, message: IncomingMessage) -> None:
-        """Deliver a message, perhaps again, to one of the connected transports."""
+        """Deliver a message, perhaps again, to the connected transports in turn."""
         raw = msgspec.json.encode(_Event(message)).decode()
         self.delivered.append(message)
         received = ReceivedMessage(message.message_id, message.chat_id, message.user_id, raw)
-        await asyncio.wrap_future(self.connected[0][0](received))
+        on_message, _ = self.connected[len(self.delivered) % len(self.connected)]
+        await asyncio.wrap_future(on_message(received))
 
     async def recall(self, message: IncomingMessage) -> None:
         """Deliver the news that a message was recalled."""

@@ -54,9 +54,13 @@ async def running_gateway(
     )
     assert process.stderr is not None
     try:
+        said = ""
         async with asyncio.timeout(60):
-            while not (found := _ADDRESS.search((await process.stderr.readline()).decode())):
-                pass
+            while not (found := _ADDRESS.search(said)):
+                line = (await process.stderr.readline()).decode()
+                if not line:
+                    raise ProcessEnded(said)
+                said += line
         client = HttpClient(found[1], int(found[2]), read_token(home))
         yield RunningGateway(process, client, process.stderr)
     finally:

@@ -228,6 +228,7 @@ async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     headers: dict[str, str] = {}
     for line in head[1:-2]:
         name, _, value = line.partition(": ")
+        name = name.lower()  # a proxy writes them in its own way
         assert name not in headers or name == "vary", f"two headers {name}"
         headers[name] = value
     return int(head[0].split(" ")[1]), headers

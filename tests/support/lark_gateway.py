@@ -160,6 +160,7 @@ async def open_lark(
         services.supervisor,
         services.remote_files,
         make_chat_instructions(services),
+        services.leaderships,
         services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)

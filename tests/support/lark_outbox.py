@@ -11,7 +11,7 @@ from typing import Any
 
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.chats import DeadLetter, OutgoingMessage, PendingMessage
+from internal.agent.domain.chats import OutgoingMessage, PendingMessage, UnsentMessage
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -25,6 +25,7 @@ from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
 from tests.support.chat_texts import EN_TEXTS
 from tests.support.lark_gateway import APP, shown_text
+from tests.support.leaderships import make_leaderships
 from tests.support.movable_clock import MovableClock
 from tests.support.session_files import session_files
 
@@ -49,6 +50,8 @@ class Outbox:
         self.transport = LarkTransport(
             credentials, ChatChannelSettings(), self.clock, texts=EN_TEXTS
         )
+        leaderships = make_leaderships(database, self.stores)
+        self.leadership = leaderships.of_account(f"lark:{APP.app_id}")
         delivery = ChatDelivery(database, self.stores, self.clock)
         self.sender = OutboxSender(
             self.transport,
@@ -56,6 +59,7 @@ class Outbox:
             self.clock,
             files=self.files,
             displays=NoDisplays(),
+            leadership=self.leadership,
             texts=EN_TEXTS,
         )
 
@@ -90,10 +94,10 @@ class Outbox:
     async def remote(self, key: str) -> str:
         return str(await self.database.read(partial(self.stores.outbox.get_remote_id, key)))
 
-    async def dead(self) -> list[DeadLetter]:
-        return list(await self.database.read(partial(self.stores.outbox.list_dead_letters, 10)))
+    async def dead(self) -> list[UnsentMessage]:
+        return list(await self.database.read(partial(self.stores.outbox.list_unsent, 10)))
 
-    async def until_dead(self) -> DeadLetter:
+    async def until_dead(self) -> UnsentMessage:
         async with asyncio.timeout(20):
             while not (found := await self.dead()):
                 await self.sim.lark.changed_within(0.05)
@@ -137,7 +141,9 @@ async def open_outbox(folder: Path, sim: LarkSim | None = None) -> AsyncGenerato
             sim = await stack.enter_async_context(LarkSim([APP]))
         database = await stack.enter_async_context(open_database(folder / "lark.db"))
         outbox = Outbox(sim, database, folder)
-        running = asyncio.create_task(outbox.sender.run(Supervisor(SystemClock())))
+        supervisor = Supervisor(SystemClock())
+        send = partial(outbox.sender.run, supervisor)
+        running = asyncio.create_task(outbox.leadership.run(send, supervisor))
         try:
             yield outbox
         finally:

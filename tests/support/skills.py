@@ -5,7 +5,7 @@ from pathlib import Path
 from internal.skills.library import SkillLibrary, SkillPlace
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
-from larkspur.services import TOOL_SPECS
+from larkspur.task_defaults import TOOL_SPECS
 
 
 def write_skill(

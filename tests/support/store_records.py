@@ -1,5 +1,6 @@
 """Records for store tests. Every field can be overridden by keyword."""
 
+from functools import partial
 from typing import Any
 
 from internal.agent.domain.artifacts import Artifact
@@ -74,15 +75,19 @@ async def add_run(database: Database, stores: Stores, run: Run, lease_until: str
     return run
 
 
-async def claim_run(database: Database, stores: Stores, run: Run, owner: str = "worker") -> Run:
+async def claim_run(
+    database: Database, stores: Stores, run: Run, owner: str = "worker", *, lease_until: str = T1
+) -> Run:
     """Claim a queued run."""
-    taken = await database.write(lambda: stores.runs.claim(run.id, owner, lease_until=T1, now=T0))
+    claim = partial(stores.runs.claim, run.id, owner, lease_until=lease_until, now=T0)
+    taken = await database.write(claim)
     assert taken is not None
     return taken
 
 
 async def add_running_run(
-    database: Database, stores: Stores, run: Run, owner: str = "worker"
+    database: Database, stores: Stores, run: Run, owner: str = "worker", *, lease_until: str = T1
 ) -> Run:
     """Insert a run and claim it."""
-    return await claim_run(database, stores, await add_run(database, stores, run), owner)
+    added = await add_run(database, stores, run)
+    return await claim_run(database, stores, added, owner, lease_until=lease_until)

@@ -25,6 +25,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.tasks import Profile
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import PriceTable, RunLimits
+from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.channels.web.auth import Logins
 from internal.channels.web.server import WebServer
@@ -34,7 +35,6 @@ from internal.config.server import ServerSettings
 from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
-from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.registry import TOOLS
 from internal.tools.untrusted_files import UntrustedFiles
@@ -66,7 +66,7 @@ class IdleDispatcher:
 class WebApp:
     """A running web server; `client` sends its token."""
 
-    database: SqliteDatabase
+    database: Database
     gateway: Gateway
     broadcaster: EventBroadcaster
     dispatcher: IdleDispatcher
@@ -122,7 +122,7 @@ class Backend(NamedTuple):
     """What a web server is built from, with a database and without a coordinator."""
 
     services: WebServices
-    database: SqliteDatabase
+    database: Database
     dispatcher: IdleDispatcher
     health: list[Health]
 
@@ -132,9 +132,14 @@ async def open_backend(
     folder: Path,
     page: Page = NOT_BUILT,
     timeouts: WebTimeouts = DEFAULT_TIMEOUTS,
+    *,
+    logins: Path | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Backend]:
-    """Open the database of a folder; the folder can be opened again afterwards."""
+    """Open the database of a folder; the folder can be opened again afterwards.
+
+    `logins` is the folder of the logins, if it is another one.
+    """
     clock, stores = SystemClock(), Stores()
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
@@ -165,7 +170,7 @@ async def open_backend(
             version="1.2.3",
             clock=clock,
             documents=ChildDocumentReader(native_sandbox(folder)),
-            logins=Logins(folder / "logins.json"),
+            logins=Logins(logins or folder),
             page=page,
             timeouts=timeouts,
         )

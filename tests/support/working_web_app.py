@@ -90,7 +90,7 @@ async def serve_gateway(
         version="1.2.3",
         clock=app.clock,
         documents=app.documents,
-        logins=Logins(home / "logins.json"),
+        logins=Logins(home),
         page=NOT_BUILT,
         mcp=McpServer(app.gateway, app.defaults, "1.2.3"),
     )

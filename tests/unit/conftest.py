@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,39 +11,63 @@ import pytest
 from internal.agent.store.database import Database, Row
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
+from tests.support.postgres_server import postgres_url, shared_server
 
 
 class DatabaseKind(NamedTuple):
-    """A kind of database. `select` reads committed rows without the code under test."""
+    """A kind of database.
 
-    open: Callable[[Path], AbstractAsyncContextManager[Database]]
-    select: Callable[[Path, str], list[Row]]
+    `create` yields the address of a new one. `select` reads committed rows there without the code
+    under test.
+    """
+
+    create: Callable[[Path], AbstractAsyncContextManager[str]]
+    select: Callable[[str, str], list[Row]]
 
 
-def select_from_sqlite(folder: Path, sql: str) -> list[Row]:
-    with closing(sqlite3.connect(folder / "larkspur.db")) as connection:
+@asynccontextmanager
+async def sqlite_path(folder: Path) -> AsyncGenerator[str]:
+    yield str(folder / "larkspur.db")
+
+
+def select_from_sqlite(path: str, sql: str) -> list[Row]:
+    with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
 
 
+def select_from_postgres(url: str, sql: str) -> list[Row]:
+    return shared_server().sql(sql, url.rpartition("/")[2])
+
+
 DATABASE_KINDS = {
-    "sqlite": DatabaseKind(lambda folder: open_database(folder / "larkspur.db"), select_from_sqlite)
+    "sqlite": DatabaseKind(sqlite_path, select_from_sqlite),
+    "postgres": DatabaseKind(lambda _: postgres_url(), select_from_postgres),
 }
 
 
-@pytest.fixture(params=sorted(DATABASE_KINDS))
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)],
+)
 def kind(request: pytest.FixtureRequest) -> DatabaseKind:
     return DATABASE_KINDS[request.param]
 
 
 @pytest.fixture
-async def database(kind: DatabaseKind, tmp_path: Path) -> AsyncGenerator[Database]:
-    async with kind.open(tmp_path) as opened:
+async def address(kind: DatabaseKind, tmp_path: Path) -> AsyncGenerator[str]:
+    """The path or URL of a database of the test's own."""
+    async with kind.create(tmp_path) as created:
+        yield created
+
+
+@pytest.fixture
+async def database(address: str) -> AsyncGenerator[Database]:
+    async with open_database(address) as opened:
         yield opened
 
 
 @pytest.fixture
-def select(kind: DatabaseKind, tmp_path: Path) -> Callable[[str], list[Row]]:
-    return lambda sql: kind.select(tmp_path, sql)
+def select(kind: DatabaseKind, address: str) -> Callable[[str], list[Row]]:
+    return lambda sql: kind.select(address, sql)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 - `task_commands`: submit, steer, interrupt, stop and recall.
 - `queries`: what a principal may read.
 - `access`: roles of people, the pairing codes that grant them, and permission rules.
+- `administration`: skills, MCP servers and dead letters, as the owner administers them.
 - `files`: files of sessions: what people send and what runs make.
 - `chats`: chats and the delivery of their messages; `run_displays`: the displays of runs in them.
 - `tool_sources`: the tools of several sources as one.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -10,22 +10,22 @@ import msgspec
 
 from internal.agent.app.files.input_files import FILE_PHASE
 from internal.agent.domain.chats import (
+    AcceptedMessage,
     ChatSettings,
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
 )
-from internal.agent.domain.errors import Conflict, NotFound
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived
 from internal.agent.domain.ids import QuestionId, RunId, TaskId
-from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task, TaskFilter
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.runs import LeaderFence
 from internal.agent.store.stores import Stores
 
 _UNFINISHED: tuple[Status, ...] = ("running", "queued", "waiting")
@@ -211,6 +211,12 @@ MAX_WAITING = timedelta(minutes=1)
 OVERTAKEN_AFTER = timedelta(seconds=30)
 """A message that fails by itself for longer no longer delays replies to other messages."""
 
+MAX_DELAY = timedelta(minutes=15)
+"""An attempt that is planned for later was planned before the clock was set back: it is due."""
+
+MAX_PROCESSING_DELAY = timedelta(minutes=1)
+"""The longest delay before a message is processed again."""
+
 DEAD_LETTER_NOTICE = timedelta(days=1)
 """How long a message that was given up counts as a backlog."""
 
@@ -281,15 +287,15 @@ class ChatDelivery:
 
     def __init__(self, database: Database, stores: Stores, clock: Clock) -> None:
         self._database, self._stores, self._clock = database, stores, clock
-        self._senders: list[Callable[[], None]] = []
+        self._loops: list[Callable[[], None]] = []
 
-    def add_sender(self, wake: Callable[[], None]) -> None:
-        """Add what is called when messages must be sent that were given up before."""
-        self._senders.append(wake)
+    def add_loop(self, wake: Callable[[], None]) -> None:
+        """Add what is called when messages are retried that were given up before."""
+        self._loops.append(wake)
 
-    def wake_senders(self) -> None:
-        """Tell all senders of this process to look for messages."""
-        for wake in self._senders:
+    def wake_loops(self) -> None:
+        """Tell all loops of this process to look for messages."""
+        for wake in self._loops:
             wake()
 
     def accept(self, message: InboundMessage) -> Future[bool]:
@@ -299,10 +305,60 @@ class ChatDelivery:
         """
         return self._database.submit(partial(self._stores.inbox.accept, message))
 
-    async def list_accepted(self, channel: Channel, app: str, limit: int) -> list[InboundMessage]:
+    async def list_accepted(self, channel: Channel, app: str, limit: int) -> list[AcceptedMessage]:
         """Return messages that were accepted and not processed, in order of arrival."""
         work = partial(self._stores.inbox.list_accepted, channel, app, limit)
         return await self._database.read(work)
+
+    def seconds_until_due(self, accepted: AcceptedMessage) -> float:
+        """Return how long a message waits for its next attempt, at most 0 if it is due."""
+        if not accepted.next_attempt:
+            return 0.0
+        wait = datetime.fromisoformat(accepted.next_attempt) - self._clock.now()
+        # after the clock was set back the time is far away
+        return wait.total_seconds() if wait <= MAX_PROCESSING_DELAY else 0.0
+
+    async def begin_processing(
+        self, accepted: AcceptedMessage, wait: float, leader: LeaderFence | None = None
+    ) -> bool:
+        """Count an attempt before it is made; the next one is due after `wait` seconds.
+
+        False if the message is not accepted any more or, with `leader`, another process leads.
+        """
+        begin, attempts = self._stores.inbox.begin_processing, accepted.attempts + 1
+        work = partial(begin, accepted.message, attempts, self._in(wait), leader)
+        return await self._database.write(work)
+
+    async def postpone_processing(
+        self, accepted: AcceptedMessage, attempts: int, *, wait: float, failure: str
+    ) -> None:
+        """Store how many attempts count, and why the last one failed."""
+        postpone = partial(self._stores.inbox.postpone_processing, accepted.message, attempts)
+        await self._database.write(partial(postpone, next_attempt=self._in(wait), failure=failure))
+
+    def undo_attempt(self, accepted: AcceptedMessage) -> None:
+        """Store that the attempt that was begun does not count, without waiting for it."""
+        _, attempts, next_attempt, failure = accepted
+        undo = partial(self._stores.inbox.postpone_processing, accepted.message, attempts)
+        self._database.submit(partial(undo, next_attempt=next_attempt, failure=failure))
+
+    async def set_aside(
+        self,
+        accepted: AcceptedMessage,
+        failure: str,
+        *,
+        text: str = "",
+        reply: OutgoingMessage | None = None,
+    ) -> None:
+        """Turn a message that cannot be processed into a dead letter, and queue a reply to it."""
+        inbox, outbox, now = self._stores.inbox, self._stores.outbox, self._now()
+
+        def work() -> Write[None]:
+            aside = inbox.set_aside(accepted.message, failure=failure, text=text, now=now)
+            if (yield from aside) and reply is not None:
+                yield from outbox.add(reply, now)
+
+        await self._database.write(work)
 
     async def is_known(self, channel: Channel, app: str, message_id: str) -> bool:
         """Return True if a message of that id was accepted."""
@@ -328,12 +384,16 @@ class ChatDelivery:
             now=rfc3339(now),
             limit=limit,
             failing_since=rfc3339(now - OVERTAKEN_AFTER),
+            latest=rfc3339(now + MAX_DELAY),
         )
         return await self._database.read(work)
 
-    async def begin_attempt(self, number: int) -> bool:
-        """Count an attempt before it is made; False if the message is settled."""
-        work = partial(self._stores.outbox.begin_attempt, number, self._now())
+    async def begin_attempt(self, number: int, leader: LeaderFence | None = None) -> bool:
+        """Count an attempt before it is made; False if the message is settled.
+
+        With `leader` it is also False when another process has become the leader.
+        """
+        work = partial(self._stores.outbox.begin_attempt, number, self._now(), leader)
         return await self._database.write(work) is not None
 
     async def postpone(
@@ -350,8 +410,7 @@ class ChatDelivery:
         `unconfirmed`: an attempt so far may have sent the message. `isolated`: other calls of the
         account succeed.
         """
-        next_try = rfc3339(self._clock.now() + timedelta(seconds=seconds))
-        postpone = self._stores.outbox.postpone
+        postpone, next_try = self._stores.outbox.postpone, self._in(seconds)
         work = partial(
             postpone, number, next_try, failure, unconfirmed=unconfirmed, isolated=isolated
         )
@@ -446,23 +505,8 @@ class ChatDelivery:
         """Return the id of the question that a sent message asks, "" for other messages."""
         return await self._database.read(partial(self._stores.outbox.find_question, message_id))
 
+    def _in(self, seconds: float) -> str:
+        return rfc3339(self._clock.now() + timedelta(seconds=seconds))
+
     def _now(self) -> str:
         return rfc3339(self._clock.now())
-
-
-def resend_message(
-    stores: Stores, number: int, principal: Principal, *, via: Channel, now: str, may_repeat: bool
-) -> Write[None]:
-    """Make a message that was given up pending again, and add an audit entry.
-
-    Raises:
-        NotFound: there is no such message, or the principal is not the owner.
-        Conflict: it may have been sent, and it must not be sent twice.
-    """
-    unconfirmed = yield from stores.outbox.is_unconfirmed(number)
-    if unconfirmed is None or not principal.may("owner"):
-        raise NotFound(f"There is no undelivered message {number}.")
-    if unconfirmed and not may_repeat:
-        raise Conflict(f"Message {number} may have been sent. Sent again, it may appear twice.")
-    key = yield from stores.outbox.resend(number, now, unconfirmed=unconfirmed)
-    yield from stores.audit.add(AuditEntry(now, principal.id, via, "message.resent", key, ""))

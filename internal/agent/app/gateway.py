@@ -8,12 +8,16 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import Access, remove_rule
-from internal.agent.app.chats import ChatDelivery, Chats, resend_message
+from internal.agent.app.administration.dead_letters import DeadLetters
+from internal.agent.app.administration.mcp_servers import McpAdministration
+from internal.agent.app.administration.skills import SkillAdministration
+from internal.agent.app.chats import ChatDelivery, Chats
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
-from internal.agent.app.mcp_administration import McpAdministration
+from internal.agent.app.hosts.moves import MovedSession, move_session
+from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -27,7 +31,6 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
-from internal.agent.app.skill_administration import SkillAdministration
 from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,
@@ -88,6 +91,9 @@ _EVENTS_WITH_MESSAGES = frozenset(
 
 _ENDS = frozenset({"workflow.result.final", "workflow.result.cancelled"})
 
+RETENTION = "retention"
+"""Who deletes old sessions, in the audit log."""
+
 
 class Gateway:
     """Facade used by all channels. When a method returns, its changes are on disk.
@@ -118,6 +124,7 @@ class Gateway:
         self.run_displays = RunDisplays(database, stores, clock)
         self.skills = SkillAdministration(database, stores, clock, reviews.skills)
         self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
+        self.dead_letters = DeadLetters(database, stores, clock, self._publish_retried)
         self.files = files
         self._commands = commands
         self._database = database
@@ -387,29 +394,6 @@ class Gateway:
         remove = partial(remove_rule, self._stores, number, principal, via=via, now=self._now())
         return await self._database.write(remove)
 
-    async def resend(
-        self, number: int, principal: Principal, via: Channel, *, may_repeat: bool
-    ) -> None:
-        """Send a message that was given up again, as if it were new.
-
-        `may_repeat`: also one that may have been sent; it may then appear twice.
-
-        Raises:
-            NotFound: there is no such message, or the principal is not the owner.
-            Conflict: it may have been sent.
-        """
-        work = partial(
-            resend_message,
-            self._stores,
-            number,
-            principal,
-            via=via,
-            now=self._now(),
-            may_repeat=may_repeat,
-        )
-        await self._database.write(work)
-        self.delivery.wake_senders()
-
     async def open_session(
         self, principal: Principal, channel: Channel, *, title: str = "", scope: str = ""
     ) -> Session:
@@ -488,6 +472,37 @@ class Gateway:
         )
         return fork
 
+    async def move_session(
+        self, session_id: SessionId, principal: Principal, via: Channel, *, host: str
+    ) -> MovedSession:
+        """Let a host execute the next task of a session, "" for any.
+
+        The files that the session has on its host stay there: the next task has those of the newest
+        archive, or none.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+            Forbidden: the principal may not operate.
+            InvalidRequest: there is no such host.
+            Conflict: a task of the session is running.
+        """
+        session = await self.queries.session(session_id, principal)
+        if not principal.may("operate"):
+            raise Forbidden("You may not move this session.")
+        move = partial(
+            move_session,
+            self._stores,
+            session.id,
+            host,
+            by=principal.id,
+            via=via,
+            now=self._now(),
+            version=new_version(),
+        )
+        moved = await self._database.write(move)
+        self._dispatcher.wake()
+        return moved
+
     async def change_artifact(
         self,
         artifact_id: ArtifactId,
@@ -523,17 +538,41 @@ class Gateway:
         entry = AuditEntry(
             self._now(), principal.id, session.channel, "session.deleted", session_id, ""
         )
+        if not await self._remove_session(session_id, entry):
+            raise Conflict("A task of this session has not ended. Stop it first.")
+        await self.files.remove_unused()
 
-        def work() -> Write[None]:
+    async def delete_idle_session(self, session_id: SessionId, since: str) -> bool:
+        """Delete a session as `delete_session` does, because of its age.
+
+        Its files are removed by `SessionFiles.remove_unused`. Return False if it is pinned, was
+        active since that time (RFC 3339) or does not exist.
+        """
+        entry = AuditEntry(
+            self._now(), RETENTION, RETENTION, "session.deleted", session_id, f"idle since {since}"
+        )
+        return await self._remove_session(session_id, entry, idle_since=since)
+
+    async def _remove_session(
+        self, session_id: SessionId, entry: AuditEntry, *, idle_since: str | None = None
+    ) -> bool:
+        def work() -> Write[bool]:
+            retention = self._stores.retention
+            if idle_since is not None and not (
+                yield from retention.is_idle(session_id, idle_since)
+            ):
+                return False
             if not (yield from self._stores.sessions.delete(session_id)):
-                raise Conflict("A task of this session has not ended. Stop it first.")
+                return False
             yield from self._stores.files.release_session(session_id)
             yield from self._stores.audit.add(entry)
+            return True
 
-        await self._database.write(work)
+        if not await self._database.write(work):
+            return False
         self._broadcaster.forget_session(session_id)
         await self._commands.end_session(session_id)
-        await self.files.remove_unused()
+        return True
 
     async def wait_for_run(
         self, submitted: Submitted, principal: Principal, seconds: float
@@ -574,6 +613,10 @@ class Gateway:
                 wake()
 
         return self._broadcaster.listen(on_event)
+
+    def watch_commits(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `callback` after commits of other processes; see `Database.watch`."""
+        return self._database.watch(callback)
 
     @property
     def is_closed(self) -> bool:
@@ -622,6 +665,10 @@ class Gateway:
             if reason := await self.hooks.receive_message(given):
                 raise MessageRefused(reason)
         return submission
+
+    def _publish_retried(self, events: list[EventRecord]) -> None:
+        self._publish(events)
+        self.delivery.wake_loops()
 
     def _publish(self, events: list[EventRecord]) -> None:
         if events:

@@ -10,7 +10,6 @@ from internal.agent.app.events.subscription import Cursor, check_cursor
 from internal.agent.app.runs.questions import Actor, can_answer, can_view
 from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
-from internal.agent.domain.chats import DeadLetter
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
@@ -304,7 +303,7 @@ class Queries:
             bounds, reason = yield from check_cursor(self._stores.events, after)
             if reason:
                 return EventPage(bounds, [], reason)
-            start = bounds.earliest - 1 if after is None else after.position
+            start = 0 if after is None else after.position
             events = yield from self._stores.events.list_after(start, [session_id], limit)
             return EventPage(bounds, events)
 
@@ -455,15 +454,6 @@ class Queries:
         """
         principal.require_owner("read this")
         return await self._database.read(self._stores.roles.list_all)
-
-    async def dead_letters(self, principal: Principal, *, limit: int = 100) -> list[DeadLetter]:
-        """Return the messages to chats that were given up, newest first.
-
-        Raises:
-            Forbidden: the principal is not the owner.
-        """
-        principal.require_owner("read this")
-        return await self._database.read(partial(self._stores.outbox.list_dead_letters, limit))
 
     async def audit_entries(self, principal: Principal, *, limit: int = 100) -> list[AuditEntry]:
         """Return the audit log, newest first.

@@ -44,17 +44,25 @@ class _Candidate(NamedTuple):
 class SessionTitler:
     """Titles sessions after their first answer, one at a time, unless a person or a plan did.
 
+    These are the sessions of runs that the process `owner` executed; other processes title theirs.
     A title that cannot be made is left out and tried again after the next answer.
     """
 
     def __init__(
-        self, services: RunServices, model: ModelClient, model_name: str, book: ModelBook
+        self,
+        services: RunServices,
+        model: ModelClient,
+        model_name: str,
+        book: ModelBook,
+        *,
+        owner: str,
     ) -> None:
         self._services = services
         self._database, self._stores = services.database, services.stores
         self._model = model
         self._model_name = model_name
         self._prices = book.prices
+        self._owner = owner
         self._ended: asyncio.Queue[RunId] = asyncio.Queue(MAX_WAITING_RUNS)
 
     async def run(self, supervisor: Supervisor) -> None:
@@ -88,7 +96,9 @@ class SessionTitler:
     def _find_candidate(self, run_id: RunId) -> Read[_Candidate | None]:
         """Return a run with an answer whose session still has the first words as its title."""
         run = yield from self._stores.runs.get(run_id)
-        if run is None or run.terminal or run.parent_run_id or not run.answer.strip():
+        if run is None or run.owner != self._owner:
+            return None
+        if run.terminal or run.parent_run_id or not run.answer.strip():
             return None
         task = yield from self._stores.tasks.get(run.task_id)
         session = yield from self._stores.sessions.get(run.session_id)

@@ -416,6 +416,7 @@ def _create_task(
     events = yield from create_task(stores, submission, session_id, ids=ids, origin=origin, now=now)
     yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
     if submission.resumes is not None:
+        yield from stores.runs.forget_crashes(submission.resumes)
         yield from copy_turn(
             stores, submission.resumes, ids.run_id, instruction=submission.model_text
         )

@@ -1,6 +1,6 @@
 """Records that chat channels exchange with the agent: messages in and out, settings, displays."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -90,7 +90,40 @@ class OutgoingState(NamedTuple):
     remote_id: str
 
 
-class DeadLetter(NamedTuple):
+class AcceptedMessage(NamedTuple):
+    """A message that was accepted and not processed, and the attempts to process it.
+
+    `attempts` counts those that began, except where the processing was stopped or a service could
+    not be reached. The next one is due at `next_attempt` (RFC 3339, "" for now). `failure` is why
+    the last one failed, "" if it has no outcome.
+    """
+
+    message: InboundMessage
+    attempts: int = 0
+    next_attempt: str = ""
+    failure: str = ""
+
+    @property
+    def may_crash(self) -> bool:
+        """True if the process may have died because of the last attempt."""
+        return self.attempts > 0 and not self.failure
+
+
+class UnprocessedMessage(NamedTuple):
+    """A received message that was set aside at `failed` because it cannot be processed.
+
+    `text` is what the person wrote, "" if unknown.
+    """
+
+    number: int
+    message: InboundMessage
+    text: str
+    attempts: int
+    failure: str
+    failed: str
+
+
+class UnsentMessage(NamedTuple):
     """An outgoing message that was given up. `unconfirmed`: it may have been sent.
 
     `instruction` is the task that it belongs to, "" for none.
@@ -101,7 +134,37 @@ class DeadLetter(NamedTuple):
     unconfirmed: bool
     failure: str
     settled: str
+    attempts: int = 0
     instruction: str = ""
+
+
+DeadLetterKind = Literal["incoming", "outgoing", "run"]
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """What Larkspur gave up at `given_up_at` (RFC 3339) because of `reason`, after `attempts`.
+
+    It is a received message that cannot be processed (`incoming`), a message that cannot be sent
+    (`outgoing`), or a run that failed because its process died each time (`run`). A person retries
+    or dismisses it by its `id`.
+
+    `about` is the person's message, "" if unknown, and `text` what was to be sent: "" for a
+    question, which has a `question_id`. `chat_id` is "" for a run that no chat started.
+    """
+
+    id: str
+    kind: DeadLetterKind
+    channel: Channel
+    chat_id: str
+    about: str
+    reason: str
+    attempts: int
+    given_up_at: str
+    principal: str = ""
+    text: str = ""
+    run_id: str = ""
+    question_id: str = ""
+    may_have_been_sent: bool = False
 
 
 class OutboxBacklog(NamedTuple):

@@ -290,6 +290,10 @@ class StopRequest(msgspec.Struct, frozen=True):
         return RunStopped(self.by, self.via, self.reason)
 
 
+MAX_CRASHES = 3
+"""A run whose process dies this often in the same iteration waits for a person, or fails."""
+
+
 class Run(msgspec.Struct, frozen=True):
     """One execution of a task. `fence` is the epoch in which it may write.
 

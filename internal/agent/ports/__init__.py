@@ -6,7 +6,7 @@ Reading order:
 - `tools`: tool sources and call contexts
 - `sandbox`: execution of commands
 - `attachments`: storage of files
-- `worktrees`: copies of git repositories
+- `workspaces`: copies of the folders in which runs work
 - `documents`: text of documents, size and scaling of pictures
 - `skills`: know-how that the model loads when it needs it
 - `instructions`: standing texts for the model

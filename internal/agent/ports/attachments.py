@@ -135,6 +135,16 @@ class Attachments(Protocol):
         """Yield the stored files with hashes greater than `after`, in their order."""
         ...
 
+    async def identify(self, new: str = "", /) -> str:
+        """Return the id of the store, by which hosts find out whether they share it.
+
+        A store without an id gets `new`; without that "" is returned.
+
+        Raises:
+            StoreUnavailable, FilesUnavailable: the store cannot be reached.
+        """
+        ...
+
     def removal(self) -> AbstractAsyncContextManager[RemoveFile]:
         """Hold off every file that is about to become available, of all processes, in a block.
 

@@ -15,5 +15,6 @@ Every store method returns a generator of named statements; the SQL stands in
 - `files`: uses of attachments, and files to remove
 - `artifacts`: files that runs made for people
 - `chats`: chat settings, received and outgoing messages, displays of runs
+- `retention`: rows that are removed because of their age
 - `encoding`: text and JSON as databases accept them
 """

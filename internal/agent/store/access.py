@@ -70,7 +70,7 @@ class RoleStore:
 
 
 class AuditStore:
-    """The audit log. Its entries are never deleted."""
+    """The audit log. Only retention deletes its entries, if the settings say so."""
 
     def add(self, entry: AuditEntry, /) -> Write[None]:
         """Append an entry."""

@@ -6,14 +6,16 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from internal.agent.domain.chats import (
+    AcceptedMessage,
     ChatSettings,
-    DeadLetter,
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
     OutgoingState,
     PendingMessage,
     RunDisplay,
+    UnprocessedMessage,
+    UnsentMessage,
 )
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
@@ -21,6 +23,7 @@ from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.runs import LeaderFence
 
 _network: msgspec.json.Decoder[NetworkSetting | None] = msgspec.json.Decoder(NetworkSetting | None)
 
@@ -75,7 +78,7 @@ class InboxState(NamedTuple):
     """
 
     number: int
-    status: Literal["accepted", "assigned", "delivered", "handled"]
+    status: Literal["accepted", "assigned", "delivered", "handled", "failed"]
     steer: bool
     run_id: RunId
     other_messages: int
@@ -107,7 +110,8 @@ class InboxStore:
     """Received messages.
 
     A message is accepted, then assigned to a run. Steering is delivered to the run's model before
-    it is handled; a message that starts a run is handled when the run ends.
+    it is handled; a message that starts a run is handled when the run ends. A message that cannot
+    be processed is failed until a person retries or dismisses it.
     """
 
     def accept(self, message: InboundMessage, /) -> Write[bool]:
@@ -128,10 +132,58 @@ class InboxStore:
 
     def list_accepted(
         self, channel: Channel, app: str, limit: int, /
-    ) -> Read[list[InboundMessage]]:
+    ) -> Read[list[AcceptedMessage]]:
         """Return accepted messages in order of arrival."""
         rows = yield Statement("accepted_messages", (channel, app, limit))
-        return [InboundMessage(*row) for row in rows]
+        return [AcceptedMessage(InboundMessage(*row[:7]), *row[7:]) for row in rows]
+
+    def begin_processing(
+        self,
+        message: InboundMessage,
+        attempts: int,
+        next_attempt: str,
+        leader: LeaderFence | None = None,
+        /,
+    ) -> Write[bool]:
+        """Store the attempts with the one that is about to be made. False if it is not accepted.
+
+        With `leader` it is also False when another process leads. The outcome is unknown until
+        `postpone_processing` or a settlement says otherwise.
+        """
+        values = (*_key(message), attempts, next_attempt, *(leader or ("", 0)))
+        return bool((yield Statement("begin_processing", values)))
+
+    def postpone_processing(
+        self, message: InboundMessage, attempts: int, *, next_attempt: str, failure: str
+    ) -> Write[None]:
+        """Store the attempts so far, why the last one failed and when the next one is due."""
+        values = (*_key(message), attempts, next_attempt, storable(failure))
+        yield Statement("postpone_processing", values)
+
+    def set_aside(
+        self, message: InboundMessage, *, failure: str, text: str, now: str
+    ) -> Write[bool]:
+        """Mark an accepted message as failed. `text` is what the person wrote, "" if unknown.
+
+        False when it is not accepted.
+        """
+        values = (*_key(message), storable(failure), storable(text), now)
+        return bool((yield Statement("set_message_aside", values)))
+
+    def list_unprocessed(self, limit: int, /) -> Read[list[UnprocessedMessage]]:
+        """Return the messages that were set aside, newest first."""
+        rows = yield Statement("unprocessed_messages", (limit,))
+        return [UnprocessedMessage(row[0], InboundMessage(*row[1:8]), *row[8:]) for row in rows]
+
+    def retry(self, number: int, /) -> Write[str]:
+        """Make a failed message accepted, as if new. Return its id in the channel, "" for none."""
+        rows = yield Statement("retry_processing", (number,))
+        return str(rows[0][0]) if rows else ""
+
+    def dismiss_unprocessed(self, number: int, /) -> Write[str]:
+        """Mark a failed message as handled. Return its id in the channel, "" for none."""
+        rows = yield Statement("dismiss_unprocessed_message", (number,))
+        return str(rows[0][0]) if rows else ""
 
     def dismiss(self, channel: Channel, app: str, message_id: str, /) -> Write[bool]:
         """Mark an accepted message as handled without a run. False when it is not accepted."""
@@ -246,22 +298,34 @@ class OutboxStore:
         return bool(rows)
 
     def list_due(
-        self, channel: Channel, app: str, *, now: str, limit: int, failing_since: str = ""
+        self,
+        channel: Channel,
+        app: str,
+        *,
+        now: str,
+        limit: int,
+        failing_since: str = "",
+        latest: str = "9999",
     ) -> Read[list[PendingMessage]]:
         """Return the oldest pending message of each chat whose next attempt is due.
+
+        An attempt after `latest` is due as well: the clock was set back since it was planned.
 
         A message that fails by itself, and was first tried before `failing_since`, only delays
         messages of its run and replies to the same message.
         """
-        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since))
+        rows = yield Statement("due_messages", (channel, app, now, limit, failing_since, latest))
         return [PendingMessage(row[0], _outgoing(row), *row[12:]) for row in rows]
 
-    def begin_attempt(self, number: int, now: str, /) -> Write[int | None]:
+    def begin_attempt(
+        self, number: int, now: str, leader: LeaderFence | None = None, /
+    ) -> Write[int | None]:
         """Count an attempt before it is made. Return the count, None when already settled.
 
-        Its outcome is unknown until `postpone` or a settlement says otherwise.
+        Its outcome is unknown until `postpone` or a settlement says otherwise. With `leader` the
+        result is also None when another process leads.
         """
-        rows = yield Statement("begin_attempt", (number, now))
+        rows = yield Statement("begin_attempt", (number, now, *(leader or ("", 0))))
         return rows[0][0] if rows else None
 
     def postpone(
@@ -330,16 +394,17 @@ class OutboxStore:
         rows = yield Statement("outbox_backlog", (channel, app, waiting_since, given_up_since))
         return OutboxBacklog(*rows[0])
 
-    def list_dead_letters(self, limit: int, /) -> Read[list[DeadLetter]]:
+    def list_unsent(self, limit: int, /) -> Read[list[UnsentMessage]]:
         """Return the messages that were given up, newest first."""
-        rows = yield Statement("dead_letters", (limit,))
+        rows = yield Statement("unsent_messages", (limit,))
         return [
-            DeadLetter(row[0], _outgoing(row), row[12] == "unconfirmed", *row[13:]) for row in rows
+            UnsentMessage(row[0], _outgoing(row), row[12] == "unconfirmed", *row[13:])
+            for row in rows
         ]
 
     def is_unconfirmed(self, number: int, /) -> Read[bool | None]:
         """Return True if a message that was given up may have been sent; None for any other."""
-        rows = yield Statement("dead_letter_status", (number,))
+        rows = yield Statement("unsent_message_status", (number,))
         return bool(rows[0][0] == "unconfirmed") if rows else None
 
     def resend(self, number: int, now: str, /, *, unconfirmed: bool) -> Write[str]:
@@ -347,6 +412,20 @@ class OutboxStore:
         status = "unconfirmed" if unconfirmed else "dead"
         rows = yield Statement("resend_message", (number, now, status))
         return str(rows[0][0]) if rows else ""
+
+    def dismiss_unsent(self, number: int, /) -> Write[str]:
+        """Settle a message that was given up as dropped. Return its key, "" for none."""
+        rows = yield Statement("dismiss_unsent_message", (number,))
+        return str(rows[0][0]) if rows else ""
+
+    def count_dead_letters(self, crashes: int, /) -> Read[int]:
+        """Return how many messages and runs were given up; runs after that many crashes."""
+        rows = yield Statement("dead_letter_count", (crashes,))
+        return sum(rows[0])
+
+
+def _key(message: InboundMessage) -> tuple[str, str, str]:
+    return message.channel, message.app, message.message_id
 
 
 def _outgoing(row: Row) -> OutgoingMessage:
@@ -401,9 +480,9 @@ class RunDisplayStore:
         rows = yield Statement("close_run_display", values)
         return bool(rows)
 
-    def end_leases(self) -> Write[None]:
-        """End the leases of all owners, for a caller who knows that they are dead."""
-        yield Statement("end_run_display_leases")
+    def release_all(self, channel: str, /) -> Write[None]:
+        """Take the unfinished displays of a channel from their owners."""
+        yield Statement("release_run_displays", (channel,))
 
     def get(self, run_id: RunId, channel: str, /) -> Read[RunDisplay | None]:
         """Return the display of a run, whoever holds it."""

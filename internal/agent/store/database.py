@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from internal.agent.ports.runtime import ProcessMessages
+
 T = TypeVar("T")
 
 SqlValue = str | int | float | bytes | None
@@ -60,6 +62,11 @@ class Database(Protocol):
     @property
     def state(self) -> DatabaseState:
         """Whether the last write succeeded."""
+        ...
+
+    @property
+    def messages(self) -> ProcessMessages | None:
+        """The messages between the processes that use the database, None when it carries none."""
         ...
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:

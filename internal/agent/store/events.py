@@ -26,8 +26,8 @@ class LogBounds(NamedTuple):
     """The bounds of the log.
 
     `epoch` identifies the log and `head` is the newest position, 0 when the log is empty.
-    `earliest` is the smallest stored position, or `head + 1` when there is none; a cursor is valid
-    when it is `earliest - 1` or later.
+    `earliest` is the first position from which no event was removed, or `head + 1` when there is no
+    event; a cursor is valid when it is `earliest - 1` or later, or 0, the start of what is stored.
     """
 
     epoch: str
@@ -148,7 +148,7 @@ class EventStore:
         return dict(rows)
 
     def save_reader(self, name: str, position: int, /) -> Write[None]:
-        """Store the position up to which a reader has read the log."""
+        """Store the position up to which a reader has read the log, unless it is further."""
         yield Statement("save_event_reader", (name, position))
 
     def delete_reader(self, name: str, /) -> Write[None]:
@@ -158,7 +158,8 @@ class EventStore:
     def get_bounds(self) -> Read[LogBounds]:
         """Return the bounds of the log."""
         rows = yield Statement("event_log_bounds")
-        return LogBounds(*rows[0])
+        epoch, head, first, pruned = rows[0]
+        return LogBounds(epoch, head, max(first, pruned + 1))
 
     def skip_positions(self) -> Write[None]:
         """Skip a random number of positions. A process does this once, before its first event.

@@ -1,6 +1,6 @@
-"""Runs: their lanes, leases, fences, checkpoints and results."""
+"""Runs with their lanes, fences, checkpoints and results; processes and leaderships."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -116,19 +116,23 @@ class RunStore:
         return _runs(rows)
 
     def list_ready(
-        self, owner: str, now: str, limit: int, /, *, only_own: bool = False
+        self, owner: str, now: str, limit: int, /, *, only_own: bool = False, host: str = ""
     ) -> Read[list[Run]]:
         """Return the first queued run of each free lane, in the order in which they are to start.
 
         Runs that are not due yet, that belong to another terminal, or whose process died are left
-        out; see `get_ready_crashed`. `only_own`: only those of the terminal `owner`.
+        out; see `get_ready_crashed`. `only_own`: only those of the terminal `owner`. `host`: only
+        those of sessions whose files this host has or can get; "" for all.
         """
-        rows = yield Statement("ready_runs", (owner, now, limit, int(only_own)))
+        rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)
 
-    def get_ready_crashed(self, owner: str, now: str, /) -> Read[Run | None]:
-        """Return the run to start next of those whose process died while it executed them."""
-        rows = yield Statement("ready_crashed_runs", (owner, now))
+    def get_ready_crashed(self, owner: str, now: str, /, *, host: str = "") -> Read[Run | None]:
+        """Return the run to start next of those whose process died while it executed them.
+
+        `host` is as for `list_ready`.
+        """
+        rows = yield Statement("ready_crashed_runs", (owner, now, host))
         return _first(rows)
 
     def list_owned(self, owner: str, /) -> Read[list[Run]]:
@@ -141,13 +145,16 @@ class RunStore:
         rows = yield Statement("held_runs")
         return [HeldRun(read_run(row[:-1]), row[-1]) for row in rows]
 
-    def claim(self, run_id: RunId, owner: str, *, lease_until: str, now: str) -> Write[Run | None]:
+    def claim(
+        self, run_id: RunId, owner: str, *, lease_until: str, now: str, host: str = ""
+    ) -> Write[Run | None]:
         """Set a queued run to running for an owner and raise its fence and attempt.
 
-        Returns None when the run is not the first of a free lane, is not due yet, or belongs to the
-        terminal of another owner.
+        Returns None when the run is not the first of a free lane, is not due yet, belongs to the
+        terminal of another owner, or to a session whose files are not on this `host`; "" claims
+        it wherever they are.
         """
-        rows = yield Statement("claim_run", (run_id, owner, lease_until, now))
+        rows = yield Statement("claim_run", (run_id, owner, lease_until, now, host))
         return _first(rows)
 
     def renew_leases(self, owner: str, lease_until: str, /) -> Write[set[RunId]]:
@@ -177,6 +184,17 @@ class RunStore:
     def record_progress(self, run_id: RunId, /) -> Write[None]:
         """Reset the attempts and crashes of a running run."""
         yield Statement("reset_attempts", (run_id,))
+
+    def list_failed_after_crashes(self, crashes: int, limit: int, /) -> Read[list[Run]]:
+        """Return failed runs whose process died at least so often, the newest first.
+
+        Those of subtasks are not among them: the run above them decides what follows.
+        """
+        return _runs((yield Statement("runs_failed_after_crashes", (crashes, limit))))
+
+    def forget_crashes(self, run_id: RunId, /) -> Write[bool]:
+        """Reset the crashes of a failed run. False when it has none."""
+        return bool((yield Statement("forget_crashes", (run_id,))))
 
     def reset_used_seconds(self, run_id: RunId, /) -> Write[None]:
         """Give a run its whole time limit again."""
@@ -312,31 +330,95 @@ def _read_stop(stored: str) -> StopRequest:
         return StopRequest(by="unknown", via="unknown")
 
 
-class GatewayRow(NamedTuple):
-    """The process that serves the database, and the end of its lease (RFC 3339)."""
+Role = Literal["gateway", "worker"]
+
+
+class ProcessEntry(NamedTuple):
+    """A process that serves the database.
+
+    Attributes:
+        owner: the process, as `ProcessIdentity` writes it.
+        role: a gateway has channels; a worker only executes runs.
+        host: the name of its machine.
+        pid: its number there.
+        version: of Larkspur.
+        started: RFC 3339.
+        lease_until: the end of its lease (RFC 3339).
+    """
 
     owner: str
+    role: Role
+    host: str
+    pid: int
+    version: str
+    started: str
     lease_until: str
 
 
-class GatewayStore:
-    """At most one gateway."""
+class ProcessStore:
+    """The gateways and workers of the database."""
 
-    def get(self) -> Read[GatewayRow | None]:
-        """Return the gateway."""
-        rows = yield Statement("gateway")
-        return GatewayRow._make(rows[0]) if rows else None
+    def list_all(self) -> Read[list[ProcessEntry]]:
+        """Return all processes, those that started first before the others."""
+        rows = yield Statement("processes")
+        return sorted(map(ProcessEntry._make, rows), key=lambda entry: (entry.started, entry.owner))
 
-    def claim(self, owner: str, lease_until: str, replaced: str = "", /) -> Write[bool]:
-        """Store a gateway in place of the owner `replaced`. False if there is another one."""
-        rows = yield Statement("claim_gateway", (owner, lease_until, replaced))
-        return bool(rows)
+    def add(self, entry: ProcessEntry, /) -> Write[None]:
+        """Insert a process, or renew its lease."""
+        yield Statement("insert_process", entry)
 
-    def renew(self, owner: str, lease_until: str, /) -> Write[bool]:
-        """Extend the lease of a gateway. False if the owner is not the gateway."""
-        rows = yield Statement("renew_gateway", (owner, lease_until))
-        return bool(rows)
+    def renew(self, owner: str, lease_until: str, /) -> Write[None]:
+        """Extend the lease of a process. No effect if it is not in the list."""
+        yield Statement("renew_process", (owner, lease_until))
 
     def remove(self, owner: str, /) -> Write[None]:
-        """Remove a gateway. No effect if there is another one."""
-        yield Statement("delete_gateway", (owner,))
+        """Remove a process."""
+        yield Statement("delete_process", (owner,))
+
+    def remove_ended(self, entry: ProcessEntry, /) -> Write[None]:
+        """Remove a process, unless it has renewed its lease since the entry was read."""
+        yield Statement("delete_ended_process", (entry.owner, entry.lease_until))
+
+
+class LeaderFence(NamedTuple):
+    """A claim of a leadership. It is valid while the leadership has this fence."""
+
+    name: str
+    fence: int
+
+
+class LeadershipRow(NamedTuple):
+    """Who leads, "" for nobody, and until when (RFC 3339)."""
+
+    owner: str
+    fence: int
+    lease_until: str
+
+
+class LeadershipStore:
+    """Leaderships. Every change of the leader raises the fence."""
+
+    def get(self, name: str, /) -> Read[LeadershipRow | None]:
+        """Return a leadership, None if it was never claimed."""
+        rows = yield Statement("leadership", (name,))
+        return LeadershipRow._make(rows[0]) if rows else None
+
+    def claim(
+        self, name: str, owner: str, lease_until: str, seen: LeadershipRow | None, /
+    ) -> Write[LeaderFence | None]:
+        """Make an owner the leader. None if the leadership is not any more as it was `seen`."""
+        fence, lease = (0, "") if seen is None else (seen.fence, seen.lease_until)
+        rows = yield Statement("claim_leadership", (name, owner, lease_until, fence, lease))
+        return LeaderFence(name, rows[0][0]) if rows else None
+
+    def renew(self, owner: str, lease_until: str, /) -> Write[None]:
+        """Extend all leases of an owner."""
+        yield Statement("renew_leaderships", (owner, lease_until))
+
+    def release(self, held: LeaderFence, /) -> Write[None]:
+        """Give up a leadership. No effect if another owner has claimed it."""
+        yield Statement("release_leadership", held)
+
+    def release_all(self) -> Write[None]:
+        """Make all leaderships free, for a caller who knows that their owners are dead."""
+        yield Statement("release_leaderships")

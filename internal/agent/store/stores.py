@@ -4,9 +4,10 @@ from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleSto
 from internal.agent.store.artifacts import ArtifactStore
 from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
-from internal.agent.store.files import MAX_SESSION_BYTES, FileStore
+from internal.agent.store.files import MAX_SESSION_BYTES, FileStore, HostStore
 from internal.agent.store.questions import QuestionStore
-from internal.agent.store.runs import GatewayStore, RunStore
+from internal.agent.store.retention.expired_rows import RetentionStore
+from internal.agent.store.runs import LeadershipStore, ProcessStore, RunStore
 from internal.agent.store.sessions import SessionStore
 from internal.agent.store.tasks import ResultStore, SubtaskStore, TaskStore
 from internal.agent.store.usage import UsageStore
@@ -28,7 +29,8 @@ class Stores:
         self.subtasks = SubtaskStore()
         self.results = ResultStore()
         self.runs = RunStore()
-        self.gateways = GatewayStore()
+        self.processes = ProcessStore()
+        self.leaderships = LeadershipStore()
         self.events = EventStore()
         self.inbox = InboxStore()
         self.outbox = OutboxStore()
@@ -38,6 +40,8 @@ class Stores:
         self.audit = AuditStore()
         self.usage = UsageStore()
         self.files = FileStore(max_session_bytes)
+        self.hosts = HostStore()
         self.artifacts = ArtifactStore()
         self.chats = ChatStore()
         self.run_displays = RunDisplayStore()
+        self.retention = RetentionStore()

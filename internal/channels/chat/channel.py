@@ -11,6 +11,7 @@ from typing import Any
 
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
@@ -52,6 +53,7 @@ class ChatApp:
     supervisor: Supervisor
     remote_files: RemoteFiles
     instructions: ChatInstructions
+    leaderships: Leaderships
     public_url: str = ""
     """The address of the page, "" if it has none that other machines can reach."""
 
@@ -67,7 +69,11 @@ def channel_defaults(settings: ChatChannelSettings, defaults: TaskDefaults) -> T
 
 
 class ChatChannel:
-    """Connects one transport to the application. Nothing is connected before `run`."""
+    """Connects one transport to the application. Nothing is connected before `run`.
+
+    Of the processes that serve one account, each accepts messages and answers actions. One of them,
+    the leader, processes the messages, sends, and displays runs.
+    """
 
     def __init__(
         self, app: ChatApp, settings: ChatChannelSettings, transport: ChatTransport
@@ -76,6 +82,8 @@ class ChatChannel:
         gateway, clock, texts = app.gateway, app.clock, app.texts
         defaults = channel_defaults(settings, app.defaults)
         people = ChatUsers(transport, gateway.access, settings)
+        account = f"{transport.name}:{transport.app}"
+        self._leadership = app.leaderships.of_account(account)
         self._displays = RunDisplayLoop(
             transport,
             gateway,
@@ -91,11 +99,12 @@ class ChatChannel:
             clock,
             files=gateway.files,
             displays=self._displays,
+            leadership=self._leadership,
             texts=texts,
             public_url=app.public_url,
         )
-        gateway.delivery.add_sender(self._sender.wake)
-        app.remote_files.add_account(f"{transport.name}:{transport.app}", transport.open_file)
+        gateway.delivery.add_loop(self._sender.wake)
+        app.remote_files.add_account(account, transport.open_file)
         listener = InboxListener(
             on_run=self._displays.follow,
             on_received=self._confirm,
@@ -111,6 +120,7 @@ class ChatChannel:
             listener=listener,
             instructions=app.instructions,
         )
+        gateway.delivery.add_loop(self._worker.wake)
         self._actions = ActionAnswers(
             transport,
             gateway,
@@ -135,6 +145,16 @@ class ChatChannel:
         """The state of the connection, without a call to the service."""
         return self._transport.health
 
+    @property
+    def is_leading(self) -> bool:
+        """Whether this process processes and sends the messages of the account."""
+        return self._leadership.held is not None
+
+    @property
+    def is_led_elsewhere(self) -> bool:
+        """Whether another process does that."""
+        return self._leadership.is_elsewhere
+
     async def backlog(self) -> OutboxBacklog:
         """Return how many messages wait too long to be sent, and were given up recently."""
         delivery = self._app.gateway.delivery
@@ -143,6 +163,10 @@ class ChatChannel:
     def stop(self) -> None:
         """Ask `run` to return: nothing more is received, and displays are released."""
         self._stopping.set()
+
+    async def close(self) -> None:
+        """Close the connections of a channel that only fetched files; `run` closes them itself."""
+        await self._transport.close()
 
     async def run(self) -> None:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
@@ -160,20 +184,27 @@ class ChatChannel:
                 receiving = self._tasks.create_task(
                     supervisor.repeat(f"{self.name} receiver", receive)
                 )
-                loops: list[Coroutine[Any, Any, None]] = [
-                    self._worker.run(supervisor),
-                    self._sender.run(supervisor),
-                    self._displays.run(supervisor),
-                ]
-                children = [self._tasks.create_task(each) for each in loops]
+                leading = self._tasks.create_task(self._leadership.run(self._lead, supervisor))
                 await self._stopping.wait()
                 receiving.cancel()
                 await asyncio.wait([receiving])
                 await self._displays.settle()
-                for child in children:
-                    child.cancel()
+                leading.cancel()
         finally:
             self._tasks = None
+
+    async def _lead(self) -> None:
+        supervisor = self._app.supervisor
+        with self._app.gateway.watch_commits(self._on_foreign_commit):
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._worker.run(supervisor, self._leadership))
+                tasks.create_task(self._sender.run(supervisor))
+                tasks.create_task(self._displays.run(supervisor))
+
+    def _on_foreign_commit(self) -> None:
+        """Look for messages that other gateways accepted, and that their runs left to be sent."""
+        self._worker.wake()
+        self._sender.wake()
 
     def _accept(self, message: ReceivedMessage) -> Future[bool]:
         """Store a message, from the thread of its connection.

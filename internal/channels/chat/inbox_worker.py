@@ -7,26 +7,38 @@ of each other. An accepted row stays in the inbox until it is settled here.
 import asyncio
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.domain.chats import InboundMessage, OutgoingMessage
-from internal.agent.domain.errors import Conflict, MessageRefused, ProfileUnusable, RunStopped
+from internal.agent.domain.chats import AcceptedMessage, InboundMessage, OutgoingMessage
+from internal.agent.domain.errors import (
+    Conflict,
+    FilesUnavailable,
+    LarkspurError,
+    MessageRefused,
+    ProfileUnusable,
+    RunStopped,
+    StoreError,
+    StoreUnavailable,
+)
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.tasks import Task, chat_name
+from internal.agent.domain.text import truncate_line
 from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.background import BackgroundReader, PromptBuilder
 from internal.channels.chat.command_handlers import CommandHandlers
@@ -61,7 +73,14 @@ log = logging.getLogger(__name__)
 ChatEvent = IncomingMessage | RecalledMessage | RemovedFromChat
 
 SWEEP_SECONDS = 30.0
-MAX_TRIES = 3
+RETRY_SECONDS = (1.0, 5.0, 0.0)
+"""The delays after failed attempts to process a message; its chat waits meanwhile."""
+MAX_ATTEMPTS = len(RETRY_SECONDS)
+"""A message that fails so often is set aside."""
+UNAVAILABLE_SECONDS = 10.0
+"""The delay after an attempt that does not count, because a service could not be reached."""
+DIED = "The process died {} times while it processed this message."
+MAX_FAILURE_CHARACTERS = 500
 _PAGE_SIZE = 1_000
 _CACHE_SIZE, _THREAD_SECONDS, _LOOKUP_TIMEOUT_SECONDS = 2_048, 3_600.0, 2.0
 
@@ -124,7 +143,9 @@ class InboxWorker:
         self._router = TaskRouter(gateway, settings, defaults)
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
         self._busy: set[str] = set()
-        self._failures: Counter[str] = Counter()
+        self._alone = asyncio.Lock()
+        self._unstored: dict[str, AcceptedMessage] = {}
+        """Messages by id whose last attempt does not count, which could not be stored."""
         self._threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
         """Whether the bot takes part in a thread."""
 
@@ -132,41 +153,103 @@ class InboxWorker:
         """Look for accepted messages now."""
         self._poll.wake()
 
-    async def run(self, supervisor: Supervisor) -> None:
-        """Process messages on every wake and every 30 s."""
-        await self._poll.run(self._start, supervisor)
+    async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
+        """Process messages on every wake and every 30 s, while this process leads."""
+        await self._poll.run(partial(self._start, leadership), supervisor)
 
-    async def _start(self, tasks: asyncio.TaskGroup) -> None:
-        transport, chats = self._transport, dict[str, list[InboundMessage]]()
-        for row in await self._gateway.delivery.list_accepted(
+    async def _start(self, leadership: Leadership, tasks: asyncio.TaskGroup) -> None:
+        transport, chats = self._transport, dict[str, list[AcceptedMessage]]()
+        for accepted in await self._gateway.delivery.list_accepted(
             transport.name, transport.app, _PAGE_SIZE
         ):
-            chats.setdefault(row.chat_id, []).append(row)
-        for chat_id, rows in chats.items():
-            if chat_id not in self._busy:
+            chats.setdefault(accepted.message.chat_id, []).append(accepted)
+        for chat_id, waiting in chats.items():
+            if chat_id not in self._busy and self._is_due(waiting[0]):
                 self._busy.add(chat_id)
-                tasks.create_task(self._process_chat(chat_id, rows))
+                tasks.create_task(self._process_chat(chat_id, waiting, leadership))
 
-    async def _process_chat(self, chat_id: str, rows: Sequence[InboundMessage]) -> None:
+    def _is_due(self, accepted: AcceptedMessage) -> bool:
+        """Return True if a message may be processed now; otherwise wake when it may be."""
+        wait = self._gateway.delivery.seconds_until_due(accepted)
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self.wake)
+        return wait <= 0
+
+    async def _process_chat(
+        self, chat_id: str, waiting: Sequence[AcceptedMessage], leadership: Leadership
+    ) -> None:
+        """Process the messages of a chat until one has to wait for its next attempt."""
         try:
-            for row in rows:
-                await self._process(row)
+            for accepted in waiting:
+                # it runs beside no other that may have ended the process, so that one message
+                # does not count against the others
+                async with self._alone if accepted.may_crash else nullcontext():
+                    is_settled = await self._process(accepted, leadership)
+                if not is_settled:
+                    break
             self._poll.wake()  # more may have arrived meanwhile
         except Exception:  # a channel's outer loop: the rows stay and are processed later
-            log.exception("message not processed", extra={"chat": chat_id})
+            log.exception("messages of a chat not processed", extra={"chat": chat_id})
+            asyncio.get_running_loop().call_later(UNAVAILABLE_SECONDS, self.wake)
         finally:
             self._busy.discard(chat_id)
 
-    async def _process(self, row: InboundMessage) -> None:
-        """Settle one row.
+    async def _process(self, accepted: AcceptedMessage, leadership: Leadership) -> bool:
+        """Make an attempt to process a message. Return False if it waits for the next one.
+
+        An attempt is counted before it is made: a process that dies of it counts as well. It is not
+        made when another process leads, which goes on with this message.
 
         Raises:
-            Exception: it is not settled; the third failure settles it with an apology.
+            StoreError: the outcome is not stored.
         """
-        message: ChatEvent | None = None
+        row, delivery = accepted.message, self._gateway.delivery
+        accepted = self._unstored.pop(row.message_id, accepted)
+        attempts = accepted.attempts
+        if attempts >= MAX_ATTEMPTS:
+            await self._set_aside(accepted, DIED.format(attempts), None)
+            return True
+        event: ChatEvent | None = None
         try:
-            message = await self._transport.parse(row.raw)
-            await self._dispatch(row, message)
+            if not await delivery.begin_processing(
+                accepted, RETRY_SECONDS[attempts], leadership.held
+            ):
+                return True
+            event = await self._transport.parse(row.raw)
+            await self._settle(row, event)
+        except asyncio.CancelledError:  # the process shuts down
+            with suppress(StoreError):
+                delivery.undo_attempt(accepted)
+            raise
+        except Exception as error:
+            log.exception("message not processed", extra={"message_id": row.message_id})
+            return await self._store_failure(accepted, error, event)
+        return True
+
+    async def _store_failure(
+        self, accepted: AcceptedMessage, error: Exception, event: ChatEvent | None
+    ) -> bool:
+        """Set a message aside after its last attempt and return True; else postpone it."""
+        attempts, failure = accepted.attempts, _describe(error)
+        try:
+            if _is_temporary(error):
+                wait = UNAVAILABLE_SECONDS
+            elif attempts + 1 < MAX_ATTEMPTS:
+                wait, attempts = RETRY_SECONDS[attempts], attempts + 1
+            else:
+                await self._set_aside(accepted, failure, event)
+                return True
+            await self._gateway.delivery.postpone_processing(
+                accepted, attempts, wait=wait, failure=failure
+            )
+        except StoreUnavailable:  # the attempt that was begun is not one of the message
+            self._unstored[accepted.message.message_id] = accepted
+            raise
+        return False
+
+    async def _settle(self, row: InboundMessage, event: ChatEvent | None) -> None:
+        try:
+            await self._dispatch(row, event)
         except Conflict:
             log.info("message already processed", extra={"message_id": row.message_id})
         except MessageRefused as error:
@@ -174,22 +257,21 @@ class InboxWorker:
         except ProfileUnusable as error:  # its details are for the administrator
             log.warning("message refused", extra={"message_id": row.message_id, "why": str(error)})
             await self._reply(row, self._texts.phrases_for(row.raw)("profile_unusable"))
-        except Exception:
-            self._failures[row.message_id] += 1
-            if self._failures[row.message_id] < MAX_TRIES:
-                raise
-            log.exception("message given up", extra={"message_id": row.message_id})
-            await self._give_up(row, message)
-        self._failures.pop(row.message_id, None)
 
-    async def _give_up(self, row: InboundMessage, message: ChatEvent | None) -> None:
-        """Settle a message that cannot be processed: with an apology if it is for the bot."""
-        is_foreign = isinstance(message, IncomingMessage) and not self._is_for_bot(message)
-        if is_foreign or isinstance(message, RecalledMessage | RemovedFromChat):
-            await self._ignore(row, "it cannot be processed")
-            return
-        phrases = self._texts.phrases_for("")
-        await self._reply(row, phrases("failed_inside"))
+    async def _set_aside(
+        self, accepted: AcceptedMessage, failure: str, event: ChatEvent | None
+    ) -> None:
+        """Make a message a dead letter, and tell its sender if it is for the bot."""
+        row, reply = accepted.message, None
+        message = event if isinstance(event, IncomingMessage) else None
+        text = "" if message is None else message.text or ""
+        if event is None or (message is not None and self._is_for_bot(message)):
+            phrases = self._texts.phrases_for(row.raw)
+            reply = self._answer_to(row, "failed", phrases("failed_inside"))
+        await self._gateway.delivery.set_aside(accepted, failure, text=text, reply=reply)
+        details = {"message_id": row.message_id, "chat": row.chat_id, "reason": failure}
+        log.error("message set aside", extra=details)
+        self._listener.on_outgoing()
 
     def _is_for_bot(self, message: IncomingMessage) -> bool:
         in_our_thread = self._threads.get(message.thread_id, False)
@@ -346,16 +428,33 @@ class InboxWorker:
         log.info("message ignored", extra={"message_id": row.message_id, "reason": reason})
 
     async def _reply(self, row: InboundMessage, text: str) -> None:
-        reply = OutgoingMessage(
-            key=f"{row.app}:{row.message_id}:note",
+        reply = self._answer_to(row, "note", text)
+        await self._gateway.mark_handled(row, [reply] if text else [])
+        self._listener.on_outgoing()
+
+    @staticmethod
+    def _answer_to(row: InboundMessage, kind: str, text: str) -> OutgoingMessage:
+        return OutgoingMessage(
+            key=f"{row.app}:{row.message_id}:{kind}",
             channel=row.channel,
             app=row.app,
             chat_id=row.chat_id,
             reply_to=row.message_id,
             body=text,
         )
-        await self._gateway.mark_handled(row, [reply] if text else [])
-        self._listener.on_outgoing()
+
+
+def _is_temporary(error: Exception) -> bool:
+    """Return True if an attempt failed for a reason that is not in the message."""
+    if isinstance(error, TransportUnavailable):
+        return not error.isolated
+    return isinstance(error, StoreUnavailable | FilesUnavailable)
+
+
+def _describe(error: Exception) -> str:
+    """Return the reason for the owner, with every secret masked."""
+    words = str(error) if isinstance(error, LarkspurError) else f"{type(error).__name__}: {error}"
+    return truncate_line(mask_secrets(words), MAX_FAILURE_CHARACTERS)
 
 
 def _without_words(message: MessageContext) -> str:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage
@@ -64,7 +65,7 @@ class ReplyPlaces(Protocol):
 
 
 class OutboxSender:
-    """Sends the messages of one account until cancelled."""
+    """Sends the messages of one account until cancelled, while this process leads."""
 
     def __init__(
         self,
@@ -74,11 +75,13 @@ class OutboxSender:
         *,
         files: SessionFiles,
         displays: ReplyPlaces,
+        leadership: Leadership,
         texts: ChatTexts,
         public_url: str = "",
     ) -> None:
         self._transport, self._delivery, self._clock = transport, delivery, clock
         self._files, self._displays, self._texts = files, displays, texts
+        self._leadership = leadership
         self._public_url = public_url.rstrip("/")
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
@@ -118,7 +121,8 @@ class OutboxSender:
             self._poll.wake()  # the chat may have more
 
     async def _deliver(self, pending: PendingMessage) -> None:
-        if not await self._delivery.begin_attempt(pending.number):
+        leader = self._leadership.held
+        if leader is None or not await self._delivery.begin_attempt(pending.number, leader):
             return
         try:
             message_id = await self._send_or_explain(pending)

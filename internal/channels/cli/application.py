@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.channels.cli.transports.interface import Transport
 
 TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
@@ -40,6 +41,7 @@ class SettingsSummary(NamedTuple):
     Attributes:
         file: the configuration file, None without one.
         configured: number of keys that are not defaults.
+        database: the database file, None when a server has it.
         key_error: why the model's API key cannot be used; "" if the key is set.
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
@@ -53,7 +55,7 @@ class SettingsSummary(NamedTuple):
     provider: str
     model: str
     key_error: str
-    database: Path
+    database: Path | None
     rows: Sequence[tuple[str, str, str]]
     transcription: str = ""
     search_providers: Sequence[tuple[str, str]] = ()
@@ -251,6 +253,46 @@ class McpAdmin(Protocol):
         ...
 
 
+class DatabaseAdmin(Protocol):
+    """The database of the settings. Every method raises LarkspurError if it cannot be used."""
+
+    def status(self) -> DatabaseStatus:
+        """Return what is in the database and how large it is. Changes nothing."""
+        ...
+
+    def pending(self) -> list[str]:
+        """Return the migrations that are not applied yet."""
+        ...
+
+    def migrate(self, report: Callable[[str], None]) -> None:
+        """Apply the pending migrations; `report` receives a line for each."""
+        ...
+
+    def vacuum(self) -> str:
+        """Give unused space back, as far as that is possible now, and return what was done."""
+        ...
+
+    def back_up(self, target: Path) -> str:
+        """Copy the database to a new file while it is used, and return what was done."""
+        ...
+
+    def export(self, target: Path) -> str:
+        """Write all rows to a new file as JSON Lines, and return what was done."""
+        ...
+
+    def prune(self, *, dry_run: bool) -> list[Pruned]:
+        """Remove what is older than the settings allow, or only count it."""
+        ...
+
+    def move(self, url: str, report: Callable[[str], None]) -> MoveResult:
+        """Move all rows to the database at a URL; `report` receives the progress."""
+        ...
+
+    def cancel_move(self) -> bool:
+        """Let the database be used again that was moved away; False if it was not."""
+        ...
+
+
 class Application(Protocol):
     """The process that a command runs in."""
 
@@ -286,8 +328,12 @@ class Application(Protocol):
         """
         ...
 
-    def check_database(self, path: Path) -> Check:
-        """Check the database file without changing it."""
+    def check_database(self, config: str | None) -> Check:
+        """Check the database without changing it."""
+        ...
+
+    def check_dead_letters(self, config: str | None) -> list[Check]:
+        """Return a check that counts what was given up; none if that is nothing or not known."""
         ...
 
     def check_sandbox(self, config: str | None) -> list[Check]:
@@ -350,6 +396,14 @@ class Application(Protocol):
         """Return the MCP servers of the settings and the home folder."""
         ...
 
+    def database(self, config: str | None) -> DatabaseAdmin:
+        """Return the database of the settings.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
     def tools(self) -> list[ToolItem]:
         """Return the tools of the agent."""
         ...
@@ -387,8 +441,13 @@ class Application(Protocol):
         *,
         with_simulator: bool = False,
         opens_page: bool = False,
+        executes: bool = True,
     ) -> int:
-        """Serve the gateway until a signal."""
+        """Serve the gateway until a signal; without `executes` others execute the runs."""
+        ...
+
+    def work(self, config: str | None) -> int:
+        """Execute runs beside gateways until a signal."""
         ...
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:

@@ -32,6 +32,7 @@ from internal.channels.cli.records import (
     QuestionItem,
     RuleItem,
     SessionItem,
+    SessionMove,
     StreamBatch,
     StreamRow,
     TaskItem,
@@ -241,6 +242,11 @@ class GatewayClient:
         path = f"/api/sessions/{_quoted(session_id)}"
         await self._send("PATCH", path, {"title": title}, _ignore, retry=True)
 
+    async def move(self, session_id: str, host: str) -> SessionMove:
+        """Let a host execute the next tasks of a session, "" for any."""
+        path = f"/api/sessions/{_quoted(session_id)}/move"
+        return await self._send("POST", path, {"host": host}, _session_move)
+
     async def mark_read(self, session_id: str) -> None:
         """Record that the person has read a session."""
         path = f"/api/sessions/{_quoted(session_id)}"
@@ -334,15 +340,20 @@ class GatewayClient:
         await self._send("DELETE", f"/api/rules/{number}", None, _ignore, retry=True)
 
     async def dead_letters(self, limit: int = 50) -> list[DeadLetterItem]:
-        """Return the messages to chats that were given up, newest first."""
+        """Return the messages and runs that were given up, newest first."""
         return await self._get(
             "/api/dead-letters", {"limit": limit}, _items("dead_letters", DeadLetterItem)
         )
 
-    async def resend(self, number: int, *, may_repeat: bool) -> None:
-        """Send a message that was given up again; `may_repeat` if it may have been sent."""
-        path = f"/api/dead-letters/{number}/resend"
+    async def retry_dead_letter(self, letter_id: str, *, may_repeat: bool) -> None:
+        """Retry what was given up; `may_repeat` if it is a message that may have been sent."""
+        path = f"/api/dead-letters/{_quoted(letter_id)}/retry"
         await self._send("POST", path, {"may_repeat": may_repeat}, _ignore)
+
+    async def dismiss_dead_letter(self, letter_id: str) -> None:
+        """Remove what was given up from the list."""
+        path = f"/api/dead-letters/{_quoted(letter_id)}/dismiss"
+        await self._send("POST", path, None, _ignore)
 
     async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
         """Return audit entries, newest first."""
@@ -522,6 +533,10 @@ def _new_key() -> str:
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
+
+
+def _session_move(moved: Any) -> SessionMove:
+    return SessionMove(str(moved["previous"]), str(moved["saved"]))
 
 
 def _ignore(_body: Any) -> None:

@@ -10,6 +10,10 @@ UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
+ABOUT_FILES = frozenset({"queue", "persist"})
+"""The phases of diagnostics about the files of a session, which people are told."""
+
+
 class TaskRequest(NamedTuple):
     """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
 
@@ -47,6 +51,16 @@ class BackgroundCommandItem(NamedTuple):
     command: str
     ended: str | None
     exit_code: int | None
+
+
+class SessionMove(NamedTuple):
+    """A session that was moved: the host where its files stay, and when its archive was saved.
+
+    Both are "" if there is none. `saved` is RFC 3339.
+    """
+
+    previous: str
+    saved: str
 
 
 class ListedSkill(NamedTuple):
@@ -232,29 +246,33 @@ class RuleItem(NamedTuple):
 
 
 class DeadLetterItem(NamedTuple):
-    """A message to a chat that was given up. `given_up_at` is RFC 3339.
+    """A message or run that was given up. `given_up_at` is RFC 3339; see `GET /api/dead-letters`.
 
     `about` is the person's message, `text` what was to be sent, "" for a question.
     """
 
-    number: int
+    id: str
+    kind: str
     channel: str
     chat_id: str
     about: str
+    reason: str
+    attempts: int
+    given_up_at: str
+    principal: str
     text: str
     run_id: str
     question_id: str
-    reason: str
     may_have_been_sent: bool
-    given_up_at: str
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns of a text listing, without the reason, which is long."""
-        kind = "question" if self.question_id else "reply"
-        outcome = "may have been sent" if self.may_have_been_sent else "not sent"
-        when = format_minute(self.given_up_at)
-        return str(self.number), when, self.chat_id, kind, outcome, self.about or self.text
+        outcome = {"incoming": "not processed", "outgoing": "not sent"}.get(self.kind, "failed")
+        if self.may_have_been_sent:
+            outcome = "may have been sent"
+        place = self.chat_id or self.channel
+        return self.id, format_minute(self.given_up_at), place, outcome, self.about or self.text
 
 
 class AuditItem(NamedTuple):

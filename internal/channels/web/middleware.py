@@ -36,6 +36,7 @@ LINGER_TIMEOUT_SECONDS = 2.0
 MAX_BUCKETS = 4096
 CONTENT_TOO_LARGE = 413
 _DEFAULT_HTTP_PORT = 80
+_DEFAULT_HTTPS_PORT = 443
 
 _NO_STORE = (b"cache-control", b"no-store")
 
@@ -205,7 +206,6 @@ class Authentication:
 
     def __init__(self, services: WebServices) -> None:
         self._services = services
-        self._cookie_prefix = f"{cookie_name(services.settings)}="
 
     def __call__(self, context: RequestContext) -> None:
         """Set the principal of the request, or the rejection of its credentials."""
@@ -223,13 +223,13 @@ class Authentication:
         Unsafe methods also need an Origin header, which every browser sends.
         """
         header = b";".join(context.headers(b"cookie")).decode("latin-1")
-        cookies = [cookie.strip() for cookie in header.split(";")]
-        own = [
-            cookie.removeprefix(self._cookie_prefix)
-            for cookie in cookies
-            if cookie.startswith(self._cookie_prefix)
-        ]
         keys = [value.decode("latin-1") for value in context.headers(LOGIN_KEY_HEADER)]
+        if not header and not keys:
+            return False
+        origin = page_origin(context, self._services.settings)
+        prefix = f"{cookie_name(origin)}="
+        cookies = [cookie.strip() for cookie in header.split(";")]
+        own = [cookie.removeprefix(prefix) for cookie in cookies if cookie.startswith(prefix)]
         if not own and not keys:
             return False
         context.rejection = _unauthorized(
@@ -239,8 +239,7 @@ class Authentication:
             return False
         if not (context.method in SAFE_METHODS or context.headers(b"origin")):
             return False
-        sent, origin = LoginSecrets(own[0], keys[0]), page_origin(context, self._services.settings)
-        login_id = self._services.logins.find(sent, token, origin)
+        login_id = self._services.logins.find(LoginSecrets(own[0], keys[0]), token, origin)
         context.login_id = login_id or ""
         return login_id is not None
 
@@ -342,9 +341,14 @@ def own_origins(settings: ServerSettings) -> frozenset[str]:
     return frozenset(origins)
 
 
-def cookie_name(settings: ServerSettings) -> str:
-    """Return the name of the login cookie: all ports of a host share their cookies."""
-    return f"larkspur-{settings.port}"
+def cookie_name(origin: str) -> str:
+    """Return the name of the login cookie of pages of an origin.
+
+    All ports of a host share their cookies. Gateways behind one proxy have the same origin.
+    """
+    parts = urlsplit(origin)
+    default = _DEFAULT_HTTPS_PORT if parts.scheme == "https" else _DEFAULT_HTTP_PORT
+    return f"larkspur-{parts.port or default}"
 
 
 def _authority(url: str) -> str:

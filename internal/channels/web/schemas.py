@@ -56,6 +56,7 @@ Title = Annotated[str, Meta(pattern=rf"[^{_SPACE[1:-1]}]", max_length=200)]
 Flag = Literal["true", "false"]
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+HostText = Annotated[str, Meta(max_length=63)]
 MAX_WATCHED_SESSIONS = 100
 WatchedSessions = Annotated[str, Meta(pattern=f"^[^,]*(,[^,]*){{0,{MAX_WATCHED_SESSIONS - 1}}}$")]
 
@@ -143,6 +144,22 @@ class ForkSessionRequest(RequestModel, frozen=True):
     run_id: Id | None = None
     after: bool = False
     title: Title | None = None
+
+
+class MoveSessionRequest(RequestModel, frozen=True):
+    """The host that executes the next tasks of a session; "" for any."""
+
+    host: HostText = ""
+
+
+class MovedSessionView(msgspec.Struct, frozen=True):
+    """The host on which the files of a moved session stay, and when its archive was saved.
+
+    Both are "" if there is none. `saved` is RFC 3339.
+    """
+
+    previous: str
+    saved: str
 
 
 class UpdateSessionRequest(RequestModel, frozen=True):

@@ -43,6 +43,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     `failing` when the database cannot be used; `degraded` when a background task fails, when a
     message waits to be sent for over a minute, or when one was given up in the last day.
+    `processes` are the gateways and workers of the database, this one included.
+    `dead_letters` counts the messages and runs that were given up and not retried or dismissed.
     """
 
     status: HealthStatus
@@ -51,6 +53,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     tasks: dict[str, ComponentHealth] = {}
     channels: dict[str, ComponentHealth] = {}
     lark: ComponentHealth | UnsetType = UNSET
+    processes: dict[str, ComponentHealth] = {}
+    dead_letters: int = 0
 
 
 class ModelView(msgspec.Struct, frozen=True):

@@ -45,14 +45,16 @@ update event_log set head = head + $1 where head > 0;
 select before from event_gaps where before < $1 and after > $1 order by before desc limit 1;
 
 -- name: event_log_bounds
-select epoch, head, coalesce((select min(position) from events), head + 1) from event_log;
+select epoch, head, coalesce((select min(position) from events), head + 1), pruned
+from event_log;
 
 -- name: event_readers
 select name, position from event_readers;
 
 -- name: save_event_reader
 insert into event_readers (name, position) values ($1, $2)
-on conflict (name) do update set position = excluded.position;
+on conflict (name) do update set position = excluded.position
+where event_readers.position < excluded.position;
 
 -- name: delete_event_reader
 delete from event_readers where name = $1;

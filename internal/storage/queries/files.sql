@@ -29,6 +29,9 @@ delete from attachment_uses where sha256 = $1 and holder = $2;
 -- name: delete_attachment_uses_of_session
 delete from attachment_uses where holder = $1 returning sha256;
 
+-- name: delete_other_attachment_uses
+delete from attachment_uses where holder = $1 and sha256 <> $2 returning sha256;
+
 -- name: expired_attachment_use
 select sha256 from attachment_uses where expires <> '' and expires < $1 limit 1;
 
@@ -39,7 +42,14 @@ delete from attachment_uses where expires <> '' and expires < $1 returning sha25
 insert into file_removals (kind, name) values ($1, $2) on conflict (kind, name) do nothing;
 
 -- name: file_removals
-select name from file_removals where kind = $1 order by name limit $2;
+select name from file_removals where kind = $1 and begun <= $3 order by name limit $2;
+
+-- name: begin_file_removal
+insert into file_removals (kind, name, begun) values ($1, $2, $3)
+on conflict (kind, name) do update set begun = excluded.begun;
+
+-- name: file_removal
+select begun from file_removals where kind = $1 and name = $2;
 
 -- name: delete_file_removal
 delete from file_removals where kind = $1 and name = $2;

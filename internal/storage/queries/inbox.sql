@@ -35,8 +35,36 @@ where run_id = $1 and (status = 'delivered' or (status = 'assigned' and steer = 
 update inbox set run_id = $2, steer = 0, status = 'assigned' where number = $1;
 
 -- name: accepted_messages
-select channel, app, message_id, chat_id, principal, raw, received from inbox
+select channel, app, message_id, chat_id, principal, raw, received,
+    attempts, next_attempt, failure
+from inbox
 where channel = $1 and app = $2 and status = 'accepted' order by number limit $3;
+
+-- name: begin_processing
+update inbox set attempts = $4, next_attempt = $5, failure = ''
+where channel = $1 and app = $2 and message_id = $3 and status = 'accepted'
+    and ($6 = '' or exists (select 1 from leaderships where name = $6 and fence = $7))
+returning number;
+
+-- name: postpone_processing
+update inbox set attempts = $4, next_attempt = $5, failure = $6
+where channel = $1 and app = $2 and message_id = $3 and status = 'accepted';
+
+-- name: set_message_aside
+update inbox set status = 'failed', failure = $4, text = $5, failed = $6
+where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;
+
+-- name: unprocessed_messages
+select number, channel, app, message_id, chat_id, principal, raw, received, text, attempts,
+    failure, failed
+from inbox where status = 'failed' order by number desc limit $1;
+
+-- name: retry_processing
+update inbox set status = 'accepted', attempts = 0, next_attempt = '', failure = '', failed = ''
+where number = $1 and status = 'failed' returning message_id;
+
+-- name: dismiss_unprocessed_message
+update inbox set status = 'handled' where number = $1 and status = 'failed' returning message_id;
 
 -- name: raw_message
 select raw from inbox where channel = $1 and app = $2 and message_id = $3;

@@ -6,7 +6,7 @@ insert into outbox (
     key, channel, app, chat_id, reply_to, run_id, stop_reason, status, attempts, next_attempt,
     created, remote_id, failure, error, body, question_id,
     attachments
-) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, '', '', $9, $10, $11, $12)
+) values ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, '', $8, '', '', $9, $10, $11, $12)
 on conflict (key) do nothing
 returning number;
 
@@ -14,7 +14,8 @@ returning number;
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
     question_id, attachments, attempts, first_attempt, unknown_since, isolated_failures
 from outbox
-where channel = $1 and app = $2 and status = 'pending' and next_attempt <= $3
+where channel = $1 and app = $2 and status = 'pending'
+    and (next_attempt <= $3 or next_attempt > $6)
     and not exists (
         select 1 from outbox as earlier
         where earlier.channel = outbox.channel and earlier.app = outbox.app
@@ -41,7 +42,9 @@ order by number limit $4;
 -- name: begin_attempt
 update outbox set attempts = attempts + 1, first_attempt = coalesce(first_attempt, $2),
     unknown_since = coalesce(unknown_since, $2)
-where number = $1 and status = 'pending' returning attempts;
+where number = $1 and status = 'pending'
+    and ($3 = '' or exists (select 1 from leaderships where name = $3 and fence = $4))
+returning attempts;
 
 -- name: postpone_message
 update outbox set next_attempt = $2, failure = $3, isolated_failures = isolated_failures + $4,
@@ -70,9 +73,9 @@ where channel = $1 and app = $2 and chat_id = $3 and status = 'sent' and settled
 select question_id from outbox
 where remote_id = $1 and question_id <> '' and status = 'sent' limit 1;
 
--- name: dead_letters
+-- name: unsent_messages
 select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error, body,
-    question_id, attachments, status, failure, settled,
+    question_id, attachments, status, failure, settled, attempts,
     coalesce((
         select tasks.instruction from runs join tasks on tasks.id = runs.task_id
         where runs.id = outbox.run_id
@@ -80,12 +83,22 @@ select number, key, channel, app, chat_id, reply_to, run_id, stop_reason, error,
 from outbox where status in ('dead', 'unconfirmed') order by number desc limit $1;
 
 -- name: resend_message
-update outbox set status = 'pending', attempts = 0, first_attempt = null, next_attempt = $2,
+update outbox set status = 'pending', attempts = 0, first_attempt = null, next_attempt = '',
     created = $2, settled = null, failure = '', unknown_since = null, isolated_failures = 0
 where number = $1 and status = $3 returning key;
 
--- name: dead_letter_status
+-- name: unsent_message_status
 select status from outbox where number = $1 and status in ('dead', 'unconfirmed');
+
+-- name: dismiss_unsent_message
+update outbox set status = 'dropped'
+where number = $1 and status in ('dead', 'unconfirmed') returning key;
+
+-- name: dead_letter_count
+select (select count(*) from inbox where status = 'failed'),
+    (select count(*) from outbox where status in ('dead', 'unconfirmed')),
+    (select count(*) from runs
+    where status = 'failed' and crashes > 0 and crashes >= $1 and subtask is null);
 
 -- name: outbox_backlog
 select

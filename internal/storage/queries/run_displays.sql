@@ -25,8 +25,8 @@ select last_position, state from run_displays where run_id = $1 and channel = $2
 select run_id, last_position, state from run_displays
 where channel = $1 and closed = 0 and lease_until <= $2;
 
--- name: end_run_display_leases
-update run_displays set lease_until = '' where closed = 0;
+-- name: release_run_displays
+update run_displays set owner = '', lease_until = '' where channel = $1 and closed = 0;
 
 -- name: delete_run_displays_of_session
 delete from run_displays where run_id in (select id from runs where session_id = $1);

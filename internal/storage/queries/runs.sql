@@ -28,8 +28,11 @@ from runs where task_id = $1 order by arrival desc limit 1;
 
 -- name: claim_run
 update runs set status = 'running', fence = fence + 1, attempt = attempt + 1, owner = $2,
-    lease_until = $3, started = coalesce(started, $4)
+    lease_until = $3, started = coalesce(started, $4), told_host = ''
 where id = $1 and status = 'queued' and (terminal = 0 or owner = $2) and not_before <= $4
+    and (
+        $5 = '' or coalesce((select host from sessions where id = runs.session_id), '') in ('', $5)
+    )
     and not exists (
         select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
     )
@@ -64,6 +67,9 @@ select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     used_seconds, subtask, started, ended
 from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $1)
     and terminal >= $4 and not_before <= $2
+    and (
+        $5 = '' or coalesce((select host from sessions where id = runs.session_id), '') in ('', $5)
+    )
     and not exists (
         select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
     )
@@ -92,6 +98,9 @@ select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     used_seconds, subtask, started, ended
 from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $1)
     and not_before <= $2
+    and (
+        $3 = '' or coalesce((select host from sessions where id = runs.session_id), '') in ('', $3)
+    )
     and not exists (
         select 1 from runs as other where other.lane = runs.lane and other.status = 'running'
     )
@@ -135,6 +144,17 @@ select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
 from runs where session_id = $1 and status = $2 and lane = $1
     and ($2 <> 'waiting' or stop_reason = 'await_tasks')
 order by priority, arrival limit 1;
+
+-- name: runs_failed_after_crashes
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds, subtask, started, ended
+from runs
+where status = 'failed' and crashes > 0 and crashes >= $1 and subtask is null
+order by ended desc limit $2;
+
+-- name: forget_crashes
+update runs set crashes = 0 where id = $1 and status = 'failed' and crashes > 0 returning id;
 
 -- name: unfinished_runs_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,

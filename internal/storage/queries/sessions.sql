@@ -61,9 +61,9 @@ where owner = $8 and (pinned, updated, id) < ($1, $2, $3)
 order by pinned desc, updated desc, id desc limit $9;
 
 -- name: text_found
-select instruction from tasks where session_id = $1 and instruction like $2 escape '\'
+select instruction from tasks where session_id = $1 and lower(instruction) like lower($2) escape '\'
 union all
-select answer from runs where session_id = $1 and answer like $2 escape '\'
+select answer from runs where session_id = $1 and lower(answer) like lower($2) escape '\'
 limit 1;
 
 -- name: session_cursor

@@ -14,10 +14,12 @@ from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.system_errors import check_descriptors, describe_system_error
 from internal.agent.store.database import DatabaseState, Read, Write
 from internal.storage import queries
+from internal.storage.moves import check_move
+from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
 from internal.storage.sqlite.schema import prepare_file
-from internal.storage.sqlite.writer import PendingWork, Writer, execute, resolve_futures
+from internal.storage.sqlite.writer import Writer, execute
 
 T = TypeVar("T")
 
@@ -70,6 +72,11 @@ class SqliteDatabase:
     def state(self) -> DatabaseState:
         """Whether the last write succeeded."""
         return self._writer.state
+
+    @property
+    def messages(self) -> None:
+        """Processes on one file exchange no messages: one gateway shows the runs of all."""
+        return
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         """Execute the work in a transaction and return its result when it is on disk.
@@ -157,7 +164,11 @@ def _open_connections(path: Path) -> list[sqlite3.Connection]:
                 opened.enter_context(closing(connect(path, writes=number == 0)))
                 for number in range(1 + _READER_COUNT)
             ]
-            connections[0].execute("select id from event_log").fetchall()  # creates the -wal file
+            moves = connections[0].execute(  # this also creates the -wal file
+                "select direction, place, finished from database_moves"
+            )
+            for row in moves.fetchall():
+                check_move(f"sqlite:///{path}", *row)
         except sqlite3.Error as error:
             raise errors.unavailable(error, path) from error
         opened.pop_all()
@@ -183,5 +194,4 @@ def _run_reader(
                 item.error = error
             with suppress(sqlite3.Error):  # nothing was changed, or SQLite rolled back by itself
                 connection.execute("rollback")
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(resolve_futures, (item,))
+            resolve_from_thread((item,), loop)

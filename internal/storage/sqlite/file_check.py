@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
-from internal.storage.migrations import migrations
+from internal.agent.store.database import Row, SqlValue
+from internal.storage import queries
+from internal.storage.migrations import newest_version
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect_read_only
 from internal.storage.sqlite.mounts import find_network_file_system
@@ -58,13 +60,28 @@ def check_file(path: Path) -> FileState:
         raise errors.cannot_open(error, path) from error
 
 
+def read_file(path: Path, query: str, *values: SqlValue) -> list[Row]:
+    """Return the rows of a named statement without changing the file.
+
+    Raises:
+        StoreUnavailable: the file cannot be read, or has another schema.
+    """
+    has_wal = path.with_name(f"{path.name}-wal").exists()
+    named = {str(number): value for number, value in enumerate(values, 1)}
+    try:
+        with closing(connect_read_only(path, has_wal=has_wal)) as connection:
+            return connection.execute(queries.load()[query], named).fetchall()
+    except sqlite3.Error as error:
+        raise errors.unavailable(error, path) from error
+
+
 def check_version(path: Path, version: int) -> None:
     """Check that a schema version is known.
 
     Raises:
         StoreCorrupt: it was written by a newer program.
     """
-    newest = len(migrations("sqlite"))
+    newest = newest_version("sqlite")
     if version > newest:
         raise StoreCorrupt(
             f"The database {path} was written by a newer version of Larkspur (schema {version}, "

@@ -4,11 +4,12 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from internal.storage.migrations import migrations
+from internal.storage.migrations import Migration, migrations, newest_version
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS, connect
 from internal.storage.sqlite.file_check import (
@@ -23,8 +24,10 @@ from internal.storage.sqlite.image_references import add_migration_functions
 _FILE_MODE = 0o600
 
 
-def prepare_file(path: Path) -> None:
+def prepare_file(path: Path, on_applied: Callable[[Migration], None] | None = None) -> None:
     """Check the file, create it when it is missing, and migrate its schema.
+
+    `on_applied` receives each migration after it was applied.
 
     Raises:
         StoreCorrupt: it is damaged, not a database of Larkspur, or has an unknown schema; nothing
@@ -33,8 +36,8 @@ def prepare_file(path: Path) -> None:
     """
     state = check_file(path)
     try:
-        if state != FileState(len(migrations("sqlite")), is_wal=True):
-            _migrate(path)
+        if state != FileState(newest_version("sqlite"), is_wal=True):
+            _migrate(path, on_applied)
         if stat.S_IMODE(path.stat().st_mode) != _FILE_MODE:
             path.chmod(_FILE_MODE)
     except sqlite3.Error as error:
@@ -43,24 +46,35 @@ def prepare_file(path: Path) -> None:
         raise errors.cannot_open(error, path) from error
 
 
-def _migrate(path: Path) -> None:
+def list_pending(path: Path) -> list[Migration]:
+    """Return the migrations that are not applied to a file yet. Changes nothing.
+
+    Raises:
+        StoreCorrupt, StoreUnavailable: as `prepare_file`.
+    """
+    version = check_file(path).version
+    return [step for step in migrations("sqlite") if step.number > version]
+
+
+def _migrate(path: Path, on_applied: Callable[[Migration], None] | None) -> None:
     """Apply the pending migrations, each in an exclusive transaction."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
     with closing(connect(path, writes=True)) as connection:
         add_migration_functions(connection)
-        while _apply_next(path, connection):
-            pass
-        _enable_wal(connection)
+        while (applied := _apply_next(path, connection)) is not None:
+            if on_applied is not None:
+                on_applied(applied)
+        enable_wal(connection)
 
 
-def _apply_next(path: Path, connection: sqlite3.Connection) -> bool:
-    """Apply the next migration. Return False when none is pending."""
+def _apply_next(path: Path, connection: sqlite3.Connection) -> Migration | None:
+    """Apply the next migration and return it. Return None when none is pending."""
     connection.execute("begin exclusive")
     try:
         ((tables,),) = connection.execute("select count(*) from sqlite_master").fetchall()
         version = read_version(connection) if tables else 0
         check_version(path, version)
-        pending = migrations("sqlite")[version:]
+        pending = [step for step in migrations("sqlite") if step.number > version]
         if pending:
             number, name, statements = pending[0]
             for statement in statements:
@@ -76,10 +90,10 @@ def _apply_next(path: Path, connection: sqlite3.Connection) -> bool:
         if connection.in_transaction:
             connection.execute("rollback")
         raise
-    return bool(pending)
+    return pending[0] if pending else None
 
 
-def _enable_wal(connection: sqlite3.Connection) -> None:
+def enable_wal(connection: sqlite3.Connection) -> None:
     """Switch the file to WAL mode. SQLite itself does not wait for other processes here."""
     deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
     while True:

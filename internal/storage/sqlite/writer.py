@@ -9,8 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,43 +19,16 @@ from typing import Any
 from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets
-from internal.agent.store.database import Batch, DatabaseState, Row, SqlValue, Statement
+from internal.agent.store.database import Batch, DatabaseState, SqlValue
 from internal.agent.store.events import EventStore
 from internal.storage import queries
+from internal.storage.pending_work import PendingWork, Work, resolve_from_thread
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
 
 logger = logging.getLogger(__name__)
 
-Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
-
 _PARAMETERS = tuple(str(n) for n in range(1, 33))  # no statement has more
-
-
-class PendingWork:
-    """A unit of work, the future of its caller, and its result or error.
-
-    An asyncio future belongs to the loop of the database, any other one to no loop.
-    """
-
-    __slots__ = ("error", "future", "result", "work")
-
-    def __init__(self, work: Work, future: asyncio.Future[Any] | Future[Any]) -> None:
-        self.work = work
-        self.future = future
-        self.result: Any = None
-        self.error: Exception | None = None
-
-
-def resolve_futures(items: Sequence[PendingWork]) -> None:
-    """Set the results of the futures, in the thread of their event loop. Skips cancelled ones."""
-    for item in items:
-        if item.future.done():
-            continue
-        if item.error is None:
-            item.future.set_result(item.result)
-        else:
-            item.future.set_exception(item.error)
 
 
 def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Work) -> Any:
@@ -169,7 +141,7 @@ class Writer:
                     self._fail(
                         group, StoreUnavailable(f"The database {self._path} failed: {error}.")
                     )
-                self._resolve(group)
+                resolve_from_thread(group, self._loop)
 
     def _next(self) -> PendingWork | None:
         """Return the next unit of work, None at the end. Look for foreign commits meanwhile."""
@@ -195,13 +167,6 @@ class Writer:
         """Return a number that commits of other connections change, those of this one do not."""
         ((version,),) = self._connection.execute("pragma data_version").fetchall()
         return int(version)
-
-    def _resolve(self, group: list[PendingWork]) -> None:
-        resolve_futures([item for item in group if isinstance(item.future, Future)])
-        of_loop = [item for item in group if not isinstance(item.future, Future)]
-        if of_loop:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self._loop.call_soon_threadsafe(resolve_futures, of_loop)
 
     def _write(self, group: list[PendingWork]) -> None:
         if self._permanent_failure is not None:

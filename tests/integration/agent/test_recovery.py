@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,13 +20,14 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
 )
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.store.database import Database, DatabaseState, Read, Write
+from internal.agent.store.database import Database, Write
 from internal.config.loader import load
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.observability.clock import SystemClock
 from larkspur.services import TerminalServices, open_terminal
 from tests.support.agent_app import Core, core, make_recovery, plain_gateway, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
+from tests.support.database_wrapper import DatabaseWrapper
 from tests.support.owner_reviews import owner_reviews
 
 T = TypeVar("T")
@@ -275,30 +274,17 @@ async def test_unreadable_attachments_are_waited_for(home: Path) -> None:
         assert events[-1]["payload"]["final_answer"] == "read it"
 
 
-class FailingDatabase:
+class FailingDatabase(DatabaseWrapper):
     """Wraps a real database and fails every write while `full` is set."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.full = False
-
-    @property
-    def state(self) -> DatabaseState:
-        return self._database.state
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         if self.full:
             raise StoreUnavailable("The disk is full; nothing was written.")
-        return await self._database.write(work)
-
-    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
-        return self._database.submit(work)
-
-    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
-        return self._database.watch(callback)
-
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        return await self._database.read(work)
+        return await super().write(work)
 
 
 def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinator:
@@ -311,6 +297,7 @@ def with_database(built: AgentCoordinator, database: Database) -> AgentCoordinat
         completer=built._completer,
         recovery=built._recovery,
         commands=built._commands,
+        keeper=built._keeper,
     )
 
 

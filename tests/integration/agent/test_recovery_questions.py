@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from internal.agent.app.runs.active import claim_run
-from internal.agent.app.runs.coordinator import MAX_CRASHES
 from internal.agent.app.runs.creation import Submitted, new_task_ids
 from internal.agent.app.runs.finalization import FailedStart, requeue_run
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.tasks import MAX_CRASHES
 from tests.support.agent_app import Core, core, plan, sound
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
+from tests.support.database_files import execute
 
 LONG = "3000-01-01T00:00:00.000Z"
 REASON = f"The process died {MAX_CRASHES} times while it executed this run."
@@ -87,6 +88,7 @@ async def test_a_run_that_is_given_up_keeps_its_work(home: Path) -> None:
         assert ended["stop_reason"] == "interrupted"
         assert ended["error"] == f"{REASON} Given up by local owner."
         assert ended["usage"]["output_tokens"] > 0
+        assert await here.services.gateway.dead_letters.count() == 0, "a person decided"
 
 
 @pytest.mark.parametrize("option", ["people", "approvals"])
@@ -95,7 +97,33 @@ async def test_without_people_a_run_that_kills_its_process_fails(home: Path, opt
     async with core(home, SCRIPT) as here:
         events = await here.end_of(made)
         sound(events)
-        assert events[-1]["payload"]["error"] == REASON
+        ended = events[-1]["payload"]
+        assert (ended["error"], ended["error_code"]) == (REASON, "crashed")
+        letters = here.services.gateway.dead_letters
+        [letter] = await letters.list_all(LOCAL_OWNER)
+        assert (letter.id, letter.about, letter.reason) == (made.run_id, "work", REASON)
+
+        await letters.retry(letter.id, LOCAL_OWNER, "web")
+        assert await letters.list_all(LOCAL_OWNER) == []
+        [newest, _] = await here.services.gateway.queries.tasks(LOCAL_OWNER)
+        run = await here.services.gateway.queries.latest_run(newest.id, LOCAL_OWNER)
+        again = Submitted(newest.id, run.id, made.session_id, "queued")
+        here.model.release("go")
+        assert (await here.end_of(again))[-1]["payload"]["final_answer"] == "done in the end"
+        assert here.model.count == 1, "it continues from its checkpoint"
+
+
+async def test_only_a_crashed_run_that_nobody_decided_about_is_a_dead_letter(home: Path) -> None:
+    made = await crashed(home)
+    async with core(home, SCRIPT) as here:
+        letters = here.services.gateway.dead_letters
+        await here.asked(made)
+        assert await letters.list_all(LOCAL_OWNER) == [], "a person is asked"
+        execute(home / "larkspur.db", "update questions set expires = '2020'")
+        assert await here.services.recovery.expire_questions() == 1
+        assert "Nobody decided in time" in (await here.run(made)).error
+        [letter] = await letters.list_all(LOCAL_OWNER)
+        assert letter.id == made.run_id
 
 
 async def test_an_overloaded_model_pauses_the_run(home: Path) -> None:

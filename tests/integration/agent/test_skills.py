@@ -9,7 +9,7 @@ import pytest
 from internal.agent.domain.errors import InvalidRequest
 from internal.config.loader import load
 from internal.skills.library import shipped_folder
-from larkspur.skill_admin import SkillAdmin
+from larkspur.administration.skills import SkillAdmin
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.skills import write_skill

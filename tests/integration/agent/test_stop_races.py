@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +25,10 @@ from internal.agent.domain.questions import Question
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
-from internal.agent.store.database import Database, DatabaseState, Read, Write
+from internal.agent.store.database import Database, Write
 from tests.support.agent_app import Core, core, make_recovery, plan, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
+from tests.support.database_wrapper import DatabaseWrapper
 
 T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
@@ -54,7 +53,7 @@ class LateCompleter(RunCompleter):
 
     def __init__(self, here: Core, before: Callable[[], Awaitable[object]]) -> None:
         services = here.services.coordinator.services
-        super().__init__(services, artifact_recorder(here, services))
+        super().__init__(services, artifact_recorder(here, services), here.services.keeper)
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -93,6 +92,7 @@ async def execute(
         completer=completer,
         recovery=make_recovery(here.services),
         commands=built._commands,
+        keeper=here.services.keeper,
     )
     await coordinator.execute_task(active)
 
@@ -221,34 +221,21 @@ async def test_a_recall_before_a_pause_or_an_end_leaves_no_reply_and_no_history(
         assert await app.database.read(due) == []
 
 
-class WatchedDatabase:
+class WatchedDatabase(DatabaseWrapper):
     """Wraps a database: right before its write of this number, `before` is awaited."""
 
     def __init__(
         self, database: Database, number: int, before: Callable[[], Awaitable[None]]
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._before = before
         self.left = number
-
-    @property
-    def state(self) -> DatabaseState:
-        return self._database.state
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         self.left -= 1
         if self.left == 0:
             await self._before()
-        return await self._database.write(work)
-
-    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
-        return self._database.submit(work)
-
-    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
-        return self._database.watch(callback)
-
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        return await self._database.read(work)
+        return await super().write(work)
 
 
 async def steer_and_stop(here: Core, made: Submitted) -> None:
@@ -272,7 +259,9 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
             before = partial(steer_and_stop, here, made)
             database = WatchedDatabase(services.database, number, before)
             watched = replace(services, database=database)
-            completer = RunCompleter(watched, artifact_recorder(here, watched))
+            completer = RunCompleter(
+                watched, artifact_recorder(here, watched), here.services.keeper
+            )
             await execute(here, await claim(here, made, "here"), completer, watched)
             if database.left > 0:  # the run has fewer transactions
                 break

@@ -46,6 +46,9 @@ async def test_three_subtasks_run_at_once_and_their_results_come_back(home: Path
     async with core(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("compare three sites")
         await here.model.until_open(3)
+        await here.until(
+            made.session_id, lambda each: each["payload"].get("stop_reason") == "await_tasks"
+        )
         parent = await here.run(made)
         assert parent.awaits_tasks
         here.model.release("go")

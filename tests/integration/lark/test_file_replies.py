@@ -52,7 +52,7 @@ async def _send(
         run_id=run_id,
     )
     await app.database.write(partial(app.stores.outbox.add, row, "2026-01-01"))
-    app.gateway.delivery.wake_senders()
+    app.gateway.delivery.wake_loops()
 
 
 async def _sent_after_answer(lark: LarkGateway) -> ChatMessage:

@@ -3,15 +3,11 @@
 import asyncio
 import json
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from internal.agent.app.chats import resend_message
-from internal.agent.app.queries import Queries
-from internal.agent.domain.errors import Forbidden, NotFound
-from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.lark.api import (
     LarkClient,
     LarkRejected,
@@ -151,37 +147,14 @@ async def test_a_message_that_was_given_up_is_sent_again_on_request(tmp_path: Pa
         await lark.say("hello")
         gateway = lark.core.services.gateway
         async with asyncio.timeout(20):
-            while not (letters := await gateway.queries.dead_letters(LOCAL_OWNER)):
+            while not (letters := await gateway.dead_letters.list_all(LOCAL_OWNER)):
                 await lark.sim.lark.changed_within(0.05)
-        assert letters[0].instruction == "hello"
+        assert (letters[0].about, letters[0].text) == ("hello", "the answer")
         assert lark.replies() == []
         lark.sim.faults.answers.clear()
-        await gateway.resend(letters[0].number, LOCAL_OWNER, "cli", may_repeat=False)
+        await gateway.dead_letters.retry(letters[0].id, LOCAL_OWNER, "cli")
         assert await lark.until_replies(1) == ["the answer"]
-        assert await gateway.queries.dead_letters(LOCAL_OWNER) == []
-
-
-async def test_only_the_owner_reads_and_resends_messages_that_were_given_up(
-    tmp_path: Path,
-) -> None:
-    operator = Principal("lark:a:ou", roles=frozenset({"talk", "operate"}))
-    async with open_outbox(tmp_path) as outbox:
-        await outbox.promise("1", "oc_nowhere")
-        letter = await outbox.until_dead()
-        queries = Queries(outbox.database, outbox.stores)
-        with pytest.raises(Forbidden):
-            await queries.dead_letters(operator)
-        work = partial(
-            resend_message,
-            outbox.stores,
-            letter.number,
-            operator,
-            via="web",
-            now="2026-01-01",
-            may_repeat=True,
-        )
-        with pytest.raises(NotFound):
-            await outbox.database.write(work)
+        assert await gateway.dead_letters.list_all(LOCAL_OWNER) == []
 
 
 async def test_a_wrong_secret_is_retried(tmp_path: Path) -> None:

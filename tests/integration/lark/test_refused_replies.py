@@ -44,7 +44,7 @@ async def test_a_refused_answer_is_explained_and_kept(
         await lark.settled()
         assert len(lark.from_bot()) == 1
         services = lark.core.services
-        [letter] = await services.database.read(lambda: services.stores.outbox.list_dead_letters(9))
+        [letter] = await services.database.read(lambda: services.stores.outbox.list_unsent(9))
         assert letter.outgoing.body == "the secret plan"
         assert not letter.unconfirmed
         assert str(code) in letter.failure

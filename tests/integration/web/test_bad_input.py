@@ -10,6 +10,7 @@ import pytest
 from internal.channels.web.endpoints import DEFAULT_MAX_BODY_BYTES, Endpoint
 from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.services import WebTimeouts
+from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.http_client import Reply, read_reply
 from tests.support.web_app import WebApp, open_web_app
 
@@ -396,6 +397,7 @@ async def test_an_internal_error_does_not_reveal_details(app: WebApp) -> None:
 
 async def test_a_database_failure_is_reported_as_unavailable(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
+        assert isinstance(app.database, SqliteDatabase)
         await app.database.close()
         reply = await app.client.get("/api/tasks")
         assert reply.status == 503

@@ -184,3 +184,10 @@ async def test_a_reader_that_stops_early_leaves_the_store_usable(store: Attachme
         async with aclosing(store.stream(kept.sha256)) as pieces:
             assert LARGE.startswith(await anext(pieces))
     assert await store.get(kept.sha256) == LARGE
+
+
+async def test_a_store_is_identified_by_the_first_id(store: Attachments) -> None:
+    assert await store.identify() == ""
+    assert await store.identify("one") == "one"
+    assert await store.identify("two") == await store.identify() == "one"
+    assert [each async for each in store.stored()] == []

@@ -15,5 +15,5 @@ def test_every_channel_has_a_section_in_the_settings() -> None:
 
 
 def test_a_disabled_channel_is_not_created() -> None:
-    app = ChatApp(None, defaults(), SystemClock(), EN_TEXTS, None, None, None)  # type: ignore[arg-type]  # not used
+    app = ChatApp(None, defaults(), SystemClock(), EN_TEXTS, None, None, None, None)  # type: ignore[arg-type]  # not used
     assert create_channels(app, ChannelsSettings()) == ()

@@ -60,6 +60,18 @@ def test_the_database_path_has_no_symbolic_links(home: Path) -> None:
     (home / "link.db").symlink_to(home / "real.db")
     settings = read(home, f"database: {{url: 'sqlite:///{home}/link.db'}}").settings
     assert settings.database.path == home / "real.db"
+    assert settings.database.address == settings.database.shown == f"{home}/real.db"
+
+
+def test_the_password_of_the_database_is_not_shown(home: Path) -> None:
+    url = "postgresql://me:Pass-word-1@db:5433/x?sslmode=require"
+    loaded = read(home, f"database: {{url: '{url}'}}")
+    database = loaded.settings.database
+    assert (database.path, database.address) == (None, url)
+    assert database.shown == "postgresql://db:5433/x"
+    assert {row.key: row.value for row in describe(loaded)}["database.url"] == database.shown
+    assert "Pass-word-1" not in repr(loaded.settings)
+    assert "Pass-word-1" not in mask_secrets("the Pass-word-1 is masked")
 
 
 def test_a_later_layer_wins(home: Path) -> None:
@@ -519,11 +531,19 @@ MISTAKES = {
     ),
     "database: {url: 'sqlite:///larkspur.db'}": (
         "HOME/config.yaml:1: database.url must be sqlite:/// and an absolute path,"
-        " such as sqlite:////srv/a.db."
+        " such as sqlite:////srv/a.db, or postgresql://USER:PASSWORD@HOST:PORT/NAME."
     ),
-    "database: {url: 'postgresql://me:secret@db/x'}": (
-        "HOME/config.yaml:1: database.url names PostgreSQL, which is not supported yet;"
-        " use sqlite:///."
+    "database: {url: 'postgresql://me:secret@/x'}": (
+        "HOME/config.yaml:1: database.url names no host;"
+        " use postgresql://USER:PASSWORD@HOST:PORT/NAME."
+    ),
+    "database: {url: 'postgresql://me:secret@db'}": (
+        "HOME/config.yaml:1: database.url names no database;"
+        " use postgresql://USER:PASSWORD@HOST:PORT/NAME."
+    ),
+    "database: {url: 'postgresql://me:secret@db:port/x'}": (
+        "HOME/config.yaml:1: database.url is malformed;"
+        " use postgresql://USER:PASSWORD@HOST:PORT/NAME."
     ),
     "attachments: {store: s3, s3: {endpoint: 'http://127.0.0.1:9000', bucket: files}}": (
         "attachments: store is s3, but s3.access_key and s3.secret_key are not set."
@@ -790,7 +810,7 @@ def test_a_secret_is_read_and_never_shown(home: Path, text: str, environ: dict[s
         (f"llm: {{api_key: '{CANARY}", {}),
         (f"llm: {{api_key: {CANARY}\tx, \t", {}),
         (f"llm: {{base_url: 'https://me:{CANARY}@example.org'}}", {}),
-        (f"database: {{url: 'postgresql://me:{CANARY}@db/x'}}", {}),
+        (f"database: {{url: 'postgresql://me:{CANARY}@/x'}}", {}),
         ("server: {port: '${KEY}'}", {"KEY": CANARY}),
         ("agent: {gates: '${KEY}'}", {"KEY": CANARY}),
         ("server: {'${KEY}': 1}", {"KEY": CANARY}),

@@ -60,12 +60,14 @@ class FakeCoordinator(AgentCoordinator):
 class DispatchParts:
     """A database, its stores, a coordinator and what else a dispatcher needs."""
 
-    def __init__(self, database: Database, stores: Stores, folder: Path) -> None:
+    def __init__(
+        self, database: Database, stores: Stores, folder: Path, owner: str = "worker"
+    ) -> None:
         self.folder = folder
         self.database, self.stores, self.clock = database, stores, SystemClock()
         self.supervisor = Supervisor(self.clock)
         self.coordinator = FakeCoordinator(database, stores)
-        self.leases = self.lease_keeper("worker", 30.0)
+        self.leases = self.lease_keeper(owner, 30.0)
         broadcaster = EventBroadcaster(database, stores, self.clock, "test")
         self.recovery = Recovery(
             database,

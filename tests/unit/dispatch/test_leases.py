@@ -14,6 +14,7 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.dispatch.leases import LeaseKeeper
 from internal.observability.clock import SystemClock
+from internal.storage.postgres.database import PostgresDatabase
 from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.store_records import a_run, add_running_run, claim_run
 from tests.unit.dispatch.conftest import DispatchParts
@@ -96,7 +97,7 @@ async def test_leases_are_renewed_at_once_after_the_clock_jumps(parts: DispatchP
 
 
 async def test_a_database_failure_is_reported(parts: DispatchParts) -> None:
-    assert isinstance(parts.database, SqliteDatabase)
+    assert isinstance(parts.database, SqliteDatabase | PostgresDatabase)
     keeper = parts.lease_keeper("worker", 30.0)
     await parts.database.close()
 

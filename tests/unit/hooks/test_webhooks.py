@@ -16,6 +16,7 @@ from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply
 from tests.support.gateway_process import run_task, running_gateway
 from tests.support.hook_server import HookServer, Posted
+from tests.support.leaderships import make_leaderships
 from tests.support.movable_clock import MovableClock
 
 HELLO = [Reply(text="hello", times=9)]
@@ -29,9 +30,14 @@ def settings(server: HookServer, *events: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def sending(
-    here: Core, home: Path, environ: dict[str, str], clock: MovableClock | None = None
+    here: Core,
+    home: Path,
+    environ: dict[str, str],
+    clock: MovableClock | None = None,
+    owner: str = "gateway-1",
 ) -> AsyncGenerator[WebhookSender]:
     services = here.services
+    leaderships = make_leaderships(services.database, services.stores, owner=owner)
     loaded = load(environ={"LARKSPUR_HOME": str(home), **environ})
     poster = SignedPoster(services.clock)
     sender = WebhookSender(
@@ -41,6 +47,7 @@ async def sending(
         broadcaster=services.broadcaster,
         poster=poster,
         clock=clock or services.clock,
+        leadership=leaderships.of_webhooks(),
         first_delay_seconds=0.01,
     )
     await sender.open()
@@ -59,6 +66,20 @@ async def end(here: Core, text: str = "hi") -> list[dict[str, Any]]:
     await here.end_of(made)
     names = {"workflow.input.received", "workflow.result.final"}
     return [each for each in await here.durable(made) if each["event"] in names]
+
+
+async def test_of_two_processes_one_sends(home: Path) -> None:
+    async with HookServer() as server, core(home, HELLO) as here:
+        async with (
+            sending(here, home, settings(server), owner="gateway-2"),
+            sending(here, home, settings(server)),
+        ):
+            stored = await end(here)
+            await server.until(2)
+        async with sending(here, home, settings(server)):
+            stored += await end(here)
+            posted = await server.until(4)
+        assert events_of(posted) == stored
 
 
 async def test_wanted_events_arrive_signed_and_in_order(home: Path) -> None:

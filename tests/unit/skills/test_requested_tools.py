@@ -12,7 +12,7 @@ from internal.agent.ports.skills import SkillOrigin
 from internal.skills.library import read_skill
 from internal.skills.requested_tools import MAX_REQUESTED, requested_tools
 from internal.skills.skill_file import parse_skill_file
-from larkspur.services import TOOL_SPECS
+from larkspur.task_defaults import TOOL_SPECS
 from tests.support.skills import write_skill
 
 SPECS = TOOL_SPECS

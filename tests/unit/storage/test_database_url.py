@@ -23,8 +23,8 @@ async def test_paths_and_sqlite_urls(path: Path, prefix: str) -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("postgresql://host/larkspur", "not supported yet"),
-        ("postgres://host/larkspur", "not supported yet"),
+        ("postgresql://host/larkspur", "names no user"),
+        ("postgres://ana@host", "names no database"),
         ("mysql://host/larkspur", "is not a database URL"),
         ("sqlite://larkspur.db", "is not a database URL"),
         ("sqlite:///", "does not name a file"),

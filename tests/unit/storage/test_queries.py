@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from internal.agent.store.retention.expired_rows import PRUNE_QUERIES, PRUNE_SESSION
 from internal.agent.store.sessions import _DELETE_CONTENTS
 from internal.agent.store.usage import _SUM_QUERIES
 from internal.storage import queries
@@ -20,6 +21,10 @@ NAMES = sorted(queries.load())
 SMALL = {
     "SCAN event_log",  # a table of one row
     "SCAN event_readers",  # a row for each receiver of the settings
+    "SCAN processes",  # a row for each gateway and worker
+    "SCAN leaderships",  # a row for each account of a chat service, and one for webhooks
+    "SCAN hosts USING INDEX sqlite_autoindex_hosts_1",  # a row for each host
+    "SCAN hosts USING COVERING INDEX sqlite_autoindex_hosts_1",
     "SCAN CONSTANT ROW",  # a select without a table
     "SCAN run_displays USING INDEX run_displays_open",  # an index of the open displays alone
 }
@@ -28,8 +33,8 @@ SUMS = set(_SUM_QUERIES.values())
 
 def used() -> set[str]:
     """Every name that a store hands to a Statement or Batch."""
-    names = {*_DELETE_CONTENTS, *_SUM_QUERIES.values()}
-    for file in STORES.glob("*.py"):
+    names = {*_DELETE_CONTENTS, *_SUM_QUERIES.values(), *PRUNE_QUERIES, *PRUNE_SESSION}
+    for file in STORES.rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         names |= set(re.findall(r'(?:Statement|Batch)\(\s*"(\w+)"', text))
     return names

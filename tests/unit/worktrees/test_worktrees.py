@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import Conflict, InvalidRequest
-from internal.agent.ports.worktrees import WorktreeChanges
+from internal.agent.ports.workspaces import WorktreeChanges
 from internal.worktrees import worktrees as module
 from internal.worktrees.worktrees import GitWorktrees
 from tests.support.git_repository import git, make_repository

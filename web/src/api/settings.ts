@@ -1,6 +1,7 @@
 /** Requests of the settings page. */
 import { send } from './client';
 import type {
+  DeadLettersView,
   Finding,
   Findings,
   LarkAppView,
@@ -34,6 +35,8 @@ const skillReview = (name: string) => `/api/skills/${encodeURIComponent(name)}/r
 
 const server = (name: string) => `/api/mcp/servers/${encodeURIComponent(name)}`;
 
+const letter = (id: string) => `/api/dead-letters/${encodeURIComponent(id)}`;
+
 export const settingsApi = {
   usage: (by: 'day' | 'session' | 'model', limit: number) =>
     read<UsageView>(`/api/usage?by=${by}&limit=${limit}`),
@@ -43,6 +46,10 @@ export const settingsApi = {
   removePerson: (principal: string) =>
     send(`/api/people/${encodeURIComponent(principal)}`, { method: 'DELETE' }),
   pair: (role: 'talk' | 'operate') => read<PairingCode>('/api/pairings', 'POST', { role }),
+  deadLetters: () => read<DeadLettersView>('/api/dead-letters'),
+  retryLetter: (id: string, mayRepeat: boolean) =>
+    send(`${letter(id)}/retry`, { method: 'POST', body: JSON.stringify({ may_repeat: mayRepeat }) }),
+  dismissLetter: (id: string) => send(`${letter(id)}/dismiss`, { method: 'POST' }),
   providers: () => read<ProvidersView>('/api/providers'),
   checkKey: (name: string, key: string) => read<Finding>(`${provider(name)}/check`, 'POST', { key }),
   storeKey: (name: string, key: string) => read<ProvidersView>(`${provider(name)}/key`, 'PUT', { key }),

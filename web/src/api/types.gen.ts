@@ -86,7 +86,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "mcp.accepted" | "mcp.rejected" | "message.resent" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
+  action: "dead_letter.dismissed" | "dead_letter.retried" | "mcp.accepted" | "mcp.rejected" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "session.moved" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
   target: string;
   detail: string;
 }
@@ -175,23 +175,26 @@ export interface CreatedTask {
   run?: RunView;
 }
 
-/** A message that was given up at `given_up_at` (RFC 3339), because of `reason`. `about` is the person's message, `text` what was to be sent: "" for a question, which has a `question_id`. */
-export interface DeadLetterView {
-  number: number;
+/** What Larkspur gave up at `given_up_at` (RFC 3339) because of `reason`, after `attempts`. It is a received message that cannot be processed (`incoming`), a message that cannot be sent (`outgoing`), or a run that failed because its process died each time (`run`). A person retries or dismisses it by its `id`. `about` is the person's message, "" if unknown, and `text` what was to be sent: "" for a question, which has a `question_id`. `chat_id` is "" for a run that no chat started. */
+export interface DeadLetter {
+  id: string;
+  kind: "incoming" | "outgoing" | "run";
   channel: string;
   chat_id: string;
   about: string;
-  text: string;
-  run_id: string;
-  question_id: string;
   reason: string;
-  may_have_been_sent: boolean;
+  attempts: number;
   given_up_at: string;
+  principal?: string;
+  text?: string;
+  run_id?: string;
+  question_id?: string;
+  may_have_been_sent?: boolean;
 }
 
-/** Messages that were given up, newest first. */
+/** Messages and runs that were given up, newest first. */
 export interface DeadLettersView {
-  dead_letters: Array<DeadLetterView>;
+  dead_letters: Array<DeadLetter>;
 }
 
 /** What went wrong: `code` for programs, `message` for people. */
@@ -235,7 +238,7 @@ export interface Findings {
   findings: Array<Finding>;
 }
 
-/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. */
+/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `processes` are the gateways and workers of the database, this one included. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
   database: ComponentHealth;
@@ -243,6 +246,8 @@ export interface Health {
   tasks?: Record<string, unknown>;
   channels?: Record<string, unknown>;
   lark?: ComponentHealth;
+  processes?: Record<string, unknown>;
+  dead_letters?: number;
 }
 
 /** The body of every error response. */
@@ -379,6 +384,12 @@ export interface ModelView {
 export interface ModelsView {
   default: string;
   models: Array<ModelView>;
+}
+
+/** The host on which the files of a moved session stay, and when its archive was saved. Both are "" if there is none. `saved` is RFC 3339. */
+export interface MovedSessionView {
+  previous: string;
+  saved: string;
 }
 
 /** A code that grants a role once, until `expires` (RFC 3339). */

@@ -101,6 +101,13 @@ export class ThreadBuilder {
       case 'background.task.dispatched':
         this.dispatch(event);
         return;
+      case 'workflow.diagnostic.error': {
+        const { phase, error: text } = event.payload;
+        if (phase !== 'queue' && phase !== 'persist') return;
+        // where the files of the session are; what else a run has to correct has no line
+        this.put({ kind: 'say', key: keyOf(run, `${phase}:${time}`), run, time, text, model: '', calls: 1 });
+        return;
+      }
       case 'workflow.result.final':
       case 'workflow.result.cancelled':
         this.endRun(event);

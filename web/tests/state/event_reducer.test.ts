@@ -138,6 +138,15 @@ describe('reducing events', () => {
     expect(state.omitted).toBe(4);
   });
 
+  test('where the files of a session are is a line, other diagnostics are none', () => {
+    const log = new Log();
+    const about = (phase: string) =>
+      log.durable('A', 'workflow.diagnostic.error', { phase, error: `about ${phase}`, recoverable: true });
+    const state = reduceEvents(EMPTY, [about('queue'), about('prepare'), about('persist')]);
+    const said = state.thread.lines.map((line) => (line.kind === 'say' ? line.text : line.kind));
+    expect(said).toEqual(['about queue', 'about persist']);
+  });
+
   test('unknown events only move the cursor', () => {
     const log = new Log();
     const row = log.durable('A', 'workflow.later.invented' as EventName, {} as never);

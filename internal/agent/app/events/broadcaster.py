@@ -24,7 +24,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Connected, StreamReset
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.ports.runtime import Clock, ProcessMessages
+from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
@@ -38,20 +38,9 @@ class EventBroadcaster:
 
     Events that another process stored are read from the log. They are detected by a gap in the
     positions, or while there are subscribers by watching the database, and by polling.
-
-    Args:
-        messages: exchange live output with other processes, None when there is nothing to exchange.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        stores: Stores,
-        clock: Clock,
-        version: str,
-        *,
-        messages: ProcessMessages | None = None,
-    ) -> None:
+    def __init__(self, database: Database, stores: Stores, clock: Clock, version: str) -> None:
         self._database = database
         self._log = stores.events
         self._runs = stores.runs
@@ -63,8 +52,8 @@ class EventBroadcaster:
         self._gap = asyncio.Event()
         self._listeners: list[Callable[[EventRecord], None]] = []
         self._relay: LiveRelay | None = None
-        if messages is not None:
-            self._relay = LiveRelay(messages, self._append, self._feed.partials)
+        if database.messages is not None:
+            self._relay = LiveRelay(database.messages, self._append, self._feed.partials)
 
     @property
     def epoch(self) -> str:

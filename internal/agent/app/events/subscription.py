@@ -71,7 +71,7 @@ def check_cursor(log: EventStore, cursor: Cursor | None) -> Read[tuple[LogBounds
         return bounds, "unknown_epoch"
     if cursor.position > bounds.head:
         return bounds, "ahead_of_log"
-    if cursor.position < bounds.earliest - 1:
+    if 0 < cursor.position < bounds.earliest - 1:
         return bounds, "too_old"
     is_skipped = yield from log.is_skipped(cursor.position)
     return bounds, "restored_log" if is_skipped else ""

@@ -45,7 +45,7 @@ from internal.agent.domain.text import format_size
 from internal.agent.ports.attachments import FileFolderResolver
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import SharedFiles
-from internal.agent.ports.worktrees import WorktreeChanges, Worktrees
+from internal.agent.ports.workspaces import WorktreeChanges, Worktrees
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 

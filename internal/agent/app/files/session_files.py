@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from datetime import timedelta
 from functools import partial
 
-from internal.agent.app.files.unused_files import UnusedFiles
+from internal.agent.app.files.unused_files import UnusedFiles, wait_for_removal
 from internal.agent.domain.errors import (
     FilesUnavailable,
     FileTooLarge,
@@ -280,6 +280,11 @@ class SessionFiles:
     ) -> None:
         add = partial(self._stores.files.add_use, sha256, session_id, size=size, quota=quota)
         await self._database.write(add)
+        await self._wait_for_removal(sha256)
+
+    async def _wait_for_removal(self, sha256: str) -> None:
+        if self.unused.host:  # else the store itself holds off removals
+            await wait_for_removal(self._database, self._stores, self._clock, sha256)
 
     async def _keep_upload(self, principal: str, sha256: str, size: int) -> None:
         expires = rfc3339(self._clock.now() + UPLOAD_TTL)
@@ -290,6 +295,7 @@ class SessionFiles:
             quota=self._quota,
         )
         await self._database.write(add)
+        await self._wait_for_removal(sha256)
 
 
 def use_attachments(

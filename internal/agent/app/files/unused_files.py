@@ -1,11 +1,13 @@
 """Files that nothing uses any more, and their removal."""
 
+import asyncio
 import logging
 from contextlib import aclosing
+from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from internal.agent.domain.errors import Forbidden, StoreError
+from internal.agent.domain.errors import FilesUnavailable, Forbidden, StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import Principal
@@ -21,6 +23,11 @@ from internal.agent.store.stores import Stores
 
 MAX_SECONDS = 20.0
 """How long a part of a large store is searched."""
+LOST_AFTER_SECONDS = 60.0
+"""How long the removal of a file may take; then another process tries it again."""
+REMOVAL_WAIT_SECONDS = 15.0
+"""How long storing a file waits for its removal by another process."""
+_POLL_SECONDS = 0.05
 _BATCH = 500
 
 logger = logging.getLogger(__name__)
@@ -40,7 +47,13 @@ class UnusedFiles:
     A file is removed while nothing becomes available in the store, after the database was asked
     whether anything uses it. It may be called at any time, by several processes at once, and be
     killed.
+
+    Attributes:
+        host: the name of this host, which removes its own folders of deleted sessions; "" if no
+            other host uses the database.
     """
+
+    host = ""
 
     def __init__(
         self,
@@ -71,9 +84,12 @@ class UnusedFiles:
         await self._attachments.remove_unfinished()
         await self._uploads.remove_expired()
         await self._release_expired()
-        for name in await self._database.read(partial(self._files.list_removals, "workspace")):
-            await self._remove_workspace(SessionId(name))
-        for sha256 in await self._database.read(partial(self._files.list_removals, "attachment")):
+        for host in {"", self.host}:
+            removals = partial(self._files.list_removals, "workspace", host)
+            for name in await self._database.read(removals):
+                await self._remove_workspace(SessionId(name), host)
+        removals = partial(self._files.list_removals, "attachment", lost_before=self._lost_before())
+        for sha256 in await self._database.read(removals):
             try:
                 await self._remove(sha256)
             except StoreError:
@@ -137,18 +153,42 @@ class UnusedFiles:
 
     async def _remove(self, sha256: str) -> bool:
         """Remove a file, unless it is used again. Return whether it was removed."""
+        now, lost = rfc3339(self._clock.now()), self._lost_before()
+        begin = partial(self._files.begin_removal, sha256, now, lost_before=lost)
         async with self._attachments.removal() as remove:  # no file becomes available meanwhile
-            if await self._database.write(partial(self._files.cancel_removal_of_used, sha256)):
+            if not await self._database.write(begin):
                 return False
             await remove(sha256)
             await self._database.write(partial(self._files.end_removal, "attachment", sha256))
         return True
 
-    async def _remove_workspace(self, session_id: SessionId) -> None:
+    def _lost_before(self) -> str:
+        """Return the time before which a removal began that its process did not finish."""
+        return _lost_before(self._clock) if self.host else rfc3339(self._clock.now())
+
+    async def _remove_workspace(self, session_id: SessionId, host: str) -> None:
         try:
             await self._workspaces.remove(session_id)
         except StoreError:
             logger.exception("workspace cannot be removed", extra={"session_id": session_id})
             return
-        end = partial(self._files.end_removal, "workspace", session_id)
+        end = partial(self._files.end_removal, "workspace", session_id, host)
         await self._database.write(end)
+
+
+async def wait_for_removal(database: Database, stores: Stores, clock: Clock, sha256: str) -> None:
+    """Return when no process of another host removes a file whose use is stored.
+
+    Raises:
+        FilesUnavailable: the removal takes too long; the file must not be stored now.
+    """
+    for _ in range(round(REMOVAL_WAIT_SECONDS / _POLL_SECONDS)):
+        removed = partial(stores.files.is_being_removed, sha256, _lost_before(clock))
+        if not await database.read(removed):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+    raise FilesUnavailable("An equal file is being removed just now: try again in a minute")
+
+
+def _lost_before(clock: Clock) -> str:
+    return rfc3339(clock.now() - timedelta(seconds=LOST_AFTER_SECONDS))

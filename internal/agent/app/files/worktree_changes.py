@@ -17,7 +17,7 @@ from internal.agent.domain.ids import TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import ENDED, Channel, Task
 from internal.agent.ports.runtime import Clock
-from internal.agent.ports.worktrees import Worktrees
+from internal.agent.ports.workspaces import Worktrees
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 

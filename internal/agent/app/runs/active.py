@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
+from internal.agent.app.hosts.host import ONLY_HOST, Host, bind_session
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Run
@@ -80,10 +81,23 @@ class ActiveRuns:
 
 
 def claim_run(
-    stores: Stores, run_id: RunId, owner: str, *, lease_until: str, now: str
+    stores: Stores,
+    run_id: RunId,
+    owner: str,
+    *,
+    lease_until: str,
+    now: str,
+    host: Host = ONLY_HOST,
+    anywhere: bool = False,
 ) -> Write[Run | None]:
-    """Claim a queued run for an owner; None if its lane is busy or another owner claimed it."""
-    run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now)
+    """Claim a queued run for an owner; None if its lane is busy or another owner claimed it.
+
+    None also if another host than that of the owner has the files of its session, unless it is
+    claimed `anywhere`: by a terminal, whose person chose the folder.
+    """
+    name = "" if anywhere else host.name
+    run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now, host=name)
     if run is not None:
         yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
+        yield from bind_session(stores, run, host)
     return run

@@ -129,7 +129,10 @@ def _give_up(
     reason = f": {answer.text}" if answer.text else ""
     error = f"{question.question.title} {why}{reason}."
     outcome = TurnOutcome("interrupted", "", error)
-    return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
+    events = yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now)
+    if answer.decision == "reject":  # a person has decided: it is no dead letter
+        yield from stores.runs.forget_crashes(run.id)
+    return events
 
 
 def _grant_another_try(

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from internal.agent.app.events.writer import ExtraWork
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
+from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -47,8 +48,11 @@ CLEAN_STOP_REASONS = frozenset({"final_answer", "max_iterations", "max_output"})
 class RunCompleter:
     """Stores the ends and pauses of runs."""
 
-    def __init__(self, services: RunServices, artifacts: ArtifactRecorder) -> None:
+    def __init__(
+        self, services: RunServices, artifacts: ArtifactRecorder, keeper: WorkspaceKeeper
+    ) -> None:
         self._artifacts = artifacts
+        self._keeper = keeper
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -65,16 +69,19 @@ class RunCompleter:
         if outcome.stop_reason not in CLEAN_STOP_REASONS:
             await self._close_unfinished_work(context, outcome.error)
         made = await self._record_output(context, turn)
+        saved = await self._keeper.save(context.task)
         async with stage("summarize", context.stream.emit, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         events = (
             *made.events,
+            *saved.events,
             stage_started("persist"),
             stage_completed("persist", started_at, self._clock),
             *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
         )
-        end = self._commit_end(context, result, events, made.also, unless_stopped=True)
+        also = (made.also, saved.also)
+        end = self._commit_end(context, result, events, also, unless_stopped=True)
         await self._or_cancel(context, turn, end)
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
@@ -85,7 +92,8 @@ class RunCompleter:
         made = await self._record_changes(context, turn)
         result = self._summarize(context, turn, outcome)
         events = (*made.events, *end_events(result, turn, outcome))
-        await self._commit_end(context, result, events, made.also)
+        self._keeper.save_later(context.task)  # a stop does not wait for it
+        await self._commit_end(context, result, events, (made.also, None))
 
     async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
@@ -115,8 +123,11 @@ class RunCompleter:
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
         )
-        also = partial(self._store_pause, context, record)
-        pause = context.stream.commit(asked, waiting, turn=turn, also=also, unless_stopped=True)
+        saved = await self._keeper.save(context.task)
+        also = join_work(partial(self._store_pause, context, record), saved.also)
+        pause = context.stream.commit(
+            *saved.events, asked, waiting, turn=turn, also=also, unless_stopped=True
+        )
         await self._or_cancel(context, turn, pause)
 
     async def await_tasks(self, context: RunContext, turn: Turn | None, wait: AwaitTasks) -> None:
@@ -126,8 +137,11 @@ class RunCompleter:
         cancelled instead.
         """
         waiting = LifecycleUpdated(status="waiting", phase="execute", stop_reason="await_tasks")
-        also = partial(self._store_wait, context, wait)
-        pause = context.stream.commit(waiting, turn=turn, also=also, unless_stopped=True)
+        saved = await self._keeper.save(context.task)
+        also = join_work(partial(self._store_wait, context, wait), saved.also)
+        pause = context.stream.commit(
+            *saved.events, waiting, turn=turn, also=also, unless_stopped=True
+        )
         await self._or_cancel(context, turn, pause)
 
     async def hand_over(self, context: RunContext, turn: Turn | None) -> None:
@@ -135,8 +149,12 @@ class RunCompleter:
 
         A run that was asked to stop is cancelled instead.
         """
-        also = partial(requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now())
-        release = context.stream.commit(also=also, unless_stopped=True)
+        saved = await self._keeper.save(context.task)
+        requeue = partial(
+            requeue_run, self._stores, context.run, ids=new_task_ids(), now=self._now()
+        )
+        also = join_work(requeue, saved.also)
+        release = context.stream.commit(*saved.events, also=also, unless_stopped=True)
         await self._or_cancel(context, turn, release)
 
     async def _or_cancel(
@@ -184,15 +202,17 @@ class RunCompleter:
         context: RunContext,
         result: RunResult,
         events: Sequence[Event],
-        first: ExtraWork | None = None,
+        also: tuple[ExtraWork | None, ExtraWork | None],
         *,
         unless_stopped: bool = False,
     ) -> None:
+        """Store the end of a run, between two other pieces of work."""
+        first, last = also
         end = partial(
             finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
         await context.stream.commit(
-            *events, also=join_work(first, end), unless_stopped=unless_stopped
+            *events, also=join_work(first, end, last), unless_stopped=unless_stopped
         )
 
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:

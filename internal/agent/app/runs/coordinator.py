@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
+from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import (
@@ -46,21 +47,20 @@ from internal.agent.domain.events.types import LifecycleUpdated, PlanUpdated
 from internal.agent.domain.questions import recovery_question
 from internal.agent.domain.react.steps import AwaitTasks, Done, Pause, TurnOutcome
 from internal.agent.domain.react.turn import Turn
-from internal.agent.domain.tasks import Run, StopReason
+from internal.agent.domain.tasks import MAX_CRASHES, Run, StopReason, Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.commands import BackgroundCommands
 from internal.agent.ports.hooks import HookEnd, HookEvent, HookQuestion
 
 logger = logging.getLogger(__name__)
 
-MAX_CRASHES = 5
-"""A run whose process dies this often in the same iteration waits for a person."""
-
-
 TIMED_OUT = (
     "stopped after {seconds:g} s of running time, the limit of this run (run_timeout_seconds);"
     " a new message continues"
 )
+
+CRASHED = "crashed"
+"""The error code of a run that killed its process, and of the question about it."""
 
 MAX_REASON_CHARACTERS = 500
 """Characters of the reason that a person is told."""
@@ -86,8 +86,10 @@ class AgentCoordinator:
         completer: RunCompleter,
         recovery: Recovery,
         commands: BackgroundCommands,
+        keeper: WorkspaceKeeper,
     ) -> None:
         self.services = services
+        self._keeper = keeper
         self._preparer = preparer
         self._engine = engine
         self._resumer = resumer
@@ -117,10 +119,11 @@ class AgentCoordinator:
             self._commands.request_end(run.id)
             logger.exception("run cannot continue", extra={"run_id": run.id})
             await self._recovery.fail(run, _failure(error))
+            self._keeper.save_later(await self._load_task(run))
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
-        task = await services.database.read(partial(load_task, services.stores, run))
+        task = await self._load_task(run)
         ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
@@ -141,6 +144,9 @@ class AgentCoordinator:
                 await titles.drained()
         finally:
             services.broadcaster.forget(run.id)
+
+    async def _load_task(self, run: Run) -> Task:
+        return await self.services.database.read(partial(load_task, self.services.stores, run))
 
     async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
         attempt, commands = _Attempt(), self._commands
@@ -182,11 +188,12 @@ class AgentCoordinator:
     async def _work(self, context: RunContext, attempt: _Attempt) -> Pause | AwaitTasks | Done:
         """Prepare or resume, then execute: the part of a run that may be cancelled."""
         try:
+            await self._keeper.restore(context.task)
             attempt.turn, paused = await self._resumer.resume(context)
             _raise_if_stopped(context.run)
             if (crashes := context.run.crashes) >= MAX_CRASHES:
                 reason = f"The process died {crashes} times while it executed this run."
-                ask = _ask_person(context, reason, "crashed")
+                ask = _ask_person(context, reason, CRASHED)
                 return ask or _interrupted(attempt.turn, reason)
             if attempt.turn is None:
                 await self._prepare(context, attempt)
@@ -268,7 +275,7 @@ def _ask_person(context: RunContext, reason: str, code: str) -> Pause | None:
 def _interrupted(turn: Turn | None, error: str) -> Done:
     """Return the end of a run that is not tried again; it keeps its work and can be resumed."""
     answer = "" if turn is None else turn.last_text
-    return Done(TurnOutcome("interrupted", answer, error))
+    return Done(TurnOutcome("interrupted", answer, error, CRASHED))
 
 
 def _stop_reason(

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from internal.agent.app.access import load_rules
-from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.app.runs.context import RunContext, RunServices, find_workspace
 from internal.agent.app.runs.finalization import find_unfinished_work, load_turn
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
@@ -47,6 +47,7 @@ class RunResumer:
     def __init__(self, services: RunServices, book: ModelBook, *, isolated: bool) -> None:
         self._book = book
         self._isolated = isolated
+        self._services = services
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -74,6 +75,7 @@ class RunResumer:
         if turn.config.policy.mode is Mode.SANDBOXED and turn.config.isolated > self._isolated:
             raise SandboxUnavailable(_NOT_ISOLATED)  # calls that nobody was asked about may wait
         turn.config = msgspec.structs.replace(turn.config, model=model, isolated=self._isolated)
+        await self._move_workspace(context, turn)
         if not context.task.is_subtask:
             load = partial(
                 load_history, self._stores.sessions, context.run.session_id, turn.history
@@ -96,6 +98,23 @@ class RunResumer:
         unfinished = frozenset(call.call_id for call in repeated) | asking
         await self._close_unfinished_work(context, turn, unfinished)
         return turn, False
+
+    async def _move_workspace(self, context: RunContext, turn: Turn) -> None:
+        """Give a Turn of another host the path of the session's folder on this one.
+
+        Raises:
+            RequestError: the folder cannot be used.
+        """
+        config, spec = turn.config, context.task.spec
+        if spec.workspace and not spec.own_folder:
+            return
+        workspace = await find_workspace(self._services, context)
+        if config.workspace and config.workspace != workspace:
+            turn.config = msgspec.structs.replace(
+                config,
+                workspace=workspace,
+                system=config.system.replace(config.workspace, workspace),
+            )
 
     async def _close_unfinished_work(
         self, context: RunContext, turn: Turn | None, keep: frozenset[str]

@@ -64,7 +64,7 @@ from internal.agent.ports.tools import (
     WorkspaceFiles,
     reported_to_model,
 )
-from internal.agent.ports.worktrees import Worktrees
+from internal.agent.ports.workspaces import Worktrees
 from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
 

@@ -123,6 +123,8 @@ class DisplayedRun:
 
     async def rest(self) -> None:
         """Show that the run waits for a person, and end the lease until it continues."""
+        if not await self._save():
+            return
         is_complete = await self._remove_reaction()
         if self._state.has_message:
             is_complete = await self._show(self._content()) and is_complete
@@ -158,6 +160,7 @@ class DisplayedRun:
                 return True
             if not self._is_reply_settled:
                 await self._save(wait)
+            if not self._is_reply_settled:  # it may have been sent while this was stored
                 return False
 
     async def release(self) -> None:
@@ -269,7 +272,7 @@ class DisplayedRun:
         is_repeated = state.sending
         if not is_repeated:
             state.sending, state.sent_at = True, self._now()
-            await self._save()
+        await self._begin_call()
         post = ChatPost(self._origin.chat_id, self._origin.message_id, content)
         try:
             state.message = await self._transport.send(post, idempotency_key=self._run.id)
@@ -283,7 +286,7 @@ class DisplayedRun:
         state = self._state
         state.edits += 1
         known, state.unknown_until = state.unknown_until, self._now() + UNKNOWN_SECONDS
-        await self._save()
+        await self._begin_call()
         try:
             await self._transport.update(state.message, content)
         except TransportUnavailable as error:
@@ -318,8 +321,8 @@ class DisplayedRun:
             return
         await asyncio.sleep(REACTION_DELAY_SECONDS)
         self._state.reacting = True
-        await self._save()
         try:
+            await self._begin_call()
             await self._react()
         except LarkspurError as error:
             self._log("reaction not added", error)
@@ -335,6 +338,7 @@ class DisplayedRun:
         if not self._state.reacting:
             return True
         try:
+            await self._begin_call()
             if not self._state.reaction:
                 await self._react()
             message_id = self._origin.message_id
@@ -346,6 +350,15 @@ class DisplayedRun:
             return False
         self._state.reacting, self._state.reaction = False, ""
         return True
+
+    async def _begin_call(self) -> None:
+        """Store the state before a call to the service.
+
+        Raises:
+            TransportUnavailable: another process displays the run.
+        """
+        if not await self._save():
+            raise TransportUnavailable("another process displays the run")
 
     async def _save(self, lease: float = LEASE_SECONDS) -> bool:
         """Store what was displayed and renew the lease; False if another process holds it."""

@@ -74,6 +74,8 @@ class RunDisplayLoop:
     async def run(self, supervisor: Supervisor) -> None:
         """Display runs until cancelled."""
         name = self._transport.name
+        self._shown, self._resting, self._unfinished = {}, set(), set()  # of an earlier call
+        self._has_followed_all = False
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 watching = supervisor.repeat(f"{name} waiting runs", self._watch_resting)

@@ -38,6 +38,7 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     Command("serve", "system.serve", "run the gateway: web page, Lark, tasks of all channels"),
+    Command("worker", "system.worker", "execute runs beside gateways, on PostgreSQL"),
     Command("open", "system.open", "open the page in a browser, or print a link to it"),
     Command("tasks", "tasks.tasks", "list tasks, show and apply what one changed"),
     Command("watch", "tasks.watch", "show a task until it ends"),
@@ -54,7 +55,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("skills", "records.skills", "add, review, list, check and remove skills"),
     Command("mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True),
     Command("audit", "records.audit", "list who did what"),
-    Command("lark", "records.lark", "list undelivered messages to Lark, and send them again"),
+    Command("dead-letters", "records.dead_letters", "list and retry what was given up"),
+    Command("db", "system.db", "show, back up, export, clean up and move the database"),
     Command("doctor", "system.doctor", "check the installation"),
     Command("models", "system.models", "list the known models"),
     Command("profiles", "system.profiles", "list, show, check and create profiles"),
@@ -144,4 +146,4 @@ def _confirms(word: str, meant: str, context: CommandContext) -> bool:
 
 
 def _summaries(commands: Sequence[Command]) -> str:
-    return "\n".join(f"  {one.name:<12}{one.summary}" for one in commands)
+    return "\n".join(f"  {one.name:<14}{one.summary}" for one in commands)

@@ -12,7 +12,7 @@ from internal.channels.cli.command_output import short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
-from internal.channels.cli.records import format_size
+from internal.channels.cli.records import ABOUT_FILES, format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
@@ -228,6 +228,8 @@ class RunReport:
             case "workflow.node.retry":
                 reason, seconds = payload["reason"], payload["seconds"]
                 self._notices.append(RunMessages("en").retry(reason, seconds, payload["attempt"]))
+            case "workflow.diagnostic.error" if payload["phase"] in ABOUT_FILES:
+                self._notices.append(payload["error"])
             case "workflow.artifact.manifest":
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)

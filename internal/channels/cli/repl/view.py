@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from internal.channels.cli.records import ABOUT_FILES
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
@@ -247,8 +248,12 @@ class TranscriptView:
                 self._finish(event, payload)
             case "workflow.result.cancelled":
                 self._cancelled(event, payload)
-            case _:
-                pass
+            case name:
+                self._add_notice(name, payload)
+
+    def _add_notice(self, name: str, payload: Mapping[str, Any]) -> None:
+        if name == "workflow.diagnostic.error" and payload["phase"] in ABOUT_FILES:
+            self.print_lines("row", [self.rows.note(payload["error"])])
 
     def _add_files(self, session_id: str, manifest: Mapping[str, Any]) -> None:
         """Print a row for each produced file: its size, and where it is or how to get it."""

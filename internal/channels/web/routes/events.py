@@ -46,5 +46,4 @@ async def _start(request: ApiRequest[StreamQuery, EmptyRequest]) -> Cursor | Non
     if request.query.replay == "none":
         return None
     bounds = await request.services.gateway.queries.bounds()
-    # not 0, which would be too old a cursor once the first rows of the log are deleted
-    return Cursor(bounds.epoch, bounds.earliest - 1)
+    return Cursor(bounds.epoch, 0)

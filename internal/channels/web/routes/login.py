@@ -41,18 +41,19 @@ async def log_in(request: ApiRequest[EmptyRequest, LoginRequest]) -> Response:
     if wait := math.ceil(codes.retry_after()):
         message = f"Too many invalid codes. Try again in {wait} s."
         raise HttpError(429, "too_many_codes", message, {"retry-after": str(wait)})
-    if not codes.redeem(request.body.code):
+    try:
+        is_valid = codes.redeem(request.body.code)
+        login = request.services.logins.create(token, _page_origin(request)) if is_valid else None
+    except OSError as error:
+        raise StoreUnavailable(
+            "The login could not be stored. Check the Larkspur home directory."
+        ) from error
+    if login is None:
         raise HttpError(
             403,
             "bad_code",
             "This code is invalid, expired or already used. Create a new link.",
         )
-    try:
-        login = request.services.logins.create(token, _page_origin(request))
-    except OSError as error:
-        raise StoreUnavailable(
-            "The login could not be stored. Check the Larkspur home directory."
-        ) from error
     response = Response(msgspec.json.encode(LoginView(login.key)), media_type="application/json")
     _set_cookie(request, response, login.cookie, LOGIN_TTL_SECONDS)
     return response
@@ -73,13 +74,21 @@ async def log_out(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
 
 async def create_link(request: ApiRequest[EmptyRequest, EmptyRequest]) -> LinkView:
     """Create a URL that logs in one browser."""
-    return LinkView(one_time_link(request.services), int(CODE_TTL_SECONDS))
+    try:
+        return LinkView(one_time_link(request.services), int(CODE_TTL_SECONDS))
+    except OSError as error:
+        raise StoreUnavailable(
+            "The code of the link could not be stored. Check the Larkspur home directory."
+        ) from error
 
 
 def one_time_link(services: WebServices) -> str:
     """Return a URL that logs in one browser, once, within five minutes.
 
     The code is in the fragment, which browsers do not send and servers do not log.
+
+    Raises:
+        OSError: The code cannot be stored.
     """
     settings = services.settings
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -90,13 +99,14 @@ def one_time_link(services: WebServices) -> str:
 def _set_cookie(
     request: ApiRequest[Any, Any], response: Response, value: str, max_age: int
 ) -> None:
+    origin = _page_origin(request)
     response.set_cookie(
-        cookie_name(request.services.settings),
+        cookie_name(origin),
         value,
         max_age=max_age,
         httponly=True,
         samesite="lax",
-        secure=_page_origin(request).startswith("https:"),
+        secure=origin.startswith("https:"),
     )
 
 

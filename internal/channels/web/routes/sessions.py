@@ -22,6 +22,8 @@ from internal.channels.web.schemas import (
     ForkSessionRequest,
     MessagesPage,
     MessagesQuery,
+    MovedSessionView,
+    MoveSessionRequest,
     SessionsPage,
     SessionsQuery,
     SessionView,
@@ -88,6 +90,14 @@ async def fork_session(request: ApiRequest[EmptyRequest, ForkSessionRequest]) ->
         title=None if body.title is None else _title(body.title),
     )
     return session_view(forked)
+
+
+async def move_session(request: ApiRequest[EmptyRequest, MoveSessionRequest]) -> MovedSessionView:
+    """Let another host execute the next tasks of a session, without the files on its host."""
+    moved = await request.services.gateway.move_session(
+        _id(request), request.principal, request.channel, host=request.body.host
+    )
+    return MovedSessionView(moved.previous, "" if moved.archive is None else moved.archive.saved)
 
 
 class CommandsView(msgspec.Struct, frozen=True):

@@ -62,7 +62,7 @@ from internal.channels.web.routes.chat_completions import (
 from internal.channels.web.routes.dead_letters import (
     DeadLettersQuery,
     DeadLettersView,
-    ResendRequest,
+    RetryRequest,
 )
 from internal.channels.web.routes.login import LinkView, LoginRequest, LoginView
 from internal.channels.web.routes.people import (
@@ -104,6 +104,8 @@ from internal.channels.web.schemas import (
     MessagesPage,
     MessagesQuery,
     MeView,
+    MovedSessionView,
+    MoveSessionRequest,
     ProfilesView,
     SessionsPage,
     SessionsQuery,
@@ -258,6 +260,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         SessionView,
         201,
         body=ForkSessionRequest,
+        errors=(409,),
+    ),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/move",
+        sessions.move_session,
+        MovedSessionView,
+        body=MoveSessionRequest,
         errors=(409,),
     ),
     Endpoint("GET", f"{_SESSION}/commands", sessions.list_commands, CommandsView),
@@ -483,12 +493,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST",
-        "/api/dead-letters/{number}/resend",
-        dead_letters.resend,
+        "/api/dead-letters/{letter_id}/retry",
+        dead_letters.retry,
         None,
         204,
-        body=ResendRequest,
-        errors=(409,),
+        body=RetryRequest,
+        errors=(403, 409),
+    ),
+    Endpoint(
+        "POST",
+        "/api/dead-letters/{letter_id}/dismiss",
+        dead_letters.dismiss,
+        None,
+        204,
+        errors=(403,),
     ),
     Endpoint(
         "POST",

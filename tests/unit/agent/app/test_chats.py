@@ -7,20 +7,26 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from internal.agent.app.chats import (
     ChatDelivery,
     Chats,
     ReplyContext,
 )
-from internal.agent.domain.chats import ChatSettings, InboundMessage, OutgoingMessage
+from internal.agent.domain.chats import (
+    AcceptedMessage,
+    ChatSettings,
+    InboundMessage,
+    OutgoingMessage,
+)
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.tasks import Origin
+from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.movable_clock import MovableClock
 from tests.support.store_records import T0, a_run, a_session, a_task, append
 
@@ -65,7 +71,7 @@ REPLY = OutgoingMessage("m1:note", "echo", "a", "chat", "m1", "hello")
 class Delivery(ChatDelivery):
     """The service and what it works on."""
 
-    def __init__(self, database: SqliteDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self.database, self.stores, self.clock = database, Stores(), MovableClock()
         super().__init__(database, self.stores, self.clock)
 
@@ -87,8 +93,44 @@ async def test_a_message_is_accepted_once(delivery: Delivery) -> None:
     assert await asyncio.wrap_future(delivery.accept(MESSAGE))
     assert not await asyncio.wrap_future(delivery.accept(MESSAGE))
     assert await delivery.is_known("echo", "a", "m1")
-    assert await delivery.list_accepted("echo", "a", 10) == [MESSAGE]
+    assert await delivery.list_accepted("echo", "a", 10) == [AcceptedMessage(MESSAGE)]
     assert await delivery.list_accepted("echo", "b", 10) == []
+
+
+async def test_a_message_waits_for_its_next_attempt(delivery: Delivery) -> None:
+    await asyncio.wrap_future(delivery.accept(MESSAGE))
+
+    async def accepted() -> AcceptedMessage:
+        [found] = await delivery.list_accepted("echo", "a", 10)
+        return found
+
+    assert delivery.seconds_until_due(await accepted()) == 0
+    assert await delivery.begin_processing(await accepted(), 5.0)
+    assert 0 < delivery.seconds_until_due(await accepted()) <= 5
+    delivery.clock.offset = timedelta(seconds=6)
+    assert delivery.seconds_until_due(await accepted()) < 0
+    delivery.clock.offset = timedelta(hours=-1)
+    assert delivery.seconds_until_due(await accepted()) == 0, "the clock was set back"
+
+
+async def test_an_attempt_that_was_stopped_does_not_count(delivery: Delivery) -> None:
+    await asyncio.wrap_future(delivery.accept(MESSAGE))
+    before = AcceptedMessage(MESSAGE)
+    assert await delivery.begin_processing(before, 5.0)
+    delivery.undo_attempt(before)
+    await delivery.drop("echo", "a", "chat", "the writes before it are stored when it is")
+    assert await delivery.list_accepted("echo", "a", 10) == [before]
+
+
+async def test_a_message_that_is_set_aside_is_answered_once(delivery: Delivery) -> None:
+    await asyncio.wrap_future(delivery.accept(MESSAGE))
+    accepted = AcceptedMessage(MESSAGE, 3)
+    for _ in range(2):
+        await delivery.set_aside(accepted, "broke", text="words", reply=REPLY)
+    [due] = await delivery.list_due("echo", "a", 10)
+    assert due.outgoing == REPLY
+    assert await delivery.list_accepted("echo", "a", 10) == []
+    assert not await delivery.begin_processing(accepted, 5.0)
 
 
 async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:
@@ -100,6 +142,16 @@ async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:
     [pending] = await delivery.list_due("echo", "a", 10)
     assert pending.attempts == 1
     assert pending.first_attempt is not None
+
+
+async def test_messages_are_due_after_the_clock_was_set_back(delivery: Delivery) -> None:
+    delivery.clock.offset = timedelta(hours=1)
+    tried = await delivery.add(REPLY)
+    await delivery.postpone(tried, 60.0, "busy", unconfirmed=False)
+    await delivery.add(structs.replace(REPLY, key="m2:note", chat_id="other"))
+    delivery.clock.offset = timedelta()
+    due = await delivery.list_due("echo", "a", 10)
+    assert [each.outgoing.key for each in due] == ["m1:note", "m2:note"]
 
 
 async def test_a_sent_message_is_settled(delivery: Delivery) -> None:

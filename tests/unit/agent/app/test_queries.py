@@ -1,8 +1,6 @@
 """Queries: everybody reads their own data, the owner reads everything."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -19,8 +17,9 @@ from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.questions import Answer, Question, QuestionRecord
 from internal.agent.domain.tasks import Origin, RunSpec
-from internal.agent.store.database import Database, DatabaseState, Read, Write
+from internal.agent.store.database import Database, Read
 from internal.agent.store.stores import Stores
+from tests.support.database_wrapper import DatabaseWrapper
 from tests.support.store_records import T0, T1, a_task, an_artifact
 
 T = TypeVar("T")
@@ -105,25 +104,12 @@ async def test_a_page_starts_after_a_known_item_of_the_principal(gateway: Gatewa
             await call(BOB, before=name)
 
 
-class InterruptedDatabase:
+class InterruptedDatabase(DatabaseWrapper):
     """A database in which another process deletes everything between two reads."""
 
     def __init__(self, database: Database, session_id: SessionId) -> None:
-        self._database = database
+        super().__init__(database)
         self._session_id = session_id
-
-    @property
-    def state(self) -> DatabaseState:
-        return self._database.state
-
-    async def write(self, work: Callable[[], Write[T]], /) -> T:
-        return await self._database.write(work)
-
-    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
-        return self._database.submit(work)
-
-    def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
-        return self._database.watch(callback)
 
     async def read(self, work: Callable[[], Read[T]], /) -> T:
         result = await self._database.read(work)

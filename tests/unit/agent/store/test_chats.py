@@ -7,13 +7,15 @@ import msgspec
 import pytest
 
 from internal.agent.domain.chats import (
+    AcceptedMessage,
     ChatSettings,
-    DeadLetter,
     InboundMessage,
     OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
     RunDisplay,
+    UnprocessedMessage,
+    UnsentMessage,
 )
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId
@@ -168,7 +170,8 @@ async def test_accepted_messages_are_listed_until_assigned(
         await database.write(partial(stores.inbox.accept, message))
 
     async def waiting(limit: int = 9) -> list[InboundMessage]:
-        return await database.read(lambda: stores.inbox.list_accepted("lark", "a", limit))
+        found = await database.read(lambda: stores.inbox.list_accepted("lark", "a", limit))
+        return [each.message for each in found]
 
     assert await waiting() == messages
     assert await waiting(1) == messages[:1]
@@ -177,6 +180,57 @@ async def test_accepted_messages_are_listed_until_assigned(
     assert not await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-two"))
     assert not await database.write(lambda: stores.inbox.dismiss("lark", "a", "msg-one"))
     assert await waiting() == messages[2:]
+
+
+async def test_attempts_to_process_a_message_are_stored_before_and_after(
+    database: Database, stores: Stores
+) -> None:
+    inbox, message = stores.inbox, said("one", channel="lark", app="a")
+    await database.write(partial(inbox.accept, message))
+
+    async def stored() -> AcceptedMessage:
+        (found,) = await database.read(partial(inbox.list_accepted, "lark", "a", 9))
+        return found
+
+    assert await stored() == AcceptedMessage(message)
+    assert await database.write(partial(inbox.begin_processing, message, 1, T1))
+    begun = await stored()
+    assert begun == AcceptedMessage(message, 1, T1)
+    assert begun.may_crash
+    postpone = partial(inbox.postpone_processing, message, 1, next_attempt=T2, failure=HOSTILE)
+    await database.write(postpone)
+    failed = await stored()
+    assert failed == AcceptedMessage(message, 1, T2, CLEANED)
+    assert not failed.may_crash
+    await take(database, stores, message)
+    assert not await database.write(partial(inbox.begin_processing, message, 2, T2))
+
+
+async def test_a_message_that_was_set_aside_is_retried_or_dismissed(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    inbox = stores.inbox
+    messages = [said(text, channel="lark", app="a") for text in ("one", "two")]
+    for message in messages:
+        await database.write(partial(inbox.accept, message))
+        await database.write(partial(inbox.begin_processing, message, 3, T1))
+        aside = partial(inbox.set_aside, message, failure="broke", text="words", now=T2)
+        assert await database.write(aside)
+        assert not await database.write(aside)
+    assert await database.read(partial(inbox.list_accepted, "lark", "a", 9)) == []
+    assert await database.read(partial(inbox.list_unprocessed, 9)) == [
+        UnprocessedMessage(2, messages[1], "words", 3, "broke", T2),
+        UnprocessedMessage(1, messages[0], "words", 3, "broke", T2),
+    ]
+    assert await database.read(partial(stores.outbox.count_dead_letters, 3)) == 2
+    assert await database.write(partial(inbox.retry, 1)) == "msg-one"
+    assert await database.write(partial(inbox.dismiss_unprocessed, 1)) == ""
+    assert await database.write(partial(inbox.dismiss_unprocessed, 2)) == "msg-two"
+    assert await database.write(partial(inbox.retry, 2)) == ""
+    accepted = await database.read(partial(inbox.list_accepted, "lark", "a", 9))
+    assert accepted == [AcceptedMessage(messages[0])]
+    assert await database.read(partial(inbox.list_unprocessed, 9)) == []
+    assert select("select status from inbox order by number") == [("accepted",), ("handled",)]
 
 
 def reply(number: int, chat: str = "chat", app: str = "app") -> OutgoingMessage:
@@ -212,7 +266,7 @@ async def test_a_message_has_its_files_when_it_is_sent_and_when_it_is_given_up(
     await add_messages(database, stores, outgoing, reply(2))
     assert [each.outgoing for each in await due(database, stores)] == [outgoing]
     assert await database.write(lambda: stores.outbox.give_up(1, "no", T1, unconfirmed=False))
-    (dead,) = await database.read(partial(stores.outbox.list_dead_letters, 10))
+    (dead,) = await database.read(partial(stores.outbox.list_unsent, 10))
     assert (dead.outgoing, dead.failure) == (outgoing, "no")
     assert [each.outgoing for each in await due(database, stores)] == [reply(2)]
 
@@ -237,6 +291,17 @@ async def test_messages_of_a_chat_are_due_in_order(database: Database, stores: S
     assert not await database.write(lambda: stores.outbox.mark_sent(1, "om_again", T2))
     assert await database.write(lambda: stores.outbox.begin_attempt(1, T3)) is None
     assert await numbers(T2) == [2, 3]
+
+
+async def test_only_the_leader_begins_an_attempt(database: Database, stores: Stores) -> None:
+    await add_messages(database, stores, reply(1))
+    held = await database.write(lambda: stores.leaderships.claim("lark:app", "one", T1, None))
+    assert held is not None
+    begin = partial(stores.outbox.begin_attempt, 1, T1)
+    assert await database.write(partial(begin, held)) == 1
+    assert await database.write(partial(begin, held._replace(name="lark:other"))) is None
+    await database.write(partial(stores.leaderships.release, held))
+    assert await database.write(partial(begin, held)) is None
 
 
 async def test_an_attempt_has_an_unknown_outcome_unless_it_failed(
@@ -292,9 +357,9 @@ async def test_dead_letters_are_listed_and_do_not_block(database: Database, stor
     assert await database.write(lambda: stores.outbox.give_up(2, "no answer", T2, unconfirmed=True))
     assert not await database.write(lambda: stores.outbox.give_up(2, "again", T2, unconfirmed=True))
     assert [pending.number for pending in await due(database, stores)] == [3]
-    assert await database.read(lambda: stores.outbox.list_dead_letters(9)) == [
-        DeadLetter(2, reply(2), unconfirmed=True, failure="no answer", settled=T2),
-        DeadLetter(1, reply(1), unconfirmed=False, failure="no such chat", settled=T1),
+    assert await database.read(lambda: stores.outbox.list_unsent(9)) == [
+        UnsentMessage(2, reply(2), unconfirmed=True, failure="no answer", settled=T2),
+        UnsentMessage(1, reply(1), unconfirmed=False, failure="no such chat", settled=T1),
     ]
 
 
@@ -311,11 +376,23 @@ async def test_a_dead_letter_becomes_pending_as_if_it_were_new(
     assert await database.write(lambda: outbox.resend(1, T2, unconfirmed=True)) == reply(1).key
     first = (await due(database, stores, T2))[0]
     assert first == PendingMessage(1, reply(1), 0, None)
-    assert await database.read(lambda: outbox.list_dead_letters(9)) == []
+    assert await database.read(lambda: outbox.list_unsent(9)) == []
     backlog = await database.read(
         lambda: outbox.get_backlog("lark", "app", waiting_since=T2, given_up_since=T0)
     )
     assert backlog == OutboxBacklog(1, 0)  # the other one has waited since T0
+
+
+async def test_a_message_that_was_given_up_is_dismissed(database: Database, stores: Stores) -> None:
+    outbox = stores.outbox
+    await add_messages(database, stores, reply(1), reply(2))
+    await database.write(lambda: outbox.give_up(1, "no answer", T1, unconfirmed=True))
+    assert await database.read(partial(outbox.count_dead_letters, 3)) == 1
+    assert await database.write(partial(outbox.dismiss_unsent, 1)) == reply(1).key
+    for number in (1, 2, 3):
+        assert await database.write(partial(outbox.dismiss_unsent, number)) == ""
+    assert await database.read(partial(outbox.list_unsent, 9)) == []
+    assert await database.read(partial(outbox.count_dead_letters, 3)) == 0
 
 
 async def test_messages_that_wait_for_a_chat_are_dropped(
@@ -327,7 +404,7 @@ async def test_messages_that_wait_for_a_chat_are_dropped(
     drop = partial(stores.outbox.drop, "lark", "app", "chat", why="gone", now=T2)
     assert [await database.write(drop) for _ in range(2)] == [1, 0]
     assert [pending.number for pending in await due(database, stores)] == [3]
-    assert await database.read(lambda: stores.outbox.list_dead_letters(9)) == []
+    assert await database.read(lambda: stores.outbox.list_unsent(9)) == []
 
 
 async def test_the_question_of_a_sent_message_is_found(database: Database, stores: Stores) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_records import T0, T1
+from tests.support.store_records import T0, T1, T2
 
 A, B = SessionId("session-a"), SessionId("session-b")
 
@@ -24,8 +24,9 @@ async def test_what_only_a_deleted_session_used_is_to_be_removed(
     assert await removals(database, stores) == ["1", "3"]
     assert await database.read(partial(files.list_removals, "workspace")) == [A]
     await database.write(partial(files.add_use, "1", B))
-    assert await database.write(partial(files.cancel_removal_of_used, "1"))
-    assert not await database.write(partial(files.cancel_removal_of_used, "3"))
+    begin = partial(files.begin_removal, lost_before=T0)
+    assert not await database.write(partial(begin, "1", T1))
+    assert await database.write(partial(begin, "3", T1))
     assert await removals(database, stores) == ["3"]
     await database.write(partial(files.end_removal, "attachment", "3"))
     assert await removals(database, stores) == []
@@ -42,3 +43,23 @@ async def test_an_upload_ends_with_its_task_or_its_time(database: Database, stor
     await database.write(partial(files.release_expired, T1))
     assert await removals(database, stores) == ["2"]
     assert not await database.read(partial(files.has_expired, T1))
+
+
+async def test_a_removal_is_done_by_one_process_until_it_is_lost(
+    database: Database, stores: Stores
+) -> None:
+    files = stores.files
+    first = partial(files.begin_removal, "1", T1, lost_before=T0)
+    again = partial(files.begin_removal, "1", T2, lost_before=T1)
+    listed = partial(files.list_removals, "attachment", lost_before=T0)
+    assert await database.write(first)
+    assert not await database.write(first)
+    assert await database.read(partial(files.is_being_removed, "1", T0))
+    assert not await database.read(partial(files.is_being_removed, "1", T1))
+    assert await database.read(listed) == []
+    assert await database.write(again)
+    await database.write(partial(files.add_use, "1", A))  # while it is being removed
+    assert not await database.write(partial(files.begin_removal, "1", T2, lost_before=T1))
+    assert await removals(database, stores) == ["1"]
+    assert not await database.write(partial(files.begin_removal, "1", T2, lost_before=T2))
+    assert await removals(database, stores) == []

@@ -21,7 +21,7 @@ from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.usage import Usage
-from internal.agent.store.database import Write
+from internal.agent.store.database import Database, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
@@ -32,7 +32,6 @@ from internal.i18n.chat import ChatPhrases
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspaces import SessionFolders
 from internal.storage.database_url import open_database
-from internal.storage.sqlite.database import SqliteDatabase
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
@@ -52,7 +51,7 @@ SETTINGS = ChatChannelSettings(react_emoji="off", progress="off")
 class EchoApp:
     """The gateway, the service and what the modules of the chat application need."""
 
-    database: SqliteDatabase
+    database: Database
     stores: Stores
     gateway: Gateway
     home: Path

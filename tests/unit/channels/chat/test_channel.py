@@ -6,6 +6,7 @@ from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from tests.support.chat_texts import EN_TEXTS
+from tests.support.leaderships import make_leaderships
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import EchoApp, echo_message
 
@@ -19,6 +20,7 @@ async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None
         Supervisor(app.clock),
         RemoteFiles(app.gateway.files),
         app.instructions,
+        make_leaderships(app.database, app.stores),
     )
     channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())

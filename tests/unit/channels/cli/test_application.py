@@ -35,10 +35,9 @@ def test_rules_are_checked(application: Application) -> None:
         application.check_rule("shell(", allows=False)
 
 
-def test_file_that_is_no_database_fails_its_check(application: Application, tmp_path: Path) -> None:
-    path = tmp_path / "larkspur.db"
-    path.write_bytes(b"text " * 1000)
-    assert application.check_database(path).state == "fail"
+def test_file_that_is_no_database_fails_its_check(application: Application, home: Path) -> None:
+    (home / "larkspur.db").write_bytes(b"text " * 1000)
+    assert application.check_database(None).state == "fail"
 
 
 def test_tools_have_a_risk_and_a_description(application: Application) -> None:

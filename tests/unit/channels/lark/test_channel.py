@@ -19,7 +19,7 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
 from larkspur.serve import background_simulator
-from larkspur.services import open_profiles, task_defaults
+from larkspur.task_defaults import open_profiles, task_defaults
 
 BOT = "ou_bot"
 

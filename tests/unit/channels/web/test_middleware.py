@@ -11,6 +11,7 @@ from internal.channels.web.middleware import (
     MAX_BUCKETS,
     Authentication,
     RateLimiter,
+    cookie_name,
     own_hosts,
     own_origins,
     page_origin,
@@ -97,3 +98,17 @@ def test_the_origin_of_a_page_follows_from_the_host() -> None:
         ("agent.example", "https://agent.example"),
     ):
         assert page_origin(request(host=host), settings) == origin
+
+
+@pytest.mark.parametrize(
+    ("origin", "port"),
+    [
+        ("http://127.0.0.1:8420", 8420),
+        ("http://[::1]:8421", 8421),
+        ("http://localhost", 80),
+        ("https://larkspur.example.com", 443),
+        ("https://larkspur.example.com:8443", 8443),
+    ],
+)
+def test_the_cookie_is_named_by_the_port_of_the_page(origin: str, port: int) -> None:
+    assert cookie_name(origin) == f"larkspur-{port}"

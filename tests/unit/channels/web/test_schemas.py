@@ -12,7 +12,7 @@ from internal.channels.web.schemas import CreateSessionRequest, me_view, message
 from internal.config.llm import LlmSettings
 from internal.config.settings import Settings
 from internal.llm.model_catalog import make_model_book
-from larkspur.services import open_profiles, task_defaults
+from larkspur.task_defaults import open_profiles, task_defaults
 
 
 def test_a_message_is_shown_without_the_models_thinking() -> None:

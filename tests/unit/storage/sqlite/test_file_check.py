@@ -15,7 +15,7 @@ import pytest
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from internal.storage.migrations import migrations
+from internal.storage.migrations import newest_version
 from internal.storage.sqlite.file_check import FileState, check_file
 from tests.support.database_files import (
     create_database,
@@ -26,7 +26,7 @@ from tests.support.database_files import (
 from tests.support.store_records import a_session
 
 STORES = Stores()
-NEWEST = len(migrations("sqlite"))
+NEWEST = newest_version("sqlite")
 
 
 @pytest.fixture

@@ -96,6 +96,21 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         *(f"drop table {name}" for name in ("task_waits", "task_dependencies")),
         *(f"alter table {column}" for column in _SUBTASK_COLUMNS),
         "drop table event_readers",  # of migration 16
+        *(f"drop table {name}" for name in ("processes", "leaderships")),  # of migration 18
+        "create table gateway (id bigint)",
+        *(f"drop index {name}" for name in ("inbox_failed", "runs_failed_after_crashes")),
+        *(
+            f"alter table inbox drop column {name}"  # of migration 19
+            for name in ("attempts", "next_attempt", "failure", "failed")
+        ),
+        "drop index sessions_of_host",  # of migration 21
+        "alter table sessions drop column host",
+        "alter table runs drop column told_host",
+        "alter table file_removals drop column begun",
+        *(f"drop table {name}" for name in ("hosts", "shared_storage", "workspace_archives")),
+        "alter table event_log drop column pruned",  # of migration 20
+        "drop table database_moves",
+        "drop table database_move_tables",
         "pragma user_version = 6",
         f"insert into messages values ('s', 1, 'r', '', 'task', '{old}')",  # noqa: S608 - JSON
         f"insert into turn_log values ('r', 1, '{old}')",  # noqa: S608 - JSON

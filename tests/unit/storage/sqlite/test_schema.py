@@ -11,13 +11,13 @@ import pytest
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
-from internal.storage.migrations import migrations
+from internal.storage.migrations import newest_version
 from internal.storage.sqlite.file_check import APPLICATION_ID
 from tests.support.database_files import create_database, execute, file_contents
 from tests.support.store_records import a_run, a_session, add_running_run, append_events
 
 STORES = Stores()
-NEWEST = len(migrations("sqlite"))
+NEWEST = newest_version("sqlite")
 
 
 @pytest.fixture

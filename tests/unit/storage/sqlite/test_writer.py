@@ -15,10 +15,11 @@ from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.tasks import SessionListFilter
 from internal.agent.store.database import Batch, Read, Statement, Write
 from internal.agent.store.stores import Stores
-from internal.storage.database_url import open_database
+from internal.storage.pending_work import PendingWork, resolve_futures
 from internal.storage.sqlite.database import SqliteDatabase
-from internal.storage.sqlite.writer import PendingWork, execute, resolve_futures
+from internal.storage.sqlite.writer import execute
 from tests.support.database_files import execute as execute_statements
+from tests.support.database_files import open_sqlite
 from tests.support.store_records import a_session
 
 STORES = Stores()
@@ -31,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def database(path: Path) -> AsyncGenerator[SqliteDatabase]:
-    async with open_database(path) as opened:
+    async with open_sqlite(path) as opened:
         yield opened
 
 
@@ -85,14 +86,14 @@ async def test_sequential_writes_have_one_commit_each(database: SqliteDatabase) 
 
 
 async def test_writes_queued_before_close_are_completed(path: Path) -> None:
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         writes = [
             asyncio.create_task(database.write(add(f"session-{number}"))) for number in range(99)
         ]
         await asyncio.sleep(0)
     await asyncio.wait(writes)
 
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         assert await count(database) == 99
 
 
@@ -108,7 +109,7 @@ async def test_an_integer_over_64_bits_fails_its_own_write(database: SqliteDatab
 
 
 async def test_the_writer_goes_on_after_an_error_before_its_first_write(path: Path) -> None:
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         execute_statements(path, "alter table event_log rename to lost")
         assert "no such table" in await failure(database, add("before"))
         assert "no such table" in database.state.failure
@@ -146,11 +147,11 @@ async def failure(database: SqliteDatabase, work: Callable[[], Write[None]]) -> 
 
 
 async def test_no_write_after_damage(path: Path) -> None:
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         for number in range(50):
             await database.write(add(f"session-{number}", "x" * 500))
 
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         overwrite(path)
         assert "is damaged" in await failure(database, add("a"))
         sentence = await failure(database, add("b"))
@@ -171,7 +172,7 @@ def move(path: Path, to: Path) -> None:
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 async def test_no_write_after_the_file_was_moved(path: Path, suffix: str) -> None:
     file, elsewhere = path.with_name(path.name + suffix), path.with_name("elsewhere")
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         await database.write(add("before"))
         move(file, elsewhere)
 
@@ -179,7 +180,7 @@ async def test_no_write_after_the_file_was_moved(path: Path, suffix: str) -> Non
         move(elsewhere, file)
         assert "moved or replaced" in await failure(database, add("late")), "until opened anew"
 
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         assert await count(database) == 1
 
 
@@ -223,10 +224,10 @@ async def limited(path: Path, before: int, after: int) -> tuple[str, str]:
 
 async def test_a_failed_write_of_the_kernel_loses_no_acknowledged_row(path: Path) -> None:
     """A real write fails in the kernel: a file may not grow beyond the limit of its process."""
-    written, sentence = await limited(path, 500_000, 500_000)
+    written, sentence = await limited(path, 900_000, 900_000)
 
     assert sentence.startswith(f"The disk of the database {path} reports an error")
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         assert await count(database) == int(written)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
@@ -237,7 +238,7 @@ async def test_an_interrupted_creation_is_repeated_later(path: Path) -> None:
     assert written == "made"
     assert sentence.startswith(f"The disk of the database {path} reports an error")
 
-    async with open_database(path) as database:
+    async with open_sqlite(path) as database:
         await database.write(add("a"))
         assert await count(database) == 1
 

@@ -12,7 +12,7 @@ from internal.search_providers.provider import SearchProvider, SearchQuery
 from internal.search_providers.registry import PROVIDERS
 from internal.search_providers.tavily import Tavily
 from internal.tools.web_search.search import MAX_RESPONSE_BYTES, WebSearch
-from larkspur.services import make_web_search
+from larkspur.task_defaults import make_web_search
 from tests.support.http_site import HttpSite, local_fetcher
 from tests.support.movable_clock import MovableClock
 from tests.support.search_services import HIT, KEY, SERVICES, provider_at, serve_results

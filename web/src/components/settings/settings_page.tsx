@@ -3,6 +3,7 @@ import { Link } from 'wouter';
 import { useMessages } from '../../i18n/catalog';
 import { useSettingsMessages } from '../../i18n/settings';
 import { Appearance } from './appearance';
+import { DeadLetters } from './dead_letters';
 import { Lark } from './lark';
 import { Models } from './models';
 import { People } from './people';
@@ -12,7 +13,7 @@ import { Skills } from './skills';
 import { Tools } from './tools';
 import { Usage } from './usage';
 
-const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, tools: Tools, lark: Lark, usage: Usage, rules: Rules, people: People };
+const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, tools: Tools, lark: Lark, usage: Usage, rules: Rules, people: People, letters: DeadLetters };
 
 type Section = keyof typeof SECTIONS;
 

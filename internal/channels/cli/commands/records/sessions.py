@@ -17,16 +17,19 @@ from internal.channels.cli.render.transcript import transcript_markdown
 from internal.channels.cli.task_request import decode_argument
 
 _LIMIT, _MAX_LIMIT = 50, 500
-_USAGE = "Usage: larkspur sessions [list] | show ID | export ID [FILE] | rm ID … | rename ID TITLE"
+_USAGE = (
+    "Usage: larkspur sessions [list] | show ID | export ID [FILE] | rm ID … | rename ID TITLE"
+    " | move ID --to-host NAME | move ID --any-host"
+)
 
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "sessions",
-        description="List sessions; show ID, export ID [FILE], rm ID …, rename ID TITLE.",
+        description="List sessions; show ID, export ID [FILE], rm ID …, rename ID TITLE, move ID.",
     )
-    actions = ("list", "show", "export", "rm", "rename")
+    actions = ("list", "show", "export", "rm", "rename", "move")
     parser.add_argument(
         "action", nargs="?", choices=actions, default="list", help="what to do (list)"
     )
@@ -42,6 +45,11 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="export a recording, which the demo model can replay (llm.recording)",
     )
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--to-host", metavar="NAME", help="move: this host executes the next tasks of the session"
+    )
+    place.add_argument("--any-host", action="store_true", help="move: any host executes them")
     add_json(parser)
     add_gateway(parser)
     parser.set_defaults(run=run)
@@ -68,10 +76,28 @@ def run(args: Namespace, context: CommandContext) -> int:
             case "rename", [written, title]:
                 await client.rename(await find_session(client, written), title)
                 return OK
+            case "move", [written] if args.any_host or args.to_host:
+                return await _move(client, written, args.to_host or "", output)
             case _:
                 raise CliExit(USAGE, _USAGE)
 
     return run_with_records(args, context, work)
+
+
+async def _move(client: GatewayClient, written: str, host: str, output: CommandOutput) -> int:
+    """Move a session to a host, "" for any, and say what becomes of its files."""
+    session_id = await find_session(client, written)
+    moved = await client.move(session_id, host)
+    if output.as_json:
+        return output.json({"session_id": session_id, "host": host, **moved._asdict()})
+    place = f"host {host}" if host else "any host"
+    output.line(f"The next task of {session_id} is executed by {place}.")
+    if moved.saved:
+        saved = moved.saved[:16].replace("T", " ")
+        output.line(f"It has the files of the archive of {saved} UTC; later changes are not in it.")
+    elif moved.previous:
+        output.line(f"The files of the session stay on host {moved.previous}; it starts without.")
+    return OK
 
 
 async def _show(client: GatewayClient, written: str, output: CommandOutput) -> int:

@@ -94,11 +94,8 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
         message = f"Recordings are transcribed by {settings.transcription} (not tested)."
         yield Check("audio", "ok", message)
     yield _web_search(settings)
-    path = settings.database
-    if path.exists():
-        yield application.check_database(path)
-    else:
-        yield Check("database", "ok", f"{path} does not exist yet; the first start creates it.")
+    yield application.check_database(config)
+    yield from application.check_dead_letters(config)
 
 
 def _sandbox(walls: list[Check]) -> Check:

@@ -22,6 +22,11 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--open", action="store_true", help="open the page in a browser, where there is one"
     )
+    parser.add_argument(
+        "--no-work",
+        action="store_true",
+        help="execute no runs: leave them to `larkspur worker` (needs PostgreSQL)",
+    )
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -30,5 +35,9 @@ def run(args: Namespace, context: CommandContext) -> int:
     """Serve until a signal."""
     flags = {"server": {"host": args.host, "port": args.port}}
     return context.application().serve(
-        args.config, flags, with_simulator=args.lark_sim, opens_page=args.open
+        args.config,
+        flags,
+        with_simulator=args.lark_sim,
+        opens_page=args.open,
+        executes=not args.no_work,
     )

@@ -17,6 +17,7 @@ from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
+from tests.support.database_wrapper import DatabaseWrapper
 from tests.support.store_records import T0
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
@@ -48,11 +49,23 @@ class Messages:
             self._callbacks.remove(callback)
 
 
+class WithMessages(DatabaseWrapper):
+    """A database with the messages of this test."""
+
+    def __init__(self, database: Database, messages: Messages) -> None:
+        super().__init__(database)
+        self._messages = messages
+
+    @property
+    def messages(self) -> Messages:
+        return self._messages
+
+
 @asynccontextmanager
 async def process(
     database: Database, stores: Stores, messages: Messages
 ) -> AsyncGenerator[EventBroadcaster]:
-    broadcaster = EventBroadcaster(database, stores, SystemClock(), "1.2.3", messages=messages)
+    broadcaster = EventBroadcaster(WithMessages(database, messages), stores, SystemClock(), "1.2.3")
     await broadcaster.start()
     async with background_task(broadcaster.follow(Supervisor(SystemClock()))):
         await asyncio.sleep(0)  # one step: it listens

@@ -1,5 +1,7 @@
 """Files that nothing uses any more."""
 
+import asyncio
+import hashlib
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from functools import partial
@@ -8,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from internal.agent.app.files.session_files import UPLOAD_TTL, SessionFiles
-from internal.agent.app.files.unused_files import MAX_SECONDS
+from internal.agent.app.files.unused_files import LOST_AFTER_SECONDS, MAX_SECONDS
 from internal.agent.domain.errors import FilesUnavailable, Forbidden
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.store.database import Database
@@ -154,3 +157,45 @@ async def test_files_are_removed_when_the_bucket_answers_again(
     assert server.objects() == []
     assert await database.read(partial(stores.files.list_removals, "attachment")) == []
     client.close()
+
+
+async def test_a_file_that_another_host_removes_is_stored_afterwards(
+    database: Database,
+    stores: Stores,
+    files: SessionFiles,
+    store: LocalAttachments,
+    clock: MovableClock,
+) -> None:
+    files.unused.host = "two"
+    sha256 = hashlib.sha256(b"content").hexdigest()
+    now, lost = rfc3339(clock.now()), rfc3339(clock.now() - timedelta(seconds=1))
+    assert await database.write(partial(stores.files.begin_removal, sha256, now, lost_before=lost))
+    storing = asyncio.create_task(files.put(A, "x", "", b"content"))
+    async with asyncio.timeout(30):
+        while not await database.read(partial(stores.files.count_bytes, A)):
+            pass
+    assert await names(store) == set()
+    await database.write(partial(stores.files.end_removal, "attachment", sha256))
+    assert (await storing).sha256 == sha256
+    assert await names(store) == {sha256}
+
+
+async def test_a_removal_that_its_host_did_not_finish_is_taken_over(
+    database: Database,
+    stores: Stores,
+    files: SessionFiles,
+    store: LocalAttachments,
+    clock: MovableClock,
+) -> None:
+    files.unused.host = "two"
+    kept = await files.put(A, "x", "", b"content")
+    await database.write(partial(stores.files.release_session, A))
+    now = rfc3339(clock.now())
+    assert await database.write(
+        partial(stores.files.begin_removal, kept.sha256, now, lost_before="")
+    )
+    await files.unused.remove_released()
+    assert await names(store) == {kept.sha256}
+    clock.advance(timedelta(seconds=LOST_AFTER_SECONDS + 1))
+    await files.unused.remove_released()
+    assert await names(store) == set()

@@ -50,10 +50,10 @@ class KnownProcesses:
 class Watched:
     """A watch, its clocks, and one run whose owner renews its lease when told to."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, *, is_shared: bool = False, **fields: Any) -> None:
         self.clock = TwoClocks()
         self.processes = KnownProcesses()
-        self.watch = OwnerWatch(self.processes, self.clock, LEASE_SECONDS)
+        self.watch = OwnerWatch(self.processes, self.clock, LEASE_SECONDS, is_shared=is_shared)
         values = {"status": "running", "fence": 1, "owner": str(OWNER), "terminal": True, **fields}
         self._run = a_run(**values)
         self.renew()
@@ -87,6 +87,23 @@ def test_run_of_a_stopped_process_is_never_lost() -> None:
     watched.clock.jump(hours=1)
     assert not watched.is_lost()
     assert not any(watched.waits_long())
+
+
+@pytest.mark.parametrize(
+    ("is_shared", "is_terminal", "expected"),
+    [
+        (True, False, [False, False, True, True]),
+        (True, True, [False] * 4),
+        (False, False, [False] * 4),
+    ],
+)
+def test_others_continue_the_runs_of_a_stopped_worker(
+    is_shared: bool, is_terminal: bool, expected: list[bool]
+) -> None:
+    watched = Watched(is_shared=is_shared, terminal=is_terminal)
+    watched.processes.alive = True
+    assert not watched.is_lost()
+    assert watched.waits_long() == expected
 
 
 def test_answered_run_of_a_stopped_terminal_is_free_after_the_lease() -> None:

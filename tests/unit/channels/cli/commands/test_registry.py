@@ -68,7 +68,7 @@ def test_new_command_is_one_module_and_one_entry(capsys: pytest.CaptureFixture[s
         assert capsys.readouterr().out == "1.2.3 a b\n"
         with pytest.raises(SystemExit):
             dispatch(["--help"], CONTEXT, commands)
-        assert "echo        print the words" in capsys.readouterr().out
+        assert "echo          print the words" in capsys.readouterr().out
         with pytest.raises(CliExit, match="larkspur echo"):
             dispatch(["ecko"], CONTEXT, commands)
         assert dict(registered(commands))["echo"].description == "Print the words."

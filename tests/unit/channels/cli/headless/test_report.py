@@ -14,6 +14,7 @@ from internal.agent.domain.events.control import Connected, ControlFrame, Heartb
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
 from internal.agent.domain.events.types import (
     ArtifactManifest,
+    DiagnosticError,
     Event,
     InputReceived,
     LifecycleUpdated,
@@ -101,6 +102,14 @@ def test_wait_for_the_model_is_a_message_at_once() -> None:
     report.add_event("abc-1", enveloped(retry))
     expected = ["The model is overloaded, retrying in 8 s (attempt 3)"]
     assert [report.take_notices(), report.take_notices()] == [expected, []]
+
+
+def test_where_the_files_of_a_session_are_is_a_message_at_once() -> None:
+    report = RunReport("text", IDS)
+    for seq, phase in enumerate(("prepare", "queue"), 1):
+        event = DiagnosticError(phase=phase, error=f"about {phase}")
+        report.add_event(f"abc-{seq}", enveloped(event, seq=seq))
+    assert report.take_notices() == ["about queue"]
 
 
 def test_text_is_only_the_answer() -> None:

@@ -337,6 +337,14 @@ def test_a_wait_for_the_model_is_the_activity_until_the_reply_goes_on() -> None:
     assert notices == ["The model is overloaded, retrying in 8 s (attempt 3)", ""]
 
 
+def test_where_the_files_of_a_session_are_is_a_row() -> None:
+    view = new_view()
+    for phase in ("prepare", "queue"):
+        error = {"phase": phase, "error": f"about {phase}", "recoverable": True}
+        add(view, "workflow.diagnostic.error", error)
+    assert [row.strip() for row in printed(view) if row.strip()] == ["· about queue"]
+
+
 def test_an_answer_that_was_cut_has_a_note() -> None:
     view = new_view()
     start(view)

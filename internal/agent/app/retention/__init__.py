@@ -1,0 +1,4 @@
+"""Removal of what is older than the settings allow.
+
+- `pruner`: `Pruner`, `RetentionPolicy`
+"""

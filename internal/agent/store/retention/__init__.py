@@ -1,0 +1,4 @@
+"""Rows that are removed because of their age.
+
+- `expired_rows`: `RetentionStore`
+"""

@@ -1,0 +1,4 @@
+"""The addresses of databases, for the settings and the storage. It does no I/O.
+
+- `address`: the URL of a PostgreSQL database
+"""

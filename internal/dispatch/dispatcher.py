@@ -1,0 +1,227 @@
+"""The dispatcher: starts queued runs in this process, beside the dispatchers of others."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from internal.agent.app.background_task import background_task, wait_for_completion
+from internal.agent.app.runs.active import ActiveRuns, claim_run
+from internal.agent.app.runs.coordinator import AgentCoordinator
+from internal.agent.app.runs.recovery import Recovery
+from internal.agent.app.supervision import Supervisor
+from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailable
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import LifecycleUpdated
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.tasks import Run
+from internal.agent.ports.runtime import Clock
+from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.stores import Stores
+from internal.dispatch.leases import LeaseKeeper
+
+logger = logging.getLogger(__name__)
+
+POLL_INTERVAL_SECONDS = 1.0
+RECOVERY_INTERVAL_SECONDS = 1.0
+"""How often the runs of other processes are checked."""
+UPKEEP_INTERVAL_SECONDS = 10.0
+"""How often what has expired is ended."""
+
+MAX_CLAIMS = 8
+"""How many runs are claimed at once, so that a burst is shared by all processes."""
+
+MAX_ALONE_SECONDS = 60.0
+"""For how long a run whose process died keeps the others of its kind from being started."""
+
+
+class RunDispatcher:
+    """Starts the first queued run of each free lane.
+
+    Any number of dispatchers may work on a database: runs are claimed in a transaction in which no
+    other process claims any. Of the runs whose process died, each dispatcher starts one at a time,
+    so that the one that kills its process is told from those that were executed beside it.
+
+    Args:
+        concurrency: how many runs are executed at once, 0 for none. Waiting runs do not count.
+
+    Attributes:
+        may_start: whether runs can be executed now: what all hosts share can be reached.
+    """
+
+    may_start: Callable[[], bool] = staticmethod(lambda: True)
+
+    def __init__(
+        self,
+        database: Database,
+        stores: Stores,
+        clock: Clock,
+        *,
+        leases: LeaseKeeper,
+        recovery: Recovery,
+        supervisor: Supervisor,
+        concurrency: int,
+    ) -> None:
+        self._database = database
+        self._stores = stores
+        self._clock = clock
+        self._leases = leases
+        self._recovery = recovery
+        self._supervisor = supervisor
+        self._concurrency = concurrency
+        self._active = ActiveRuns()
+        self._starting: set[RunId] = set()
+        self._claims = asyncio.Lock()
+        self._suspect: tuple[RunId, float] | None = None
+        """The run of a dead process that was started last, and when, in monotonic seconds."""
+        self._wake_event = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no more runs are started."""
+        return self._stopping.is_set()
+
+    @property
+    def active_count(self) -> int:
+        """The number of runs that this process executes."""
+        return len(self._active)
+
+    def wake(self) -> None:
+        """Look for queued runs now."""
+        self._wake_event.set()
+
+    def on_event(self, record: EventRecord) -> None:
+        """Look for queued runs when an event says that there is one."""
+        envelope = record.envelope
+        if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
+            return
+        if envelope.payload.status == "queued":
+            self._wake_event.set()
+
+    def cancel(self, run_id: RunId, reason: RunExit) -> bool:
+        """Cancel a run of this process. False when this process does not execute it."""
+        return self._active.cancel(run_id, reason)
+
+    def close(self) -> None:
+        """Start no more runs. `run` returns when the active ones have ended."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Start no more runs and hand over the active ones. `run` returns when they are stored."""
+        self.close()
+        for active in self._active:
+            active.cancel(RunHandedOver("the process stops"))
+
+    async def run(self, coordinator: AgentCoordinator, *, is_alone: bool = True) -> None:
+        """Recover the runs of dead processes and dispatch, until `close` or `stop`.
+
+        `is_alone`: no other gateway or worker is possible, so the owners of all runs but those of
+        terminals are dead.
+        """
+        if is_alone:
+            await self._recovery.recover_after_restart()
+        with self._database.watch(self.wake):
+            await self._dispatch(coordinator)
+
+    async def _dispatch(self, coordinator: AgentCoordinator) -> None:
+        repeat = self._supervisor.repeat
+        async with (
+            background_task(self._leases.run(self._active, self._supervisor)),
+            background_task(repeat("recovery", self._recover, interval=RECOVERY_INTERVAL_SECONDS)),
+            background_task(repeat("upkeep", self._end_expired, interval=UPKEEP_INTERVAL_SECONDS)),
+            asyncio.TaskGroup() as runs,
+        ):
+            start = partial(self._start_ready, runs, coordinator)
+            dispatch = repeat(
+                "dispatcher", start, interval=POLL_INTERVAL_SECONDS, wake=self._wake_event
+            )
+            async with background_task(dispatch):
+                await self._stopping.wait()
+
+    async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
+        is_full = len(self._starting) >= self._concurrency
+        if is_full or not self.may_start():
+            return
+        if not await self._database.read(partial(self._ready, 1)):
+            return
+        if not self.is_stopping:  # since the read began
+            # to its end, because a claim cannot be undone
+            await wait_for_completion(self._claim_ready(runs, coordinator))
+
+    async def _claim_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
+        async with self._claims:
+            for run in await self._database.write(self._claim_rows):
+                if run.crashes:
+                    self._suspect = run.id, self._clock.monotonic()
+                self._starting.add(run.id)
+                runs.create_task(self._execute(run, coordinator))
+                self._wake_event.set()  # there may be more
+
+    def _claim_rows(self) -> Write[list[Run]]:
+        """Claim some of the runs that can start. Meanwhile no other process claims any."""
+        claimed: list[Run] = []
+        free = self._concurrency - len(self._starting)
+        for run in (yield from self._ready(min(free, MAX_CLAIMS))):
+            found = yield from claim_run(
+                self._stores,
+                run.id,
+                self._leases.owner,
+                lease_until=self._leases.expiry(),
+                now=rfc3339(self._clock.now()),
+                host=self._leases.host,
+            )
+            if found is not None:
+                claimed.append(found)
+        return claimed
+
+    def _ready(self, limit: int) -> Read[list[Run]]:
+        """Return the runs to start: at most one whose process died, and only if none is watched."""
+        stores, owner = self._stores.runs, self._leases.owner
+        now, host = rfc3339(self._clock.now()), self._leases.host.name
+        at_most = limit + len(self._starting)
+        ready = yield from stores.list_ready(owner, now, at_most, host=host)
+        if not (yield from self._is_watched()):
+            crashed = yield from stores.get_ready_crashed(owner, now, host=host)
+            ready = ready if crashed is None else [crashed, *ready]
+        # a run that has paused and was answered may still be ending here
+        return [run for run in ready if run.id not in self._starting][:limit]
+
+    def _is_watched(self) -> Read[bool]:
+        """Return True while the suspect is executed and has not made progress."""
+        if self._suspect is None:
+            return False
+        run_id, started = self._suspect
+        waited = self._clock.monotonic() - started
+        if run_id not in self._starting or waited > MAX_ALONE_SECONDS:
+            return False
+        run = yield from self._stores.runs.get(run_id)
+        return run is not None and run.crashes > 0
+
+    async def _execute(self, run: Run, coordinator: AgentCoordinator) -> None:
+        """Execute one claimed run. Its failure does not affect other runs."""
+        try:
+            if self.is_stopping:
+                await self._recovery.hand_over(run)
+            else:
+                await coordinator.execute_task(self._active.add(run))
+        except StoreUnavailable as error:  # it is requeued by the next recovery
+            logger.error("run abandoned", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - the message explains it
+        except Exception:
+            logger.exception("run failed unexpectedly", extra={"run_id": run.id})
+            with suppress(StoreUnavailable):  # as above
+                await self._recovery.retry_crashed(run)
+        finally:
+            self._active.remove(run.id)
+            self._starting.discard(run.id)
+            self._wake_event.set()
+
+    async def _recover(self) -> None:
+        await self._recovery.recover_expired_leases(self._starting)
+
+    async def _end_expired(self) -> None:
+        await self._recovery.expire_questions()
+        await self._recovery.end_waits()
+        async with self._claims:  # a run is claimed before it is in the set
+            await self._recovery.requeue_orphaned(self._leases.owner, self._starting)

@@ -1,0 +1,48 @@
+"""The status of a database: what is in it, and who uses it."""
+
+from typing import NamedTuple
+
+from internal.agent.ports.maintenance.reports import TableSize
+from internal.storage.maintenance.tables import TableConnection, count_rows
+
+
+class Content(NamedTuple):
+    """What the tables of a database say; see `DatabaseStatus`."""
+
+    schema: int
+    tables: list[TableSize]
+    oldest_event: str
+    newest_event: str
+    runs: dict[str, int]
+    processes: list[str]
+
+
+async def read_content(tables: TableConnection, sizes: dict[str, int]) -> Content:
+    """Return what the tables say; `sizes` are the bytes of each table that is known."""
+    found = await tables.list_tables()
+    names = {table.name for table in found}
+    ((schema,),) = await tables.fetch("select max(number) from schema_migrations")
+    sized = [
+        TableSize(table.name, await count_rows(tables, table), sizes.get(table.name))
+        for table in found
+    ]
+    runs = await tables.fetch("select status, count(*) from runs group by status order by status")
+    owners = await tables.fetch(
+        "select distinct owner from runs where status in ('queued', 'running', 'waiting')"
+        " and owner <> ''"
+    )
+    if "processes" in names:
+        owners += await tables.fetch("select owner from processes")
+    return Content(
+        int(schema),
+        sized,
+        await _event_time(tables, "order by position"),
+        await _event_time(tables, "order by position desc"),
+        {status: int(count) for status, count in runs},
+        sorted({owner for (owner,) in owners}),
+    )
+
+
+async def _event_time(tables: TableConnection, order: str) -> str:
+    rows = await tables.fetch(f"select ts from events {order} limit 1")  # noqa: S608 - a constant
+    return str(rows[0][0]) if rows else ""

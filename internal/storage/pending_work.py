@@ -1,0 +1,46 @@
+"""Units of work that wait for the thread of a database, and the futures of their callers."""
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from internal.agent.store.database import Batch, Row, Statement
+
+Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
+
+
+class PendingWork:
+    """A unit of work, the future of its caller, and its result or error.
+
+    An asyncio future belongs to the loop of the database, any other one to no loop.
+    """
+
+    __slots__ = ("error", "future", "result", "work")
+
+    def __init__(self, work: Work, future: asyncio.Future[Any] | Future[Any]) -> None:
+        self.work = work
+        self.future = future
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
+def resolve_from_thread(items: Sequence[PendingWork], loop: asyncio.AbstractEventLoop) -> None:
+    """Resolve the futures from a thread of the database; `loop` is that of the database."""
+    resolve_futures([item for item in items if isinstance(item.future, Future)])
+    of_loop = [item for item in items if not isinstance(item.future, Future)]
+    if of_loop:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(resolve_futures, of_loop)
+
+
+def resolve_futures(items: Sequence[PendingWork]) -> None:
+    """Set the results of the futures, in the thread of their event loop. Skips cancelled ones."""
+    for item in items:
+        if item.future.done():
+            continue
+        if item.error is None:
+            item.future.set_result(item.result)
+        else:
+            item.future.set_exception(item.error)

@@ -1,0 +1,13 @@
+"""The PostgreSQL implementation of the database port.
+
+In reading order:
+
+- `database`: `PostgresDatabase`, which runs on two event loops of its own
+- `writer`: group commit of serial transactions, and what happens when the connection is lost
+- `reader`: reads on snapshots
+- `notifications`: the commits of other processes
+- `schema`: checks of the server, creation and migration of the tables
+- `connection`: connections, their settings, and the execution of a unit of work
+- `errors`: translation of asyncpg's exceptions
+- `loop_thread`: a thread with an event loop
+"""

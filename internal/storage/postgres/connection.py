@@ -1,0 +1,137 @@
+"""Connections to a PostgreSQL server, and the execution of a unit of work on one."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import asyncpg
+
+from internal.agent.domain.errors import StoreUnavailable
+from internal.agent.domain.secrets import mask_secrets
+from internal.agent.store.database import Batch, Row, SqlValue
+from internal.database_address.address import PostgresAddress
+from internal.storage.pending_work import Work
+from internal.storage.postgres import errors
+
+if TYPE_CHECKING:  # generic for the type checker only
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+else:
+    Connection = asyncpg.Connection
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+_REPLY_TIMEOUT_SECONDS = 30.0  # more than the server's own limit for a statement
+_CLOSE_TIMEOUT_SECONDS = 2.0
+_STATEMENTS = 1024  # all named statements stay prepared
+
+# A transaction whose process is suspended must not block the others, whose writes wait for it.
+# The name of the connection is for the next one: only a pooler gives both the same session.
+_SETTINGS = """
+select
+    set_config('idle_in_transaction_session_timeout', '5s', false),
+    set_config('statement_timeout', '20s', false),
+    set_config('jit', 'off', false),
+    set_config('larkspur.connection', $1, false),
+    case when current_setting('synchronous_commit') = 'off'
+        then set_config('synchronous_commit', 'on', false) end
+"""
+_NAME = "select coalesce(current_setting('larkspur.connection', true), '')"
+
+
+async def connect(address: PostgresAddress) -> Connection:
+    """Open a connection. Every commit is on disk before it returns.
+
+    Raises:
+        StoreUnavailable: a connection pooler gives the sessions of others to this connection.
+        Exception: one of `errors.DRIVER_ERRORS`.
+    """
+    connection = await asyncpg.connect(
+        address.url,
+        timeout=CONNECT_TIMEOUT_SECONDS,
+        command_timeout=_REPLY_TIMEOUT_SECONDS,
+        statement_cache_size=_STATEMENTS,
+        max_cached_statement_lifetime=0,
+        server_settings={"application_name": "larkspur"},
+    )
+    name = secrets.token_hex(8)
+    try:
+        earlier_name = await connection.fetchval(_NAME)
+        await connection.fetchrow(_SETTINGS, name)
+    except BaseException:
+        connection.terminate()
+        raise
+    if earlier_name:
+        connection.terminate()
+        raise StoreUnavailable(errors.POOLER.format(at=address))
+    return connection
+
+
+async def check_session(connection: Connection, address: PostgresAddress) -> None:
+    """Check that a connection keeps its session: that no pooler lends it to other connections.
+
+    Raises:
+        StoreUnavailable: a pooler gives it to another one.
+        Exception: one of `errors.DRIVER_ERRORS`.
+    """
+    before = await connection.fetchval(_NAME)
+    await disconnect(await connect(address))  # it finds the name that the other one has set
+    if before != await connection.fetchval(_NAME):
+        raise StoreUnavailable(errors.POOLER.format(at=address))
+
+
+async def disconnect(connection: Connection | None) -> None:
+    """Close a connection, which may be lost already. Raises nothing."""
+    if connection is None:
+        return
+    if connection.is_closed():
+        return
+    with suppress(*errors.DRIVER_ERRORS, asyncio.CancelledError):
+        await connection.close(timeout=_CLOSE_TIMEOUT_SECONDS)
+        return
+    connection.terminate()
+
+
+async def execute(connection: Connection, queries: Mapping[str, str], work: Work) -> Any:
+    """Execute the statements of a unit of work in the open transaction and return its result.
+
+    Raises:
+        StoreError, RequestError: a statement failed.
+        ServerFailed: the server or the connection failed.
+        Exception: whatever the work raises.
+    """
+    generator = work()
+    query = ""
+    try:
+        statement = next(generator)
+        while True:
+            query = statement.query
+            sql = queries[query]
+            rows: list[Row] = []
+            try:
+                if isinstance(statement, Batch):
+                    await connection.executemany(sql, [_bind(v) for v in statement.arguments])
+                else:
+                    records = await connection.fetch(sql, *_bind(statement.arguments))
+                    rows = [tuple(record) for record in records]
+            except errors.DRIVER_ERRORS as error:
+                is_closed = connection.is_closed()
+                if errors.is_transient(error, is_closed=is_closed) or errors.is_environment(error):
+                    raise errors.ServerFailed(error) from error
+                raise errors.statement_error(error, query) from error
+            statement = generator.send(rows)
+    except StopIteration as end:
+        return end.value
+    finally:
+        generator.close()
+
+
+def _bind(values: Sequence[SqlValue]) -> list[SqlValue]:
+    """Return the values of a statement, with every secret masked: nothing stored has one.
+
+    PostgreSQL stores no NUL character in a text: U+FFFD takes its place.
+    """
+    return [
+        mask_secrets(value).replace("\0", "\ufffd") if isinstance(value, str) else value
+        for value in values
+    ]

@@ -1,0 +1,301 @@
+"""Gateways and workers, as real processes on one PostgreSQL database."""
+
+import asyncio
+import re
+import signal
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.agent.ports.runtime import ProcessIdentity
+from internal.config.home import prepare, read_token
+from internal.simulators.lark.simulator import LarkSim
+from tests.support.anthropic_server import Reply, ScriptedAnthropic
+from tests.support.gateway_process import LARKSPUR
+from tests.support.http_client import HttpClient
+from tests.support.lark_gateway import APP, shown_text
+from tests.support.postgres_server import postgres_url, shared_server
+
+pytestmark = pytest.mark.postgres
+
+STARTED = re.compile(r" is at http://([\d.]+):(\d+)|larkspur \S+ works as (\d+)")
+LEASE_SECONDS = 3
+
+
+@dataclass
+class Member:
+    """A process of the team, and what it wrote to standard error so far."""
+
+    process: asyncio.subprocess.Process
+    home: Path
+    said: list[str] = field(default_factory=list)
+    _reading: "asyncio.Task[None] | None" = None
+
+    @property
+    def client(self) -> HttpClient:
+        found = next(match for line in self.said if (match := STARTED.search(line)))
+        return HttpClient(found[1], int(found[2]), read_token(self.home))
+
+    async def until_said(self, text: str) -> None:
+        async with asyncio.timeout(60):
+            while not any(text in line for line in self.said):
+                await self.read_line()
+
+    async def read_line(self) -> str:
+        assert self.process.stderr is not None
+        line = (await self.process.stderr.readline()).decode()
+        assert line, "".join(self.said)
+        self.said.append(line)
+        return line
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(number)
+        return await self.over()
+
+    async def over(self) -> int:
+        """Return the exit code when it has ended."""
+        _, rest = await self.process.communicate()
+        self.said.append(rest.decode())
+        assert self.process.returncode is not None
+        return self.process.returncode
+
+
+@dataclass
+class Team:
+    """Processes on one database and one host."""
+
+    folder: Path
+    environ: dict[str, str]
+    url: str
+    members: list[Member] = field(default_factory=list)
+
+    async def start(self, *argv: str) -> Member:
+        home = prepare(self.folder / "home")
+        process = await asyncio.create_subprocess_exec(
+            LARKSPUR,
+            *argv,
+            env={**self.environ, "LARKSPUR_HOME": str(home)},
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        member = Member(process, home)
+        self.members.append(member)
+        async with asyncio.timeout(90):
+            while not STARTED.search(await member.read_line()):
+                pass
+        return member
+
+    async def serve(self, *argv: str) -> Member:
+        return await self.start("serve", "--port", "0", *argv)
+
+    async def work(self) -> Member:
+        return await self.start("worker")
+
+    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        name = self.url.rpartition("/")[2]
+        return await asyncio.to_thread(shared_server().sql, sql, name)
+
+    async def until(self, sql: str, *expected: tuple[Any, ...]) -> None:
+        """Return when a query returns these rows."""
+        async with asyncio.timeout(60):
+            while await self.rows(sql) != [*expected]:
+                pass
+
+    async def owner(self, sql: str) -> Member:
+        """Return the process that a column names."""
+        ((text,),) = await self.rows(sql)
+        identity = ProcessIdentity.parse(text)
+        assert identity is not None
+        return next(each for each in self.members if each.process.pid == identity.pid)
+
+
+@asynccontextmanager
+async def team(
+    folder: Path, environ: Mapping[str, str], model: ScriptedAnthropic, sim: LarkSim | None = None
+) -> AsyncGenerator[Team]:
+    lark = {} if sim is None else {
+        "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
+        "LARKSPUR_CHANNELS__LARK__APP_ID": APP.app_id,
+        "LARKSPUR_CHANNELS__LARK__APP_SECRET": APP.secret,
+        "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
+        "LARKSPUR_CHANNELS__LARK__BUSY_MODE": "queue",
+    }  # fmt: skip
+    async with postgres_url() as url, AsyncExitStack() as stack:
+        here = Team(
+            folder,
+            {
+                **environ,
+                **lark,
+                "LARKSPUR_DATABASE__URL": url,
+                "ANTHROPIC_BASE_URL": model.base_url,
+                "ANTHROPIC_API_KEY": "key-for-tests",
+                "LARKSPUR_LLM__PROVIDER": "anthropic",
+                "LARKSPUR_LLM__MODEL": "claude-x",
+                "LARKSPUR_DISPATCH__LEASE_SECONDS": str(LEASE_SECONDS),
+            },
+            url,
+        )
+        stack.push_async_callback(end_all, here)
+        yield here
+
+
+async def end_all(team: Team) -> None:
+    for member in team.members:
+        if member.process.returncode is None:
+            with suppress(ProcessLookupError):
+                member.process.kill()
+            await member.process.communicate()
+
+
+async def submit(member: Member, text: str) -> dict[str, Any]:
+    body = {"task": text, "options": {"permission_mode": "full"}}
+    made: dict[str, Any] = (await member.client.post("/api/tasks", body)).json()
+    return made
+
+
+STATUS = "select status from runs"
+
+
+async def test_another_worker_resumes_the_run_of_a_killed_one(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply("lost", hold="never"), Reply("The sum is 42.")]
+    async with ScriptedAnthropic(script) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        await here.work()
+        await here.work()
+        health = (await gateway.client.get("/health")).json()
+        made = await submit(gateway, "what is 6*7?")
+        await model.until_asked(1)
+        killed = await here.owner("select owner from runs")
+        assert killed is not gateway
+        killed.process.kill()
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        async with gateway.client.stream(f"session_id={made['session_id']}") as stream:
+            await model.until_asked(2)
+            recovery_seconds = loop.time() - since
+            frames = await stream.until("workflow.result.final")
+        assert "The sum is 42." in frames[-1].data
+        assert await here.owner("select owner from runs") not in (killed, gateway)
+        await here.until("select count(*) from processes", (2,))
+        assert recovery_seconds < LEASE_SECONDS + 2
+        assert sorted(name.split()[0] for name in health["processes"]) == [
+            "gateway",
+            "worker",
+            "worker",
+        ]
+
+
+async def test_a_stopped_worker_ends_its_runs_and_hands_over_after_a_second_signal(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply("first", hold="one"), Reply("lost", hold="never"), Reply("second")]
+    async with ScriptedAnthropic(script) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        worker = await here.work()
+        await submit(gateway, "one")
+        await model.until_asked(1)
+        worker.process.terminate()
+        await worker.until_said("Waiting up to 30 s for 1 active run")
+        model.release("one")
+        assert await worker.over() == 0
+        assert await here.rows("select status, fence from runs") == [("completed", 1)]
+
+        worker = await here.work()
+        await submit(gateway, "two")
+        await model.until_asked(2)
+        worker.process.terminate()
+        await worker.until_said("Waiting up to 30 s for 1 active run")
+        assert await worker.end(signal.SIGINT) == 0
+        assert await here.rows("select count(*) from runs where status = 'queued'") == [(1,)]
+        await here.work()
+        await here.until(STATUS, ("completed",), ("completed",))
+        assert await here.rows("select max(fence), max(crashes) from runs") == [(2, 0)]
+
+
+def answer(request: dict[str, Any]) -> Reply:
+    """Answer with the last word of the person."""
+    content = request["messages"][-1]["content"]
+    text = content if isinstance(content, str) else content[-1]["text"]
+    return Reply(text=f"re {text.split()[-1]}")
+
+
+def replies(sim: LarkSim, person: int) -> list[tuple[str, str]]:
+    found = [one for one in sim.messages(sim.dm(sim.people[person])) if one.sender_type == "app"]
+    return [(text, one.parent_id) for one in found if (text := shown_text(sim, one)) is not None]
+
+
+async def until_answered(sim: LarkSim, person: int, count: int) -> None:
+    await sim.until(lambda _: len(replies(sim, person)) >= count, 60)
+
+
+async def test_two_gateways_and_two_workers_answer_each_message_once_and_in_order(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    async with (
+        LarkSim([APP], speed=100.0) as sim,
+        ScriptedAnthropic(answer) as model,
+        team(tmp_path, environ, model, sim) as here,
+    ):
+        for _ in range(2):
+            await here.serve("--no-work")
+            await here.work()
+        await sim.until(lambda _: len(sim.lark.delivery.connections) == 2, 60)
+        people = range(len(sim.people))
+        asked: dict[int, list[str]] = {person: [] for person in people}
+        for number in range(4):
+            for person in people:
+                chat = sim.dm(sim.people[person])
+                message_id = await sim.send_text(sim.people[person], chat, f"say {number}")
+                asked[person].append(message_id)
+            await sim.until(lambda _: all(push.done for push in sim.pushes), 60)
+        for person in people:
+            await until_answered(sim, person, 4)
+        leader = await here.owner("select owner from leaderships where name like 'lark:%'")
+        leader.process.send_signal(signal.SIGSTOP)
+        for person in people:
+            chat = sim.dm(sim.people[person])
+            asked[person].append(await sim.send_text(sim.people[person], chat, "say 4"))
+        for person in people:
+            await until_answered(sim, person, 5)
+        other = await here.owner("select owner from leaderships where name like 'lark:%'")
+        assert other is not leader
+        leader.process.send_signal(signal.SIGCONT)
+        chat = sim.dm(sim.people[0])
+        asked[0].append(await sim.send_text(sim.people[0], chat, "say 5"))
+        await until_answered(sim, 0, 6)
+        other.process.kill()
+        asked[0].append(await sim.send_text(sim.people[0], chat, "say 6"))
+        await until_answered(sim, 0, 7)
+        assert await here.owner("select owner from leaderships where name like 'lark:%'") is leader
+        for person in people:
+            expected = [(f"re {n}", message_id) for n, message_id in enumerate(asked[person])]
+            assert replies(sim, person) == expected
+        owners = await here.rows("select distinct owner from runs")
+        assert len(owners) == 2
+
+
+@pytest.mark.parametrize("argv", [("worker",), ("serve", "--no-work")])
+async def test_sqlite_is_refused_for_several_processes(
+    environ: dict[str, str], argv: tuple[str, ...]
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        LARKSPUR,
+        *argv,
+        env={**environ, "LARKSPUR_LLM__PROVIDER": "offline"},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, message = await process.communicate()
+    assert process.returncode == 3
+    assert "needs PostgreSQL" in message.decode()
+    assert "Set database.url" in message.decode()

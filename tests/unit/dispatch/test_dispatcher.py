@@ -1,0 +1,183 @@
+"""The dispatcher, alone and beside others."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from internal.agent.app.background_task import background_task
+from internal.agent.domain.errors import RunStopped
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.tasks import Run
+from internal.agent.store.stores import Stores
+from internal.dispatch.dispatcher import RunDispatcher
+from internal.storage.database_url import open_database
+from tests.support.store_records import a_run, add_run, add_running_run
+from tests.unit.dispatch.conftest import DispatchParts
+
+
+def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> RunDispatcher:
+    return RunDispatcher(
+        parts.database,
+        parts.stores,
+        parts.clock,
+        leases=parts.leases,
+        recovery=parts.recovery,
+        supervisor=parts.supervisor,
+        concurrency=concurrency,
+    )
+
+
+async def load(parts: DispatchParts, run_id: str) -> Run:
+    run = await parts.database.read(partial(parts.stores.runs.get, RunId(run_id)))
+    assert run is not None
+    return run
+
+
+def names(parts: DispatchParts, what: str) -> list[str]:
+    return [run_id for event, run_id in parts.coordinator.log if event == what]
+
+
+async def stop(dispatcher: RunDispatcher, running: asyncio.Task[None]) -> None:
+    dispatcher.stop()
+    await asyncio.wait([running])
+    assert running.exception() is None
+
+
+async def test_runs_of_a_lane_are_executed_one_after_the_other(parts: DispatchParts) -> None:
+    for number in (1, 2, 3):
+        await add_run(parts.database, parts.stores, a_run(f"run-{number}", lane="one"))
+    await add_run(parts.database, parts.stores, a_run("run-4", lane="two"))
+    dispatcher = dispatcher_of(parts)
+
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: len(names(parts, "started")) == 2)
+        assert sorted(names(parts, "started")) == ["run-1", "run-4"]
+        assert dispatcher.active_count == 2
+        parts.coordinator.gate.set()
+        await parts.coordinator.wait_for(lambda: len(names(parts, "ended")) == 4)
+        await stop(dispatcher, running)
+
+    lane = [(event, run_id) for event, run_id in parts.coordinator.log if run_id != "run-4"]
+    assert lane == [(e, f"run-{n}") for n in (1, 2, 3) for e in ("started", "ended")]
+    assert dispatcher.active_count == 0
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_concurrency_limits_the_active_runs(parts: DispatchParts, concurrency: int) -> None:
+    for number in range(3):
+        await add_run(parts.database, parts.stores, a_run(f"run-{number}", lane=str(number)))
+    dispatcher = dispatcher_of(parts, concurrency)
+
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: len(names(parts, "started")) == concurrency)
+        dispatcher.wake()
+        for _ in range(20):  # let the dispatcher look again
+            await parts.database.read(parts.stores.events.get_bounds)
+        assert len(names(parts, "started")) == concurrency
+        parts.coordinator.gate.set()
+        await parts.coordinator.wait_for(lambda: len(names(parts, "ended")) == 3)
+        await stop(dispatcher, running)
+
+
+async def test_stop_hands_over_the_active_runs(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run())
+    dispatcher = dispatcher_of(parts)
+    states = [dispatcher.is_stopping]
+
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: bool(names(parts, "started")))
+        await stop(dispatcher, running)
+        states.append(dispatcher.is_stopping)
+
+    assert states == [False, True]
+    assert names(parts, "RunHandedOver") == ["run-1"]
+
+
+async def test_cancel_reaches_runs_of_this_process_only(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run())
+    dispatcher = dispatcher_of(parts)
+    reason = RunStopped("local", "cli")
+
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: bool(names(parts, "started")))
+        assert not dispatcher.cancel(RunId("run-2"), reason)
+        assert dispatcher.cancel(RunId("run-1"), reason)
+        await parts.coordinator.wait_for(lambda: names(parts, "RunStopped") == ["run-1"])
+        await stop(dispatcher, running)
+
+
+async def test_close_waits_for_the_active_runs_and_starts_no_other(parts: DispatchParts) -> None:
+    for number in (1, 2):
+        await add_run(parts.database, parts.stores, a_run(f"run-{number}", lane="one"))
+    dispatcher = dispatcher_of(parts)
+
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: bool(names(parts, "started")))
+        dispatcher.close()
+        assert dispatcher.is_stopping
+        parts.coordinator.gate.set()
+        await asyncio.wait([running])
+
+    assert [*names(parts, "started"), *names(parts, "ended")] == ["run-1", "run-1"]
+    assert (await load(parts, "run-2")).status == "queued"
+
+
+async def test_without_concurrency_lost_runs_are_queued_and_not_started(
+    parts: DispatchParts,
+) -> None:
+    await add_running_run(
+        parts.database, parts.stores, a_run("run-1"), "silent", lease_until="2000"
+    )
+    dispatcher = dispatcher_of(parts, 0)
+    async with background_task(dispatcher.run(parts.coordinator, is_alone=False)) as running:
+        async with asyncio.timeout(30):
+            while (await load(parts, "run-1")).status != "queued":
+                pass
+        await stop(dispatcher, running)
+    assert parts.coordinator.log == []
+
+
+async def test_two_dispatchers_execute_each_run_once_and_in_the_order_of_its_lane(
+    tmp_path: Path,
+) -> None:
+    async with AsyncExitStack() as stack:
+        both: list[DispatchParts] = []
+        for number in (1, 2):
+            database = await stack.enter_async_context(open_database(tmp_path / "a.db"))
+            both.append(DispatchParts(database, Stores(), tmp_path, f"worker-{number}"))
+        for number in range(24):
+            run = a_run(f"run-{number:02}", lane=f"lane-{number % 6}")
+            await add_run(both[0].database, both[0].stores, run)
+        log = both[1].coordinator.log = both[0].coordinator.log
+        running: list[tuple[RunDispatcher, asyncio.Task[None]]] = []
+        for parts in both:
+            parts.coordinator.gate.set()
+            dispatcher = dispatcher_of(parts, 2)
+            run_all = dispatcher.run(parts.coordinator, is_alone=False)
+            running.append((dispatcher, await stack.enter_async_context(background_task(run_all))))
+        async with asyncio.timeout(60):
+            while [event for event, _ in log].count("ended") < 24:
+                await both[0].database.read(both[0].stores.events.get_bounds)
+        for dispatcher, task in running:
+            await stop(dispatcher, task)
+    for lane in range(6):
+        of_lane = [entry for entry in log if int(entry[1][4:]) % 6 == lane]
+        expected = [f"run-{number:02}" for number in range(lane, 24, 6)]
+        assert of_lane == [(event, name) for name in expected for event in ("started", "ended")]
+
+
+async def test_a_new_dispatcher_takes_no_run_of_a_living_process(parts: DispatchParts) -> None:
+    held = await add_running_run(
+        parts.database, parts.stores, a_run("run-1"), "other", lease_until="2999"
+    )
+    await add_run(parts.database, parts.stores, a_run("run-2", lane="two"))
+    parts.coordinator.gate.set()
+    dispatcher = dispatcher_of(parts)
+    async with background_task(dispatcher.run(parts.coordinator, is_alone=False)) as running:
+        await parts.coordinator.wait_for(lambda: bool(names(parts, "ended")))
+        await stop(dispatcher, running)
+    run = await load(parts, "run-1")
+    assert (run.owner, run.status, run.fence) == ("other", "running", held.fence)
