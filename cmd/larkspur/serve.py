@@ -265,7 +265,7 @@ async def _work(loaded: Loaded) -> None:
             dispatcher = services.dispatcher
             dispatching = tasks.create_task(dispatcher.run(services.coordinator, is_alone=False))
             services.preload_model()
-            asyncio.get_running_loop().call_later(START_SECONDS, gc.enable)
+            _delay_garbage_collection()
             runs = loaded.settings.dispatch.concurrency
             print(
                 f"larkspur {VERSION} works as {services.process.pid} on {services.process.host},"
@@ -524,7 +524,7 @@ async def _running_channels(
         base = loaded.settings.server.public_url or server.address.url
         services.mcp_servers.login_redirect = f"{base.rstrip('/')}{MCP_CALLBACK}"
         services.preload_model()  # now, so that it does not delay the start
-        asyncio.get_running_loop().call_later(START_SECONDS, gc.enable)
+        _delay_garbage_collection()
         serving = [tasks.create_task(channel.run()) for channel in channels]
         try:
             yield server
@@ -554,6 +554,19 @@ def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatCha
         loaded.settings.server.public_url or "",
     )
     return create_channels(app, loaded.settings.channels)
+
+
+def _delay_garbage_collection() -> None:
+    """Collect no garbage while the process starts, and never look through what is there now."""
+    gc.freeze()  # looking through it would stop every conversation
+    asyncio.get_running_loop().call_later(START_SECONDS, _enable_garbage_collection)
+
+
+def _enable_garbage_collection() -> None:
+    """Collect garbage from now on, among what is created from now on."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 async def _check_spare_descriptors() -> None:
