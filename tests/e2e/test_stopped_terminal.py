@@ -4,7 +4,9 @@ import json
 import re
 import signal
 import sqlite3
-from contextlib import closing
+from asyncio.subprocess import Process
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +29,23 @@ def held_and_other() -> Rules:
     )
 
 
+@contextmanager
+def nobody_writes(cli: CliEnvironment) -> Iterator[None]:
+    """Hold the lock of the database: a process stopped with it would lock out all others."""
+    with closing(sqlite3.connect(cli.home / "larkspur.db", isolation_level=None)) as database:
+        database.execute("begin immediate")
+        yield
+        database.execute("rollback")
+
+
+def stop(process: Process) -> None:
+    """Stop a process, and return when it is stopped."""
+    process.send_signal(signal.SIGSTOP)
+    status = Path(f"/proc/{process.pid}/stat")
+    while status.read_text().rpartition(")")[2].split()[0] != "T":
+        pass
+
+
 def until_lease_ends(cli: CliEnvironment) -> None:
     """Wait until the lease of the stopped terminal has ended, in at most a second."""
     with closing(sqlite3.connect(cli.home / "larkspur.db")) as database:
@@ -42,7 +61,8 @@ async def test_task_of_a_stopped_process_continues_with_it(
     async with cli_environment("process", home, environ, held_and_other()) as cli:
         process = await cli.start("-p", "wait", "--output-format", "json")
         await cli.model.until_open(1)
-        process.send_signal(signal.SIGSTOP)
+        with nobody_writes(cli):
+            stop(process)
         until_lease_ends(cli)
         other = await cli.shot("another", "--local")  # it recovers what dead processes left
         await cli.serve()  # as this does
@@ -88,8 +108,9 @@ async def test_session_continues_its_task_after_ctrl_z_and_fg(
             tty.type("wait\r")
             await cli.model.until_open(1)
             raw = tty.modes()
-            tty.type("\x1a")
-            await tty.wait_for("Stopped")
+            with nobody_writes(cli):
+                tty.type("\x1a")
+                await tty.wait_for("Stopped")
             await shell_prompt(tty)
             tty.type("stty -a | md5sum\r")
             sums = re.compile(r"^[0-9a-f]{32}", re.MULTILINE)
