@@ -30,35 +30,31 @@ class EnvironmentProxies:
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        """`variables` are as `urllib.request.getproxies` returns them.
-
-        Raises:
-            ValueError: a proxy is no HTTP proxy.
-        """
+        """`variables` are as `urllib.request.getproxies` returns them."""
         names = [name.strip().lower() for name in variables.get("no", "").split(",")]
         self._excluded = [name for name in names if name]
         self._proxies = {
-            scheme: _checked(variables[scheme])
+            scheme: variables[scheme]
             for scheme in ("http", "https", "all")
             if variables.get(scheme) and "*" not in self._excluded
         }
 
     def find(self, scheme: str, host: str, port: int) -> str | None:
-        """Return the URL of the proxy on the way to a server, or None for none."""
+        """Return the URL of the proxy on the way to a server, or None for none.
+
+        Raises:
+            ValueError: the proxy is no HTTP proxy; the message says what to do.
+        """
         proxy = self._proxies.get(scheme) or self._proxies.get("all")
         if proxy is None or is_loopback(host):
             return None
         host = host.lower()
         is_excluded = any(_matches(name, host, port) for name in self._excluded)
-        return None if is_excluded else proxy
+        return None if is_excluded else _checked(proxy)
 
 
 def load_proxies() -> EnvironmentProxies:
-    """Return the proxies of this process.
-
-    Raises:
-        ValueError: a proxy is no HTTP proxy.
-    """
+    """Return the proxies of this process."""
     return EnvironmentProxies(getproxies())
 
 
@@ -67,7 +63,10 @@ def _checked(proxy: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        raise ValueError(f"The proxy {where} of the environment is no HTTP proxy.")
+        raise ValueError(
+            f"The proxy {where} of the environment is not supported: set HTTPS_PROXY to an HTTP"
+            " proxy, or list the hosts that need none in NO_PROXY."
+        )
     return url
 
 

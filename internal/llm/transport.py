@@ -100,6 +100,10 @@ class _Stack(NamedTuple):
     proxies: EnvironmentProxies
     tls: Any
 
+    def find_proxy(self, url: "URL") -> str | None:
+        """Return the proxy on the way to a URL; raises as `EnvironmentProxies.find` does."""
+        return self.proxies.find(url.scheme, url.host or "", url.port or 0)
+
 
 class _Request(NamedTuple):
     url: "URL"
@@ -165,10 +169,13 @@ class ProviderHttpClient:
 
             # not `/`, which would quote the path of the address again
             address = URL(self._address.rstrip("/"))
-            stack.set_result(_Stack(aiohttp, URL, address, load_proxies(), tls_context()))
+            loaded = _Stack(aiohttp, URL, address, load_proxies(), tls_context())
+            loaded.find_proxy(address)  # raises if it cannot be used
+            stack.set_result(loaded)
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
-            sentence = f"Cannot create the client for {self._peer.name}."
-            refused = ModelRejected(sentence, detail=one_line(str(error)))
+            reason = one_line(str(error))
+            sentence = f"Cannot create the client for {self._peer.name}: {reason}"
+            refused = ModelRejected(sentence, detail=reason)
             refused.__cause__ = error
             stack.set_exception(refused)
 
@@ -233,7 +240,10 @@ class ProviderHttpClient:
             if response.status not in _REDIRECTS or not location:
                 return response
             response.close()
-            target = request.url.join(stack.make_url(location))
+            try:
+                target = request.url.join(stack.make_url(location))
+            except ValueError as error:
+                raise stack.aiohttp.InvalidURL(location, str(error)) from error
             headers = dict(request.headers)
             if not _is_same_server(request.url, target):
                 headers.pop("authorization", None)
@@ -261,7 +271,10 @@ class ProviderHttpClient:
         if self._session is None:
             self._session = _open_session(stack, self._silence)
         options: dict[str, Any] = {}
-        proxy = stack.proxies.find(url.scheme, url.host or "", url.port or 0)
+        try:
+            proxy = stack.find_proxy(url)
+        except ValueError as error:
+            raise stack.aiohttp.InvalidURL(url, str(error)) from error
         if proxy is not None:
             proxy_url = stack.make_url(proxy)
             options["proxy"] = proxy_url.with_user(None)
@@ -363,7 +376,7 @@ def _proxy_login(stack: _Stack, proxy: "URL") -> dict[str, str]:
     if proxy.user is None:
         return {}
     login = stack.aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
-    return {"proxy-authorization": login}
+    return {"Proxy-Authorization": login}
 
 
 async def _read_refusal(response: "ClientResponse") -> ProviderErrorResponse:

@@ -20,7 +20,7 @@ class ConnectProxy:
         return f"http://127.0.0.1:{self.port}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        async with _closing(writer):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             method, target, _ = head.split(" ", 2)
             expected = "Basic " + base64.b64encode(self._login.encode()).decode()
@@ -35,10 +35,19 @@ class ConnectProxy:
                 port = int(target.rpartition(":")[2])
                 inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                async with asyncio.TaskGroup() as tasks:
+                async with _closing(inner_writer), asyncio.TaskGroup() as tasks:
                     tasks.create_task(_copy(reader, inner_writer))
                     tasks.create_task(_copy(inner_reader, writer))
-        writer.close()
+
+
+@asynccontextmanager
+async def _closing(writer: asyncio.StreamWriter) -> AsyncGenerator[None]:
+    with suppress(ConnectionError, asyncio.IncompleteReadError):
+        try:
+            yield
+        finally:
+            writer.close()
+            await writer.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,5 +1,6 @@
 """API keys, and errors of a client before a request is sent."""
 
+import gzip
 import traceback
 from typing import Never
 
@@ -8,7 +9,13 @@ import pytest
 from internal.agent.domain.errors import ModelError, ModelKeyRejected, ModelRejected
 from internal.agent.domain.secrets import MASK
 from internal.llm.errors import ProviderInfo
-from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
+from internal.llm.transport import (
+    MAX_BODY_BYTES,
+    ApiKey,
+    ProviderErrorResponse,
+    ProviderHttpClient,
+)
+from tests.support.raw_server import raw_server, response
 
 CANARY = "sk-canary-0123456789"
 PEER = ProviderInfo("Acme", "ACME_API_KEY")
@@ -60,7 +67,50 @@ async def test_an_address_that_cannot_be_used_is_one_sentence_for_every_call() -
         with pytest.raises(ModelError) as error:
             await client.post("/chat", b"{}", never_called)
         assert isinstance(error.value, ModelRejected)
-        assert str(error.value) == "Cannot create the client for Acme."
+        assert str(error.value).startswith("Cannot create the client for Acme: Invalid URL: port")
         assert "port" in error.value.detail
         assert CANARY not in "".join(traceback.format_exception_only(error.value))
     await client.close()
+
+
+async def test_a_proxy_that_is_not_supported_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:word@proxy.example")
+    client = client_with(CANARY, "http://model.example")
+    with pytest.raises(ModelRejected, match=r"socks5://proxy\.example of the env") as error:
+        await client.post("/chat", b"{}", never_called)
+    assert "word" not in str(error.value)
+    await client.close()
+
+
+def refused(response: ProviderErrorResponse) -> ModelError:
+    return ModelError(f"{response.status} {str(response.body)[:40]} {len(str(response.body))}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (response(b'{"error": "no"}', status=400), "400 {'error': 'no'} 15"),
+        (
+            response("输入过长".encode("gbk"), "content-type: text/plain; charset=GBK", status=400),
+            "400 输入过长 4",
+        ),
+        (response(b" \xff ", "content-type: text/html; charset=x", status=500), "500 \ufffd 1"),
+        (
+            response(gzip.compress(b"packed"), "content-encoding: gzip", status=429),
+            "429 packed 6",
+        ),
+        (response(b"x" * 6_000_000, status=502), f"502 {'x' * 40} {MAX_BODY_BYTES}"),
+        (response(b"moved", status=302), "302 moved 5"),
+    ],
+    ids=["json", "gbk", "unknown charset", "gzip", "too large", "redirect"],
+)
+async def test_the_body_of_an_error_is_read(answer: bytes, says: str) -> None:
+    async with raw_server(answer) as server:
+        client = client_with(CANARY, f"http://127.0.0.1:{server.port}/v1/")
+        with pytest.raises(ModelError) as error:
+            await client.post("/chat", b"{}", refused)
+        assert str(error.value) == says
+        assert server.requests[0].startswith(b"POST /v1/chat HTTP/1.1\r\n")
+        await client.close()
