@@ -182,7 +182,7 @@ class GatewayServices(Services):
     registry: ProcessRegistry
     webhooks: WebhookSender
     preload_model: Callable[[], None]
-    """Starts importing the model's SDK, which takes a second; the first call waits for it."""
+    """Starts reading what the first call of the model needs; the call waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True)

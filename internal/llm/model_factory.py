@@ -11,9 +11,9 @@ from internal.llm.transport import ApiKey
 
 
 def build_model(settings: LlmSettings, sleep: Sleep = asyncio.sleep) -> RetryingModel:
-    """Return the model with its retries and fallbacks. Instant: no SDK is imported.
+    """Return the model with its retries and fallbacks. Instant.
 
-    `check_key` reports missing keys, `warm` starts the slow imports.
+    `check_key` reports missing keys, `preload` starts slow work.
 
     Raises:
         InvalidRequest: a fallback names an unknown provider, or the recording cannot be used.

@@ -76,7 +76,7 @@ class Provider(ABC):
     def connect(
         self, key: "ApiKey", base_url: str | None, *, silence_seconds: float
     ) -> "ProviderClient":
-        """Return a client. Instant: the provider's SDK is not imported.
+        """Return a client. Instant.
 
         `base_url` None is the provider's own address. `silence_seconds` is the longest wait for the
         next bytes of a connection.

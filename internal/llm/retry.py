@@ -44,7 +44,7 @@ class ProviderClient(ModelClient, Protocol):
         ...
 
     def preload(self) -> None:
-        """Start slow work such as importing an SDK."""
+        """Start slow work such as reading certificates."""
         ...
 
 
@@ -129,7 +129,7 @@ class RetryingModel:
             route.client.check_key()
 
     def preload(self) -> None:
-        """Start slow work such as importing an SDK."""
+        """Start slow work such as reading certificates."""
         self._routes[0].client.preload()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:

@@ -43,7 +43,7 @@ class TextToolCalls:
         self._client.check_key()
 
     def preload(self) -> None:
-        """Start slow work such as importing an SDK."""
+        """Start slow work of the client."""
         self._client.preload()
 
     async def close(self) -> None:

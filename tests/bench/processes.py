@@ -34,7 +34,7 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
 
 
 def with_model(url: str) -> dict[str, str]:
-    """The settings of a gateway that asks a scripted model, through the real SDK."""
+    """The settings of a gateway that asks a scripted model."""
     return {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "key-for-benches",

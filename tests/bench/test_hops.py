@@ -96,7 +96,7 @@ async def counted(home: Path, model: str) -> tuple[dict[str, list[str]], dict[st
 
             await sim.until(is_there, 60)
 
-        for record in (False, True):  # the first message imports the model's SDK
+        for record in (False, True):  # the first message opens the connection to the model
             if record:
                 server.start_recording()
             await answered(await send("bench:words:10"), "word word")

@@ -106,7 +106,7 @@ async def measured(home: Path, model: str) -> Measured:
         chats = [(person, sim.dm(person)) for person in people]
         async with served(sim, home, model) as server:
             idle = server.rss
-            await answered(sim, *chats[0])  # the SDKs are imported by now
+            await answered(sim, *chats[0])  # all is imported by now
             one = [await answered(sim, *chats[0]) for _ in range(ROUNDS)]
             async with asyncio.TaskGroup() as tasks:
                 many = [tasks.create_task(answered(sim, *each)) for each in chats[:CHATS]]

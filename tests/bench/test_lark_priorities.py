@@ -34,7 +34,7 @@ async def measured(home: Path, model: str) -> list[Sequence[float]]:
 
         rounds: list[Sequence[float]] = []
         async with served(sim, home, model):
-            await answered(sim, people[0], sim.dm(people[0]))  # the SDKs are imported by now
+            await answered(sim, people[0], sim.dm(people[0]))  # all is imported by now
             for hanging in ([], [AnswerFault("slow", "/reactions", 9999, HANGS)]):
                 sim.faults.answers[:] = hanging
                 async with asyncio.TaskGroup() as tasks:

@@ -1,13 +1,15 @@
 """How much memory a gateway holds, and how large an installation is."""
 
+import time
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from larkspur.serve import START_SECONDS
 from tests.bench.load import Taken, bare_flood, flood, run
-from tests.bench.processes import Server, floor, gateway, with_model
+from tests.bench.processes import PYTHON, Server, floor, gateway, with_model
 from tests.bench.table import Row, Table, most
 
 pytestmark = pytest.mark.bench
@@ -32,8 +34,8 @@ def test_memory(tmp_path: Path, model: str, table: Table) -> None:
     with gateway(tmp_path / "offline") as server:
         offline = server.rss
     with gateway(tmp_path / "home", **with_model(model)) as server:
-        _flood(server, 1)  # the SDK is imported by now
-        imported = server.rss
+        _flood(server, 1)
+        asked = server.rss
         _flood(server, 63)
         warm = server.rss
         _flood(server, MESSAGES)
@@ -47,9 +49,26 @@ def test_memory(tmp_path: Path, model: str, table: Table) -> None:
     grows = f"memory growth after {MESSAGES:,} messages"
     table.add(
         Row(f"{idle}, offline", "MB", [offline], [bare], hello, most(70, "ours")),
-        Row(f"{idle}, SDK imported", "MB", [imported], [bare], hello, most(70, "ours")),
+        Row(f"{idle}, model asked", "MB", [asked], [bare], hello, most(80, "ours")),
         Row(grows, "MB", [grown], [max(bare_grown, 0.1)], "bare gateway", most(15, "ours")),
     )
+
+
+def test_full_garbage_collections(tmp_path: Path, model: str, table: Table) -> None:
+    """How long a full collection stops every conversation, once the gateway is ready."""
+    output = tmp_path / "collections"
+    program = (PYTHON, "-m", "tests.bench.trace_collections", str(output))
+    with gateway(tmp_path / "home", program=program, **with_model(model)) as server:
+        before = len(_lines(output))
+        time.sleep(START_SECONDS)  # a gateway collects nothing before
+        while len(_lines(output)) < before + 3:
+            _flood(server, 200)
+        taken = [float(line) for line in _lines(output)[before:]]
+    table.add(Row("longest full garbage collection", "ms", [max(taken)], goal=most(20, "ours")))
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
 
 def test_install_size(table: Table) -> None:

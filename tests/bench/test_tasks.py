@@ -1,4 +1,4 @@
-"""What a task costs: stored, run by the real SDK against a scripted model, watched to its end."""
+"""What a task costs: stored, run against a scripted model, watched to its end."""
 
 import statistics
 from pathlib import Path

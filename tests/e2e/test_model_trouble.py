@@ -1,6 +1,6 @@
 """Trouble of the model as people see it: one gateway with Lark, the web server and a terminal.
 
-The gateway uses the real SDK and real sockets; the terminal is a process. Only the sleep between
+The gateway uses real sockets; the terminal is a process. Only the sleep between
 two attempts is the test's, so that minutes pass at once.
 """
 

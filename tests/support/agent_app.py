@@ -1,4 +1,4 @@
-"""A gateway in the test's process: real database, real tools, real SDK, a scripted model."""
+"""A gateway in the test's process: real database, real tools, a scripted model."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping

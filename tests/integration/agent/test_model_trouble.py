@@ -1,4 +1,4 @@
-"""Replies that are cut, refused or delayed, through a real gateway and the real SDK."""
+"""Replies that are cut, refused or delayed, through a real gateway and real sockets."""
 
 import logging
 from pathlib import Path

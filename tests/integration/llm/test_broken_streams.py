@@ -1,4 +1,4 @@
-"""Streams that break, through the real SDKs and sockets: an error, never part of an answer."""
+"""Streams that break, through real sockets: an error, never part of an answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

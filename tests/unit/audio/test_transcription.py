@@ -1,4 +1,4 @@
-"""The client of the transcription service: the real SDK against a local server."""
+"""The client of the transcription service: against a local server."""
 
 import asyncio
 from collections.abc import AsyncGenerator

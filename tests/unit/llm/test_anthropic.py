@@ -1,4 +1,4 @@
-"""The client for the Messages API with the real SDK, against a scripted server."""
+"""The client for the Messages API against a scripted server."""
 
 import asyncio
 import logging

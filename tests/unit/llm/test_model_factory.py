@@ -1,6 +1,6 @@
 """Building the model client from the settings."""
 
-import ast
+import asyncio
 import subprocess
 import sys
 
@@ -91,21 +91,35 @@ def test_the_key_of_a_fallback_is_checked_too() -> None:
         model.check_key()
 
 
-def test_building_a_model_imports_no_sdk() -> None:
+@pytest.mark.parametrize(
+    ("provider", "kind"), [("anthropic", ScriptedAnthropic), ("deepseek", ScriptedOpenAI)]
+)
+async def test_asking_a_model_imports_no_sdk(
+    provider: str, kind: type[ScriptedAnthropic | ScriptedOpenAI]
+) -> None:
     program = (
-        "import sys\n"
+        "import asyncio, sys\n"
+        "from internal.agent.domain.messages import user_message\n"
+        "from internal.agent.ports.llm import ModelRequest\n"
         "from internal.config.llm import LlmSettings\n"
         "from internal.llm.model_factory import build_model\n"
-        "from internal.llm.registry import PROVIDERS\n"
-        "for provider in PROVIDERS:\n"
-        "    build_model(LlmSettings(provider=provider.name))\n"
-        "slow = {'anthropic', 'openai', 'aiohttp', 'httpx2'}\n"
+        "async def ask():\n"
+        "    settings = LlmSettings(provider=sys.argv[1], api_key='k', base_url=sys.argv[2])\n"
+        "    model = build_model(settings)\n"
+        "    assert 'aiohttp' not in sys.modules\n"
+        "    async for _ in model.stream(ModelRequest('m', '', (user_message('hi'),))): pass\n"
+        "    await model.close()\n"
+        "asyncio.run(ask())\n"
+        "slow = {'anthropic', 'openai', 'httpx', 'httpx2'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert ast.literal_eval(done.stdout) == []
+    async with kind([Scripted(text="ok")]) as server:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, provider, server.base_url), stdout=subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        assert server.count == 1
+    assert (process.returncode, output) == (0, b"[]\n")
 
 
 def test_an_unknown_fallback_is_rejected_with_the_known_providers() -> None:

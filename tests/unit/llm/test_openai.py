@@ -1,4 +1,4 @@
-"""The client for Chat Completions with the real SDK, against a scripted server."""
+"""The client for Chat Completions against a scripted server."""
 
 import asyncio
 import logging
