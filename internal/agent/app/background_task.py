@@ -13,15 +13,24 @@ _Result = TypeVar("_Result")
 async def background_task(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
     """Run the work while the block runs, and cancel it when the block is left.
 
-    Unlike a TaskGroup it does not wrap an error of the block in an exception group.
+    Unlike a TaskGroup it does not wrap an error of the block in an exception group. Leaving waits
+    until the work has ended; whoever is cancelled meanwhile is cancelled after that.
     """
     task = asyncio.create_task(work)
     try:
         yield task
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        cancelled = None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if not task.cancelled():
+            task.result()
+        if cancelled is not None:
+            raise cancelled
 
 
 async def run_to_completion(

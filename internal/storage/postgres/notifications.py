@@ -157,7 +157,8 @@ class Notifications:
     async def _send_messages(self, connection: Connection) -> None:
         while True:
             try:
-                texts = [await asyncio.wait_for(self._outgoing.get(), _PROBE_SECONDS)]
+                async with asyncio.timeout(_PROBE_SECONDS):  # `wait_for` may ignore cancellation
+                    texts = [await self._outgoing.get()]
             except TimeoutError:
                 await connection.fetchval("select 1")  # a host that vanished does not close it
                 continue

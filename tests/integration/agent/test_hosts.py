@@ -10,7 +10,7 @@ import pytest
 
 from internal.agent.app.hosts.absence import HostAbsence
 from internal.agent.app.runs.creation import Submitted
-from internal.agent.domain.errors import Conflict, InvalidRequest, LarkspurError
+from internal.agent.domain.errors import Conflict, LarkspurError, NotFound
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.files import HostRow
 from internal.config.home import prepare
@@ -228,7 +228,7 @@ async def test_people_are_told_of_a_missing_host_and_can_move_the_session(folder
         )
         assert problems(await two.durable(second)) == [sentence]
         move = partial(services.gateway.move_session, first.session_id, LOCAL_OWNER, "cli")
-        with pytest.raises(InvalidRequest, match="no host three; known hosts: one, two"):
+        with pytest.raises(NotFound, match="no host three; known hosts: one, two"):
             await move(host="three")
         assert (await move(host="")).previous == "one"
         events = await two.end_of(second)

@@ -265,7 +265,8 @@ async def test_health_details_require_authentication(app: WebApp) -> None:
     well = await app.client.get("/health", nobody)
     assert (well.status, well.json()) == (200, {"status": "ok"})
     whole = (await app.client.get("/health")).json()
-    assert set(whole) == {"status", "database", "dispatcher", "tasks", "channels", "dead_letters"}
+    parts = {"status", "database", "dispatcher", "tasks", "channels", "dead_letters", "processes"}
+    assert set(whole) == parts
     assert whole["database"]["ok"]
     broken = msgspec.structs.replace(healthy().database, ok=False, detail="the disk is full")
     app.health.append(msgspec.structs.replace(healthy(), status="failing", database=broken))

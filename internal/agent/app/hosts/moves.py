@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from internal.agent.domain.errors import Conflict, InvalidRequest
+from internal.agent.domain.errors import Conflict, NotFound
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import AuditEntry
 from internal.agent.store.database import Write
@@ -23,14 +23,14 @@ def move_session(
     """Let a host execute the next run of a session, "" for any.
 
     Raises:
-        InvalidRequest: there is no such host.
+        NotFound: there is no such host.
         Conflict: a run of the session is running.
     """
     hosts = yield from stores.hosts.list_all()
     known = [each.name for each in hosts]
     if host and host not in known:
         names = ", ".join(known) or "none"
-        raise InvalidRequest(f"There is no host {host}; known hosts: {names}.")
+        raise NotFound(f"There is no host {host}; known hosts: {names}.")
     previous = yield from stores.hosts.get_of_session(session_id)
     archive = yield from stores.hosts.get_archive(session_id)
     if not (yield from stores.hosts.move(session_id, host, version)):

@@ -60,3 +60,27 @@ async def test_a_cancelled_call_waits_for_its_change_to_finish() -> None:
     with pytest.raises(asyncio.CancelledError):
         await changing
     assert done == ["changed"]
+
+
+async def test_a_cancellation_while_the_work_ends_is_not_lost() -> None:
+    ending, may_end = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await may_end.wait()
+
+    async def leave() -> None:
+        async with background_task(work()):
+            await asyncio.sleep(0)  # one step: it has begun
+
+    leaving = asyncio.create_task(leave())
+    await ending.wait()
+    leaving.cancel()
+    await asyncio.sleep(0)  # one step: it is cancelled, and waits for the work
+    assert not leaving.done()
+    may_end.set()
+    await asyncio.wait({leaving})
+    assert leaving.cancelled()

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from internal.agent.app.hosts.moves import MovedSession, move_session
-from internal.agent.domain.errors import Conflict, InvalidRequest
+from internal.agent.domain.errors import Conflict, NotFound
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Database
 from internal.agent.store.files import HostRow, WorkspaceArchive
@@ -46,7 +46,7 @@ async def test_a_move_tells_where_the_files_are_and_is_recorded(
 async def test_a_session_is_not_moved_to_an_unknown_host_or_from_a_running_run(
     database: Database, stores: Stores
 ) -> None:
-    with pytest.raises(InvalidRequest, match="There is no host six; known hosts: one, two"):
+    with pytest.raises(NotFound, match="There is no host six; known hosts: one, two"):
         await move(database, stores, "six")
     await add_running_run(database, stores, a_run(session_id=ID))
     with pytest.raises(Conflict, match="running on host one: wait for it, or stop it first"):
