@@ -254,13 +254,14 @@ class ProviderHttpClient:
         """Send a request.
 
         The server may close a connection that was kept while the request is on its way. It is then
-        sent once more, if nothing was received.
+        sent once more, if nothing was received. A reset does not tell that, so it is an error.
         """
         attempt = _Attempt()
         try:
             return await self._send_once(stack, request, attempt)
-        except (stack.aiohttp.ServerDisconnectedError, stack.aiohttp.ClientOSError):
-            if not attempt.kept:
+        except stack.aiohttp.ServerDisconnectedError as error:
+            # the message is a text, or else the part of a response that was received
+            if not attempt.kept or not isinstance(error.message, str):
                 raise
         return await self._send_once(stack, request, _Attempt())
 

@@ -117,10 +117,19 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced_once(
         assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"H",
+        b"HTTP/1.1 2",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\no",
+    ],
+    ids=["first byte", "status", "header", "body"],
+)
 async def test_a_request_is_not_repeated_once_something_was_received(
-    clients: list[ProviderHttpClient],
+    begun: bytes, clients: list[ProviderHttpClient]
 ) -> None:
-    begun = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\no"
     async with raw_server(response(), (begun, CLOSE), response()) as server:
         clients.append(client := client_of(server_url(server)))
         await ask(client)
