@@ -7,10 +7,12 @@ adapters nor the settings loader.
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.channels.cli.transports.interface import Transport
+
+if TYPE_CHECKING:  # a one-shot through a gateway imports nothing of the agent
+    from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 
 TransportWork = Callable[[Transport], Coroutine[Any, Any, int]]
 """The work of a command on a transport; it returns the exit code."""
@@ -256,7 +258,7 @@ class McpAdmin(Protocol):
 class DatabaseAdmin(Protocol):
     """The database of the settings. Every method raises LarkspurError if it cannot be used."""
 
-    def status(self) -> DatabaseStatus:
+    def status(self) -> "DatabaseStatus":
         """Return what is in the database and how large it is. Changes nothing."""
         ...
 
@@ -280,11 +282,11 @@ class DatabaseAdmin(Protocol):
         """Write all rows to a new file as JSON Lines, and return what was done."""
         ...
 
-    def prune(self, *, dry_run: bool) -> list[Pruned]:
+    def prune(self, *, dry_run: bool) -> list["Pruned"]:
         """Remove what is older than the settings allow, or only count it."""
         ...
 
-    def move(self, url: str, report: Callable[[str], None]) -> MoveResult:
+    def move(self, url: str, report: Callable[[str], None]) -> "MoveResult":
         """Move all rows to the database at a URL; `report` receives the progress."""
         ...
 
