@@ -7,10 +7,13 @@ from msgspec import UNSET
 from internal.agent.domain.chats import OutboxBacklog
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.store.runs import ProcessEntry
+from internal.agent.store.runs import ProcessEntry, Role
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import ComponentHealth, Health
+from internal.dispatch.dispatcher import RunDispatcher
 from larkspur.services import GatewayServices
+
+_KINDS: dict[Role, str] = {"gateway": "gateway", "channels": "gateway", "worker": "worker"}
 
 
 class GatewayHealth:
@@ -40,29 +43,40 @@ class GatewayHealth:
             state.name: ComponentHealth(not state.failure, state.since, state.failure)
             for state in services.supervisor.states
         }
+        now = rfc3339(services.clock.now())
+        dispatcher = _dispatcher_health(services.dispatcher, self._since, processes, now)
         is_degraded = any(map(any, backlogs.values())) or not all(t.ok for t in tasks.values())
+        is_degraded = is_degraded or not (dispatcher.ok or services.dispatcher.is_stopping)
         channels = {
             channel.name: _channel_health(channel, backlogs.get(channel.name))
             for channel in self._channels
         }
-        dispatcher, now = services.dispatcher, rfc3339(services.clock.now())
         return Health(
             status="failing" if failure else "degraded" if is_degraded else "ok",
             database=ComponentHealth(not failure, since, failure),
-            dispatcher=ComponentHealth(
-                not dispatcher.is_stopping, self._since, f"{dispatcher.active_count} active runs"
-            ),
+            dispatcher=dispatcher,
             tasks=tasks,
             channels=channels,
             lark=channels.get("lark", UNSET),
             processes={
-                f"{each.role} {each.pid} on {each.host}": ComponentHealth(
+                f"{_KINDS[each.role]} {each.pid} on {each.host}": ComponentHealth(
                     each.lease_until > now, each.started, f"larkspur {each.version}"
                 )
                 for each in processes
             },
             dead_letters=dead_letters,
         )
+
+
+def _dispatcher_health(
+    dispatcher: RunDispatcher, since: str, processes: Sequence[ProcessEntry], now: str
+) -> ComponentHealth:
+    """Return the state of the execution of runs. It fails when no process executes any."""
+    workers = [each for each in processes if each.role != "channels" and each.lease_until > now]
+    if processes and not workers:
+        return ComponentHealth(False, since, "no process executes runs; start larkspur worker")
+    detail = f"{dispatcher.active_count} active runs"
+    return ComponentHealth(not dispatcher.is_stopping, since, detail)
 
 
 def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> ComponentHealth:

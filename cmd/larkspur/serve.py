@@ -32,6 +32,7 @@ from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
+from internal.agent.store.runs import Role
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import FAILED, OK, USAGE, CliExit
@@ -468,7 +469,8 @@ class _ServedGateway:
         """Enter the process into the list of the database; on SQLite it must be the only one."""
         path, registry = loaded.settings.database.path, services.registry
         if path is None:
-            return registry.enter(services.process, "gateway", services.supervisor)
+            role: Role = "gateway" if services.dispatcher.executes_runs else "channels"
+            return registry.enter(services.process, role, services.supervisor)
         return registry.enter_alone(services.process, path, has_lock=self._has_lock)
 
     def _editor(self, loaded: Loaded, services: GatewayServices) -> SettingsEditor:

@@ -79,6 +79,11 @@ class RunDispatcher:
         self._stopping = asyncio.Event()
 
     @property
+    def executes_runs(self) -> bool:
+        """Whether this process executes runs at all."""
+        return self._concurrency > 0
+
+    @property
     def is_stopping(self) -> bool:
         """Whether no more runs are started."""
         return self._stopping.is_set()

@@ -158,7 +158,7 @@ def _healthy(process: subprocess.Popen[bytes], port: int) -> bool:
     deadline = time.perf_counter() + _PATIENCE_SECONDS
     while process.poll() is None and time.perf_counter() < deadline:
         try:
-            return get(port, "/health") == 200
+            return get(port, "/health") in {200, 503}  # 503: no worker yet
         except OSError:
             time.sleep(0.002)  # not there yet: asked again until it is
     return False

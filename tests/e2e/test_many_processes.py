@@ -171,9 +171,14 @@ async def test_another_worker_resumes_the_run_of_a_killed_one(
     script = [Reply("lost", hold="never"), Reply("The sum is 42.")]
     async with ScriptedAnthropic(script) as model, team(tmp_path, environ, model) as here:
         gateway = await here.serve("--no-work")
+        health = (await gateway.client.get("/health")).json()
+        assert health["status"] == "degraded"
+        detail = "no process executes runs; start larkspur worker"
+        assert health["dispatcher"]["detail"] == detail
         await here.work()
         await here.work()
         health = (await gateway.client.get("/health")).json()
+        assert health["status"] == "ok"
         made = await submit(gateway, "what is 6*7?")
         await model.until_asked(1)
         killed = await here.owner("select owner from runs")

@@ -330,7 +330,7 @@ def _read_stop(stored: str) -> StopRequest:
         return StopRequest(by="unknown", via="unknown")
 
 
-Role = Literal["gateway", "worker"]
+Role = Literal["gateway", "channels", "worker"]
 
 
 class ProcessEntry(NamedTuple):
@@ -338,7 +338,7 @@ class ProcessEntry(NamedTuple):
 
     Attributes:
         owner: the process, as `ProcessIdentity` writes it.
-        role: a gateway has channels; a worker only executes runs.
+        role: a gateway has channels and executes runs; others do only one of them.
         host: the name of its machine.
         pid: its number there.
         version: of Larkspur.

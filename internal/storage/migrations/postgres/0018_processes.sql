@@ -6,7 +6,7 @@ drop table gateway;
 -- is removed by any of the others.
 create table processes (
     owner text collate "C" primary key,
-    role text collate "C" not null check (role in ('gateway', 'worker')),
+    role text collate "C" not null check (role in ('gateway', 'channels', 'worker')),
     host text collate "C" not null,
     pid bigint not null,
     version text collate "C" not null,

@@ -6,7 +6,7 @@ drop table gateway;
 -- is removed by any of the others.
 create table processes (
     owner text primary key,
-    role text not null check (role in ('gateway', 'worker')),
+    role text not null check (role in ('gateway', 'channels', 'worker')),
     host text not null,
     pid bigint not null,
     version text not null,
