@@ -17,7 +17,7 @@ from internal.sandbox.landlock_rules import READ, create_ruleset, supported_vers
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.selection import inspect_sandbox, open_sandbox
-from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place, descriptors
+from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place, descriptors, until_closed
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ async def test_processes_that_leave_the_group_end_with_the_command(place: Place)
     with pytest.raises(asyncio.CancelledError):
         await running
     assert place.survivors() == []
-    assert descriptors() <= before
+    await until_closed(before)
 
 
 async def test_bounds(place: Place) -> None:
