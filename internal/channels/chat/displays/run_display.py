@@ -23,7 +23,6 @@ from internal.agent.ports.runtime import Clock
 from internal.channels.chat.displays.display_state import read_state
 from internal.channels.chat.displays.displayed_run import (
     LEASE_SECONDS,
-    SETTLE_SECONDS,
     DisplayedRun,
 )
 from internal.channels.chat.transport import ChatTransport
@@ -35,6 +34,8 @@ log = logging.getLogger(__name__)
 SWEEP_SECONDS = 5.0
 HAND_OVER_SECONDS = 20.0
 """The reply waits at most so long for the process that displays the run; longer than a lease."""
+STOP_SECONDS = 3.0
+"""How long a process that stops waits for the outcomes of its updates, of its five seconds."""
 MAX_REPLACE_ATTEMPTS = 2
 """A reply that could not replace the message so often is sent as a new one."""
 HAND_OVER_CHECK_SECONDS = 0.2
@@ -85,12 +86,12 @@ class RunDisplayLoop:
             self._tasks = None
 
     async def settle(self) -> None:
-        """Write no more progress; wait for the outcomes of the last updates, at most a second.
+        """Write no more progress; wait for the outcomes of the last updates, at most 3 s.
 
         Without them the next process could not replace the messages with replies.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(SETTLE_SECONDS):
+            async with asyncio.timeout(STOP_SECONDS):
                 for displayed in [*self._shown.values()]:
                     if displayed is not None:
                         await displayed.settle()
