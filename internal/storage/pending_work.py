@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
-from internal.agent.store.database import Batch, Row, Statement
+from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.store.database import Batch, DatabaseState, Row, Statement
 
 Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
 
@@ -24,6 +26,17 @@ class PendingWork:
         self.future = future
         self.result: Any = None
         self.error: Exception | None = None
+
+
+def state_after(before: DatabaseState, failure: str) -> DatabaseState:
+    """Return the state after a write, whose `failure` is "" if it succeeded.
+
+    `since` changes when writes begin to fail or to succeed.
+    """
+    if failure == before.failure:
+        return before
+    is_same = bool(failure) == bool(before.failure)
+    return DatabaseState(failure, before.since if is_same else rfc3339(datetime.now(UTC)))
 
 
 def resolve_from_thread(items: Sequence[PendingWork], loop: asyncio.AbstractEventLoop) -> None:

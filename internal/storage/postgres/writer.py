@@ -15,7 +15,7 @@ from internal.agent.store.database import DatabaseState
 from internal.agent.store.events import EventStore
 from internal.database_address.address import PostgresAddress
 from internal.storage import queries
-from internal.storage.pending_work import PendingWork, resolve_from_thread
+from internal.storage.pending_work import PendingWork, resolve_from_thread, state_after
 from internal.storage.postgres import errors
 from internal.storage.postgres.connection import Connection, connect, disconnect, execute
 from internal.storage.postgres.notifications import CHANNEL
@@ -226,11 +226,7 @@ class PostgresWriter:
             group.append(item)
 
     def _set_failure(self, failure: str) -> None:
-        before = self.state
-        if failure != before.failure:
-            is_same = bool(failure) == bool(before.failure)
-            since = before.since if is_same else rfc3339(datetime.now(UTC))
-            self.state = DatabaseState(failure, since)
+        self.state = state_after(self.state, failure)
 
     async def _fail(self, group: list[PendingWork], failure: str) -> None:
         """Fail the group and what waits behind it: each would wait for the server again."""

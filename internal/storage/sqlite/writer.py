@@ -22,7 +22,7 @@ from internal.agent.domain.secrets import mask_secrets
 from internal.agent.store.database import Batch, DatabaseState, SqlValue
 from internal.agent.store.events import EventStore
 from internal.storage import queries
-from internal.storage.pending_work import PendingWork, Work, resolve_from_thread
+from internal.storage.pending_work import PendingWork, Work, resolve_from_thread, state_after
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
 
@@ -227,11 +227,7 @@ class Writer:
             group.append(item)
 
     def _set_failure(self, failure: str) -> None:
-        before = self.state
-        if failure != before.failure:
-            is_same = bool(failure) == bool(before.failure)
-            since = before.since if is_same else rfc3339(datetime.now(UTC))
-            self.state = DatabaseState(failure, since)
+        self.state = state_after(self.state, failure)
 
     def _fail(self, group: list[PendingWork], failure: StoreUnavailable) -> None:
         self._set_failure(str(failure))
