@@ -28,7 +28,7 @@ GATEWAY: Command = ("serve", "--port", "0")
 CHANNELS: Command = (*GATEWAY, "--no-work")
 WORKER: Command = ("worker",)
 KILLS_OF_CROWD = 2
-"""A message whose processing was killed three times is set aside, whoever is to blame."""
+"""A message whose processing was killed three times is set aside, whatever killed it."""
 TEAM = (CHANNELS, CHANNELS, WORKER, WORKER)
 SETTINGS = {
     "LARKSPUR_CHANNELS__LARK__BUSY_MODE": "queue",

@@ -14,7 +14,7 @@ async def background_task(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asy
     """Run the work while the block runs, and cancel it when the block is left.
 
     Unlike a TaskGroup it does not wrap an error of the block in an exception group. Leaving waits
-    until the work has ended; whoever is cancelled meanwhile is cancelled after that.
+    until the work has ended; a cancellation that comes meanwhile takes effect after that.
     """
     task = asyncio.create_task(work)
     try:

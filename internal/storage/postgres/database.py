@@ -3,16 +3,14 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
+from internal.agent.domain.errors import StoreCorrupt
 from internal.agent.ports.runtime import ProcessMessages
-from internal.agent.store.database import DatabaseState, Read, Row, SqlValue, Statement, Write
+from internal.agent.store.database import DatabaseState, Read, Row, SqlValue, Statement
 from internal.database_address.address import PostgresAddress, parse_address
 from internal.storage import queries
-from internal.storage.pending_work import PendingWork
 from internal.storage.postgres import errors
 from internal.storage.postgres.connection import (
     Connection,
@@ -26,11 +24,12 @@ from internal.storage.postgres.notifications import Notifications
 from internal.storage.postgres.reader import Readers
 from internal.storage.postgres.schema import check_moves, check_server, prepare, read_version
 from internal.storage.postgres.writer import PostgresWriter
+from internal.storage.queued_database import QueuedDatabase
 
 T = TypeVar("T")
 
 
-class PostgresDatabase:
+class PostgresDatabase(QueuedDatabase):
     """A `Database` on a PostgreSQL server, which other processes may use at the same time.
 
     Belongs to the event loop that opened it. Use `open` to create an instance. A unit of work may
@@ -44,8 +43,7 @@ class PostgresDatabase:
         readers: Readers,
         notifications: Notifications,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._is_open = True
+        super().__init__(writer.put, readers.put)
         self._writer_thread, self._reader_thread = threads
         self._writer = writer
         self._readers = readers
@@ -124,42 +122,6 @@ class PostgresDatabase:
         """The messages between the processes that use the database."""
         return self._notifications
 
-    async def write(self, work: Callable[[], Write[T]], /) -> T:
-        """Execute the work in a transaction and return its result when it is on disk.
-
-        Cancelling the caller does not undo the work. Exceptions of the work are raised here.
-
-        Raises:
-            StoreUnavailable: the server is gone, full, read-only or closed.
-        """
-        future = self._make_future()
-        self._writer.put(PendingWork(work, future))
-        return cast(T, await future)
-
-    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
-        """Queue work as `write` does, from any thread.
-
-        The future cannot be cancelled; its callbacks are called in the writer's thread.
-
-        Raises:
-            StoreUnavailable: the database is closed.
-        """
-        self._check_open()
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
-        self._writer.put(PendingWork(work, future))
-        return future
-
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        """Execute the work on one snapshot of the database and return its result.
-
-        Raises:
-            StoreUnavailable: the server cannot be reached.
-        """
-        future = self._make_future()
-        self._readers.put(PendingWork(work, future))
-        return cast(T, await future)
-
     @contextmanager
     def watch(self, callback: Callable[[], None], /) -> Generator[None]:
         """Call `callback` in the event loop of the database after commits of other processes.
@@ -182,14 +144,6 @@ class PostgresDatabase:
         await self._writer_thread.call(self._writer.close())
         self._reader_thread.close()
         self._writer_thread.close()
-
-    def _make_future(self) -> "asyncio.Future[object]":
-        self._check_open()
-        return self._loop.create_future()
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise StoreUnavailable("The database is closed.")
 
 
 def parse_url(url: str) -> PostgresAddress:

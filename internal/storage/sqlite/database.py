@@ -4,18 +4,18 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.system_errors import check_descriptors, describe_system_error
-from internal.agent.store.database import DatabaseState, Read, Write
+from internal.agent.store.database import DatabaseState
 from internal.storage import queries
 from internal.storage.moves import check_move
 from internal.storage.pending_work import PendingWork, resolve_from_thread
+from internal.storage.queued_database import QueuedDatabase
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
 from internal.storage.sqlite.schema import prepare_file
@@ -27,7 +27,7 @@ _READER_COUNT = 2
 _NEEDED_DESCRIPTORS = 16  # database, log and shared memory of each connection, and some to spare
 
 
-class SqliteDatabase:
+class SqliteDatabase(QueuedDatabase):
     """A `Database` on one file, which other processes may use at the same time.
 
     Belongs to the event loop that opened it. Use `open` to create an instance.
@@ -35,15 +35,15 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, connections: list[sqlite3.Connection]) -> None:
         self.path = path
-        self._loop = asyncio.get_running_loop()
-        self._is_open = True
         self._watchers: list[Callable[[], None]] = []
-        self._writer = Writer(path, connections[0], self._loop, self._on_foreign_commit)
+        loop = asyncio.get_running_loop()
+        self._writer = Writer(path, connections[0], loop, self._on_foreign_commit)
         self._reads: SimpleQueue[PendingWork | None] = SimpleQueue()
+        super().__init__(self._writer.put, self._reads.put)
         self._readers = [
             threading.Thread(
                 target=_run_reader,
-                args=(path, connection, self._loop, self._reads),
+                args=(path, connection, loop, self._reads),
                 name=f"storage-reader-{number}",
                 daemon=True,
             )
@@ -78,42 +78,6 @@ class SqliteDatabase:
         """Processes on one file exchange no messages: one gateway shows the runs of all."""
         return
 
-    async def write(self, work: Callable[[], Write[T]], /) -> T:
-        """Execute the work in a transaction and return its result when it is on disk.
-
-        Cancelling the caller does not undo the work. Exceptions of the work are raised here.
-
-        Raises:
-            StoreUnavailable: disk full, read-only, locked or closed; nothing was written.
-        """
-        future = self._make_future()
-        self._writer.put(PendingWork(work, future))
-        return cast(T, await future)
-
-    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
-        """Queue work as `write` does, from any thread.
-
-        The future cannot be cancelled; its callbacks are called in the writer's thread.
-
-        Raises:
-            StoreUnavailable: the database is closed.
-        """
-        self._check_open()
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
-        self._writer.put(PendingWork(work, future))
-        return future
-
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        """Execute the work on one snapshot of the database and return its result.
-
-        Raises:
-            StoreUnavailable: the database cannot be read.
-        """
-        future = self._make_future()
-        self._reads.put(PendingWork(work, future))
-        return cast(T, await future)
-
     @contextmanager
     def watch(self, callback: Callable[[], None], /) -> Generator[None]:
         """Call `callback` soon after another process has committed, for the length of a block.
@@ -136,14 +100,6 @@ class SqliteDatabase:
     def _on_foreign_commit(self) -> None:
         for callback in [*self._watchers]:
             callback()
-
-    def _make_future(self) -> "asyncio.Future[object]":
-        self._check_open()
-        return self._loop.create_future()
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise StoreUnavailable("The database is closed.")
 
     def _join_threads(self) -> None:
         for reader in self._readers:
