@@ -14,6 +14,7 @@ import pytest
 from internal.agent.ports.runtime import ProcessIdentity
 from internal.config.home import prepare, read_token
 from internal.simulators.lark.simulator import LarkSim
+from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
 from tests.support.gateway_process import LARKSPUR
 from tests.support.http_client import HttpClient
@@ -248,7 +249,7 @@ async def test_two_gateways_and_two_workers_answer_each_message_once_and_in_orde
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     async with (
-        LarkSim([APP], speed=100.0) as sim,
+        LarkSim([APP], speed=100.0, config=ClientConfig(PingInterval=1)) as sim,
         ScriptedAnthropic(answer) as model,
         team(tmp_path, environ, model, sim) as here,
     ):

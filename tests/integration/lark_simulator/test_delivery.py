@@ -278,6 +278,19 @@ def _ping(sdk: Sdk, service: int) -> bytes:
     return bytes(sdk.ws._new_ping_frame(service).SerializeToString())
 
 
+async def test_a_connection_without_pings_is_closed(sdk: Sdk, sim: LarkSim, bot: Bot) -> None:
+    sim.lark.config.PingInterval = 1
+    async with bot.listening() as client:
+        await bot.there(_wait_until_closed(sdk, client._conn_url))
+        assert [one.device_id for one in sim.lark.delivery.connections] == [client._conn_id]
+
+
+async def _wait_until_closed(sdk: Sdk, url: str) -> None:
+    async with sdk.ws.websockets.connect(url, proxy=None) as silent:
+        with pytest.raises(sdk.ws.websockets.ConnectionClosed):
+            await silent.recv()
+
+
 async def test_a_half_open_socket_stays_open_and_silent(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     async with bot.listening() as client:

@@ -1,5 +1,6 @@
 """Discovery of the websocket address, and the websocket itself."""
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -9,6 +10,7 @@ from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from internal.simulators.lark.errors import LarkError
@@ -19,6 +21,11 @@ from internal.simulators.lark.services import LarkServices
 from internal.simulators.lark.websocket.connection import AppConnection
 
 PATH = "/ws/v2"
+MAX_SILENT_INTERVALS = 3
+"""A connection without a frame for so many ping intervals is closed; its process may be stopped.
+
+How long Lark itself waits is not known.
+"""
 SYSTEM_BUSY, REFUSED = 1, 1000040344
 FORBIDDEN, AUTH_FAILED, TOO_MANY = 403, 514, 1000040350
 _REFUSALS = {
@@ -109,6 +116,9 @@ async def _connect(lark: LarkServices, websocket: WebSocket) -> None:
         await websocket.accept()
         with suppress(ConnectionError):  # the client left before its ping was answered
             await _receive_frames(lark, websocket, connection)
+    except TimeoutError:
+        lark.log.add("socket", app.app_id, f"silent {connection.device_id}")
+        connection.socket.abort()
     finally:
         lark.delivery.remove_connection(connection)
     return None
@@ -130,12 +140,17 @@ def _sender(websocket: WebSocket) -> Callable[[bytes], Awaitable[None]]:
 async def _receive_frames(
     lark: LarkServices, websocket: WebSocket, connection: AppConnection
 ) -> None:
-    while (message := await websocket.receive())["type"] == "websocket.receive":
+    while (message := await _receive(lark, websocket))["type"] == "websocket.receive":
         data = message.get("bytes")
         if data is None:
             lark.log.add("frame.in", connection.app_id, "not a frame: text message")
         else:
             await connection.receive(data, lark.config, lark.faults)
+
+
+async def _receive(lark: LarkServices, websocket: WebSocket) -> Message:
+    async with asyncio.timeout(MAX_SILENT_INTERVALS * lark.config.PingInterval):
+        return await websocket.receive()
 
 
 async def _refuse(lark: LarkServices, websocket: WebSocket, why: str) -> None:
