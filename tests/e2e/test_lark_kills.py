@@ -76,7 +76,7 @@ async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, cra
         assert replies(sim) == ["exactly once"]
 
 
-async def test_a_message_that_kills_three_processes_is_set_aside(tmp_path: Path) -> None:
+async def test_a_message_that_kills_each_process_is_set_aside(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("hello to you")])) as model:
         for attempt in range(MAX_ATTEMPTS):
             async with served(tmp_path, sim, model, "stored:begin_processing") as gateway:

@@ -73,10 +73,11 @@ log = logging.getLogger(__name__)
 ChatEvent = IncomingMessage | RecalledMessage | RemovedFromChat
 
 SWEEP_SECONDS = 30.0
-RETRY_SECONDS = (1.0, 5.0, 0.0)
+RETRY_SECONDS = (1.0, 1.0, 5.0, 0.0)
 """The delays after failed attempts to process a message; its chat waits meanwhile."""
 MAX_ATTEMPTS = len(RETRY_SECONDS)
-"""A message that fails so often is set aside."""
+"""A message that fails so often is set aside. If the process died, any message that it processed
+beside this one may be the reason for the first failure; the other attempts are made alone."""
 UNAVAILABLE_SECONDS = 10.0
 """The delay after an attempt that does not count, because a service could not be reached."""
 DIED = "The process died {} times while it processed this message."
