@@ -18,7 +18,12 @@ from internal.sandbox.probe import probe_sandbox
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
+PROGRAMS = ("podman", "runc", "busybox")
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason=f"needs {PROGRAMS}"),
+]
 
 IMAGE = "larkspur-test:1"
 APPLETS = (
