@@ -13,6 +13,8 @@ LIGHT := not chaos and not bench and not browser and not image$(if $(POSTGRES),,
 BROWSER := $(shell command -v chromium 2>/dev/null)
 # Builds container images; asked only by `make chaos`.
 BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
+# The tests of containers need three programs; without them they are left out.
+CONTAINERS := $(and $(wildcard /usr/bin/podman),$(wildcard /usr/sbin/runc),$(wildcard /bin/busybox))
 REPORT := $(BIN)/coverage report
 # Tests share nothing, so idle workers take over tests of the others. They often wait for processes
 # and timers, so there is one worker more than there are cores.
@@ -78,7 +80,8 @@ floors:
 
 # CHAOS_SEED chooses other instants and orders; a failure prints what was chosen.
 chaos: setup
-	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)" $(SDK) tests/chaos tests/e2e tests/integration/web
+	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)$(if $(CONTAINERS),, and not podman)" \
+	  $(SDK) tests/chaos tests/e2e tests/integration/web
 	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
 	  @echo "No image was built: neither docker, podman nor buildah works here.")
 

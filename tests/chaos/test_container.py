@@ -18,12 +18,7 @@ from internal.sandbox.probe import probe_sandbox
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place
 
-PROGRAMS = ("podman", "runc", "busybox")
-pytestmark = [
-    pytest.mark.chaos,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason=f"needs {PROGRAMS}"),
-]
+pytestmark = [pytest.mark.chaos, pytest.mark.podman, pytest.mark.timeout(300)]
 
 IMAGE = "larkspur-test:1"
 APPLETS = (
