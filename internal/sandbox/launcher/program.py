@@ -290,11 +290,18 @@ def fork_supervisor(control: socket.socket, descriptors: list[int]) -> None:
             os._exit(0)
 
 
+def reap_supervisors(*_: object) -> None:
+    """Collect the supervisors that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def main(control: socket.socket) -> None:
     """Start a supervisor for each command, until Larkspur closes its end of the socket."""
     for number in _IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
+    signal.signal(signal.SIGCHLD, reap_supervisors)  # interrupts the wait for a command
     gc.disable()
     gc.freeze()  # so that supervisors share the memory of what is loaded
     while True:
