@@ -13,6 +13,6 @@ In reading order:
 - `limits`: bounds of such a command
 - `packages`: installs the Python packages of commands
 - `probe`: tries to get out of a sandbox when Larkspur starts
-- `environment`, `command_io`: what all sandboxes share
+- `environment`, `command_io`, `child_process`: what sandboxes share
 - `process_privacy`: keeps child processes from reading this process's memory and environment
 """

@@ -111,7 +111,7 @@ class LandlockSandbox:
         if command.network.allow:
             raise ToolError("commands cannot reach hosts in the sandbox landlock")
         program = self._environment.encode(command.argv, full_path=False)
-        home = await create_home(self._homes, command.session_id)
+        home = await asyncio.to_thread(create_home, self._homes, command.session_id)
         group = self._groups.create() if self._groups else ControlGroup(())
         output = _BoundedOutput(on_output, self._limits.output_bytes)
         try:

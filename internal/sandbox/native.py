@@ -1,5 +1,6 @@
 """The sandbox without isolation: commands run as the user of Larkspur."""
 
+import asyncio
 from collections.abc import Callable
 
 from internal.agent.app.background_task import wait_for_completion
@@ -46,7 +47,7 @@ class NativeSandbox:
             ToolError: the program cannot be started, or the home folder cannot be created.
         """
         argv = self._environment.encode(command.argv)
-        home = await create_home(self._homes, command.session_id)
+        home = await asyncio.to_thread(create_home, self._homes, command.session_id)
         variables = self._environment.variables(home, command.environment)
         execution = LaunchedCommand(self._launcher, command, argv, variables, on_output=on_output)
         return await wait_for_completion(execution.run(), execution.request_end)
