@@ -1,6 +1,6 @@
 # Everything a contributor does. Needs git, make and python3 >= 3.11; `setup` fetches the rest.
 .DEFAULT_GOAL := setup
-.PHONY: setup run page wheel check test floors chaos bench generate clean
+.PHONY: setup run page wheel check test floors chaos bench soak generate clean
 
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -88,6 +88,11 @@ chaos: setup
 # Without byte code start-up is measured several times too slow.
 bench: setup
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m bench -p no:randomly --capture=no tests/bench
+
+# A fixed load for a long time; fails if memory, descriptors or threads of the gateway rise steadily.
+SOAK_MINUTES := 30
+soak: setup
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m tests.bench.soak $(SOAK_MINUTES)
 
 # Files that are written from the code; tests/ says when they are stale.
 generate: setup

@@ -51,6 +51,10 @@ class Line:
 
     async def submit(self, task: str, session: object = None, **options: object) -> str:
         """Hand a task in; return the id of its run once it is on disk."""
+        return (await self.create(task, session, **options))["run_id"]
+
+    async def create(self, task: str, session: object = None, **options: object) -> dict[str, str]:
+        """Hand a task in; return what the gateway answers once it is on disk."""
         given: dict[str, object] = {"task": task, "options": options}
         if session is not None:
             given["session_id"] = session
@@ -60,8 +64,8 @@ class Line:
         assert length is not None, head
         body = await self._reader.readexactly(int(length[1]))
         assert head.startswith(b"HTTP/1.1 201"), body
-        run_id: str = json.loads(body)["run_id"]
-        return run_id
+        created: dict[str, str] = json.loads(body)
+        return created
 
     async def talk(self, path: str, body: bytes) -> tuple[float, int]:
         """Post, and read a chunked answer to its end; return when its first delta came."""
