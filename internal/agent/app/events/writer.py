@@ -61,6 +61,8 @@ class SerializingEventListener:
     """The event stream of one run: one queue and one delivery task.
 
     Every event before a stored checkpoint is stored, and only stored events are delivered.
+    Ephemeral events overtake the events that are not stored yet, so that text never waits for a
+    commit; except in a run that continues a former attempt, whose nodes start again.
 
     `used_seconds` is the running time of earlier attempts. With every entry the running time so far
     is stored.
@@ -88,6 +90,8 @@ class SerializingEventListener:
         self._listeners: list[EventListener] = []
         self._checkpoints = CheckpointEncoder()
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MAX_QUEUED_ENTRIES)
+        self._is_storing = False
+        self._is_resumed = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -96,21 +100,27 @@ class SerializingEventListener:
         return self._used_seconds + self._clock.monotonic() - self._started_at
 
     def add(self, listener: EventListener) -> None:
-        """Deliver to this listener too. It must return quickly; see `QueuedListener`."""
+        """Deliver durable events to this listener too.
+
+        It must return quickly; see `QueuedListener`.
+        """
         self._listeners.append(listener)
 
     def resume_from(self, stored_rows: int) -> None:
         """Continue a turn log that has this many rows already."""
         self._checkpoints = CheckpointEncoder(stored_rows)
+        self._is_resumed = True
 
     async def emit(
         self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
-        """Queue one entry; waits only while the queue is full.
+        """Queue one entry; waits only while the queue is full. Ephemeral events are delivered.
 
         Raises:
             LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
         """
+        if turn is None and also is None and self._deliver_now(events):
+            return
         await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
 
     async def commit(
@@ -136,8 +146,12 @@ class SerializingEventListener:
         (stored if stored.done() else self._failed).result()
 
     def offer(self, event: Event) -> bool:
-        """Queue an ephemeral event without waiting; returns False when the queue is full."""
-        if self._failed.done() or self._queue.full():
+        """Deliver an ephemeral event without waiting; returns False if it must be dropped."""
+        if self._failed.done():
+            return False
+        if self._deliver_now((event,)):
+            return True
+        if self._queue.full():
             return False
         self._queue.put_nowait(_Entry((event,), None, None, self._clock.now()))
         return True
@@ -154,6 +168,7 @@ class SerializingEventListener:
                 batch.append(self._queue.get_nowait())
             if self._failed.done():
                 continue
+            self._is_storing = True
             try:
                 await self._store(batch)
             except (LeaseLost, StoreUnavailable) as error:
@@ -161,6 +176,18 @@ class SerializingEventListener:
             except Exception as error:  # the run must not wait for ever
                 logger.exception("events cannot be stored", extra={"run_id": self.ids.run_id})
                 self._fail(StoreError(f"The events of the run cannot be stored: {error}"))
+            finally:
+                self._is_storing = False
+
+    def _deliver_now(self, events: Sequence[Event]) -> bool:
+        """Deliver ephemeral events; return False if they must be queued, or are not ephemeral."""
+        if self._failed.done() or any(event.durable for event in events):
+            return False
+        if self._is_resumed and (self._is_storing or not self._queue.empty()):
+            return False
+        now = self._clock.now()
+        self._broadcaster.publish([self._ephemeral(event, now) for event in events])
+        return True
 
     def _fail(self, error: LeaseLost | StoreError) -> None:
         self._failed.set_exception(error)
@@ -188,7 +215,8 @@ class SerializingEventListener:
         ]
         self._broadcaster.publish([*others, *records])
         for record in records if self._listeners else ():
-            await self._notify(record)
+            if record.position:
+                await self._notify(record)
         for entry in batch:
             if entry.stored is None or entry.stored.done():
                 continue

@@ -1,13 +1,30 @@
-"""The queue of a slow listener."""
+"""The queue of a slow listener, and deltas that do not wait for commits."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
-from internal.agent.app.events.writer import MAX_QUEUED_ENVELOPES, QueuedListener
-from internal.agent.domain.events.envelope import RunIds, WorkflowEventEnvelope, wrap_event
-from internal.agent.domain.events.types import LifecycleUpdated
+from internal.agent.app.background_task import background_task
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.events.writer import (
+    MAX_QUEUED_ENVELOPES,
+    QueuedListener,
+    SerializingEventListener,
+)
+from internal.agent.domain.events.control import ReplayDone
+from internal.agent.domain.events.envelope import (
+    EventRecord,
+    RunIds,
+    WorkflowEventEnvelope,
+    wrap_event,
+)
+from internal.agent.domain.events.types import LifecycleUpdated, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from internal.observability.clock import SystemClock
+from tests.support.store_records import a_run, add_running_run
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -41,3 +58,37 @@ async def test_a_slow_listener_drops_events_when_its_queue_is_full(
     assert slow.received == MAX_QUEUED_ENVELOPES
     assert any("listener failed" in record.message for record in caplog.records)
     listening.cancel()
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+async def test_text_is_shown_before_the_events_that_are_not_stored_yet(
+    database: Database, stores: Stores, broadcaster: EventBroadcaster, is_resumed: bool
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    stream = SerializingEventListener(
+        RunIds.of(run),
+        run.fence,
+        database,
+        stores=stores,
+        broadcaster=broadcaster,
+        clock=SystemClock(),
+    )
+    if is_resumed:
+        stream.resume_from(0)
+    events: list[str] = []
+    async with aclosing(broadcaster.watch(frozenset({run.session_id}), None)) as batches:
+        async for batch in batches:
+            if any(isinstance(item, ReplayDone) for item in batch):
+                break
+        await stream.emit(NodeStarted(node_id="iter:1", kind="iteration", iteration=1))
+        await stream.emit(OutputDelta(node_id="iter:1:say", k=1, n=1, text="one"))
+        assert stream.offer(OutputDelta(node_id="iter:1:say", k=2, n=1, text="two"))
+        async with background_task(stream.deliver()):
+            await stream.commit()
+            async for batch in batches:
+                events += [item.event for item in batch if isinstance(item, EventRecord)]
+                if len(events) == 3:
+                    break
+    deltas = ["workflow.node.output.delta"] * 2
+    started = ["workflow.node.started"]
+    assert events == (started + deltas if is_resumed else deltas + started)
