@@ -58,7 +58,12 @@ order by created desc, id desc limit $7;
 select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
     size, uri, created, caption, favourite
 from artifacts
-where task_id = $1 or task_id in (select task_id from runs where root_task_id = $1)
+where task_id = $1
+union all
+select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
+    size, uri, created, caption, favourite
+from artifacts
+where task_id in (select task_id from runs where root_task_id = $1)
 order by created, id;
 
 -- name: artifacts_page_of_task
