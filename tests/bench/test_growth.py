@@ -81,8 +81,14 @@ class Client:
         assert response.status == 200, body
         return body
 
+    def _open(self, path: str) -> None:
+        """Open the connection anew, which the server may have closed, and send a first request."""
+        self.close()
+        self.get(path)
+
     def cpu_of(self, path: str) -> float:
         """Return the milliseconds of CPU for a request."""
+        self._open(path)
         before = self.cpu
         for _ in range(REQUESTS):
             self.get(path)
@@ -90,7 +96,9 @@ class Client:
 
     def cpu_of_all_sessions(self) -> float:
         """Return the milliseconds of CPU to read all sessions by pages."""
-        count, path, before = 0, "/api/sessions?limit=500", self.cpu
+        count, path = 0, "/api/sessions?limit=500"
+        self._open(path)
+        before = self.cpu
         while path:
             page = json.loads(self.get(path))
             count += len(page["sessions"])
@@ -111,8 +119,6 @@ def client_of(home: Path, database: str = "", **settings: str) -> Generator[Clie
 def measure(kind: str, large: Client, small: Client, table: Table) -> None:
     """Measure every route on a large and a small database."""
     for what, (path, goal) in ROUTES.items():
-        large.get(path)  # the database knows the statement then
-        small.get(path)
         taken = [(large.cpu_of(path), small.cpu_of(path)) for _ in range(ROUNDS)]
         ours, floor = zip(*taken, strict=True)
         name = f"{kind}, CPU of {what}, {EVENTS:,} events"
