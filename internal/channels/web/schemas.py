@@ -499,7 +499,19 @@ def task_fields(task: Task) -> dict[str, Any]:
 
 def session_view(session: Session) -> SessionView:
     """Return the view of a session."""
-    return SessionView(
+    return SessionView(*_session_values(session))
+
+
+def session_list_item(summary: SessionSummary) -> SessionListItem:
+    """Return the view of a session in lists."""
+    of_list = (summary.status, summary.tasks, summary.found)
+    values = (*_session_values(summary.session), *of_list)
+    return SessionListItem(*values)
+
+
+def _session_values(session: Session) -> tuple[Any, ...]:
+    """Return the values of the fields of `SessionView`."""
+    return (
         session.id,
         session.title,
         session.channel,
@@ -511,14 +523,6 @@ def session_view(session: Session) -> SessionView:
         session.one_shot,
         session.workspace,
         session.forked_from,
-    )
-
-
-def session_list_item(summary: SessionSummary) -> SessionListItem:
-    """Return the view of a session in lists."""
-    fields = msgspec.structs.asdict(session_view(summary.session))
-    return SessionListItem(
-        status=summary.status, tasks=summary.tasks, found=summary.found, **fields
     )
 
 
