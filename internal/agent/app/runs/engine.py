@@ -58,8 +58,8 @@ from internal.agent.domain.react.closing_prompts import (
 )
 from internal.agent.domain.react.context_window import (
     message_budget,
-    message_tokens,
     reserved_output,
+    weigh,
 )
 from internal.agent.domain.react.gates import FindToolsCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
@@ -503,14 +503,16 @@ class ReactEngine:
         ask = turn.next()
         if not isinstance(ask, Ask):
             raise TypeError(f"the Turn asks for {type(ask).__name__}, not for the model")
-        limits, messages = self._book.limits(turn.config.model), (*ask.messages, *more)
-        available = _message_budget(limits, turn, 0) - sum(map(message_tokens, messages))
+        limits, messages = self._book.limits(turn.config.model), ask.messages
+        if more:
+            messages = messages.followed_by([*map(weigh, more)])
+        available = _message_budget(limits, turn, 0) - messages.tokens
         reserved = reserved_output(limits.context_window, limits.max_output_tokens)
         return ModelRequest(
             model=turn.config.model,
             system=turn.config.system,
             messages=messages,
-            images=await self._images.load(messages),
+            images=await self._images.load(messages.with_images()),
             tools=turn.config.tools,
             tool_choice="none" if ask.final else "auto",
             max_output_tokens=min(limits.max_output_tokens, max(available, reserved)),
