@@ -196,8 +196,11 @@ def _refresh(
 def _read_newest(
     known: SessionMessages, list_page: _Pages, before: int | None, budget: int
 ) -> Read[SessionMessages]:
-    """Return the newest messages: more than fit into the budget, or all."""
-    if before is None and known.tokens <= budget and known.newest_first:
+    """Return the newest messages: more than fit into the budget, or all.
+
+    Of the known ones, what is far beyond the budget is left out, but not in every run.
+    """
+    if before is None and known.tokens <= 2 * budget and known.newest_first:
         found, before = known, known.newest_first[-1].number
     else:
         found = SessionMessages(earlier=known.earlier)

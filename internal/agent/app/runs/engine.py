@@ -22,7 +22,12 @@ from internal.agent.app.files.input_files import (
 )
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.prompt.context_use import measure_context
-from internal.agent.app.runs.context import RunContext, RunServices, hook_input
+from internal.agent.app.runs.context import (
+    RunContext,
+    RunServices,
+    create_workspace,
+    hook_input,
+)
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.subtasks.progress import SubtaskProgress
 from internal.agent.app.subtasks.results import completed_event, load_results
@@ -195,6 +200,7 @@ class ReactEngine:
         self._tools = tools
         self._input_files = input_files
         self._images = images
+        self._services = services
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -243,6 +249,7 @@ class ReactEngine:
                 case Act(calls):
                     tools += len(calls)
                     await progress.report(turn, calls)
+                    await create_workspace(self._services, context)
                     await self._tools.run(context, turn, calls)
                 case Pause():
                     await self._preview_calls(context, turn)
@@ -339,6 +346,8 @@ class ReactEngine:
             if message.channel == TASK_ENDS_CHANNEL:
                 events += await self._deliver_end(turn, message)
                 continue
+            if message.attachments:
+                await create_workspace(self._services, context)
             files = await self._input_files.add(
                 context.task.session_id, turn.config.workspace, message.attachments
             )
@@ -433,6 +442,7 @@ class ReactEngine:
         outcomes: dict[str, HookOutcome] = {}
         if not self._hooks.watches("before_tool") or turn.closing_reason is not None:
             return outcomes
+        await create_workspace(self._services, context)
         slots = asyncio.Semaphore(MAX_HOOKED_CALLS)
 
         async def ask(call: ToolCall, spec: ToolSpec) -> None:

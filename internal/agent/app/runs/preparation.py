@@ -16,7 +16,7 @@ from internal.agent.app.files.input_files import (
     stored_files,
 )
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
-from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.app.runs.context import RunContext, RunServices, create_workspace
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.events.types import (
     ContextSnapshot,
@@ -55,6 +55,7 @@ class RunPreparer:
         *,
         isolated: bool,
     ) -> None:
+        self._services = services
         self._database = services.database
         self._stores = services.stores
         self._prompts = prompts
@@ -90,6 +91,8 @@ class RunPreparer:
             deferred=prompt.deferred,
         )
         history = History() if task.is_subtask else await self._history(task, prompt.budget)
+        if task.attachments:
+            await create_workspace(self._services, context)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
         fetched = await self._fetched(task, files)
         files, answer = self._input_files.explain_unheard(
