@@ -326,6 +326,8 @@ class ReactEngine:
 
     async def _preview_calls(self, context: RunContext, turn: Turn) -> None:
         """Add previews to an approval question; calls that would fail are not asked about."""
+        if turn.question is not None and turn.question.kind == "approval":
+            await create_workspace(self._services, context)
         if events := await self._tools.preview(context, turn):
             await context.stream.emit(*events, turn=turn)
 
