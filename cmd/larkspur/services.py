@@ -490,7 +490,8 @@ def _run_services(services: Services) -> RunServices:
         services.stores,
         services.broadcaster,
         services.clock,
-        services.workspaces,
+        services.workspaces.find,
+        services.workspaces.create,
         services.hooks,
     )
 
@@ -538,7 +539,7 @@ def make_worktree_applier(services: Services) -> WorktreeApplier:
         services.clock,
         files=services.files,
         worktrees=services.workspaces.worktrees,
-        workspaces=services.workspaces,
+        workspaces=services.workspaces.create,
         remove_worktree=services.workspaces.remove_worktree,
     )
 

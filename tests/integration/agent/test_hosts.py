@@ -190,6 +190,7 @@ async def test_a_workspace_that_cannot_be_archived_stays_on_its_host(folder: Pat
         made = await one.submit("anything")
         await one.end_of(made)
         (worktrees / f"{made.session_id}.task-1").mkdir(parents=True)
+        team.workspace("one", made).mkdir(parents=True)
         (team.workspace("one", made) / "new").touch()
         events = await one.end_of(await one.submit("more", made.session_id))
         assert await host_of(one, made) == "one"

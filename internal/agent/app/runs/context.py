@@ -27,7 +27,7 @@ INTERNAL_ERROR_CODE = "internal_error"
 INTERNAL_ERROR = "Something went wrong inside Larkspur; the log has the cause."
 
 WorkspaceResolver = Callable[[Task, WorkspaceChoice], str]
-"""Returns the workspace folder of a task and creates a managed one. Blocks. Raises: RequestError.
+"""Returns the workspace folder of a task. Blocks. Raises: RequestError.
 
 A task that no run created has the choice `shared`.
 """
@@ -35,13 +35,17 @@ A task that no run created has the choice `shared`.
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """The services that every run uses."""
+    """The services that every run uses.
+
+    `create_workspace` creates the folder of a session that `workspaces` only names.
+    """
 
     database: Database
     stores: Stores
     broadcaster: EventBroadcaster
     clock: Clock
     workspaces: WorkspaceResolver
+    create_workspace: WorkspaceResolver
     hooks: Hooks = NO_HOOKS
 
 
@@ -51,11 +55,12 @@ class KnownFiles:
 
     `newest` are the newest artifacts of the session by name and `sources` the identities of their
     files, once they `are_read`; `seen` are the identities of the files in the output folder by
-    path, and `told` is what the model was told once.
+    path, and `told` is what the model was told once. `has_folders`: the workspace was created.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     are_read: bool = False
+    has_folders: bool = False
     newest: dict[str, Artifact] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
@@ -79,14 +84,31 @@ class RunContext:
 
 
 async def find_workspace(services: RunServices, context: RunContext) -> str:
-    """Return the workspace of a run; a managed one is created.
+    """Return the workspace of a run. The folder of a session need not exist yet.
 
     Raises:
         RequestError: it cannot be used.
     """
+    return await run_to_completion(services.workspaces, context.task, _choice(context))
+
+
+async def create_workspace(services: RunServices, context: RunContext) -> None:
+    """Create the workspace of a run and its folders for files, once in an attempt of the run.
+
+    Most runs call no tool and need none.
+
+    Raises:
+        RequestError: it cannot be used.
+        StoreUnavailable: it cannot be created.
+    """
+    if not context.files.has_folders:
+        await run_to_completion(services.create_workspace, context.task, _choice(context))
+        context.files.has_folders = True
+
+
+def _choice(context: RunContext) -> WorkspaceChoice:
     subtask = context.run.subtask
-    choice: WorkspaceChoice = "shared" if subtask is None else subtask.workspace
-    return await run_to_completion(services.workspaces, context.task, choice)
+    return "shared" if subtask is None else subtask.workspace
 
 
 def hook_input(context: RunContext, event: HookEvent, workspace: str = "") -> HookInput:

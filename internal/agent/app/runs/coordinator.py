@@ -19,6 +19,7 @@ from internal.agent.app.runs.context import (
     INTERNAL_ERROR_CODE,
     RunContext,
     RunServices,
+    create_workspace,
     describe_error,
     find_workspace,
     hook_input,
@@ -181,6 +182,7 @@ class AgentCoordinator:
         """Tell hooks of an event that is stored; each takes at most its timeout."""
         hooks = self.services.hooks
         if hooks.watches(event):
+            await create_workspace(self.services, context)
             workspace = await find_workspace(self.services, context)
             given = hook_input(context, event, workspace)
             await hooks.observe(msgspec.structs.replace(given, **more))

@@ -16,7 +16,7 @@ from internal.agent.app.files.input_files import (
     stored_files,
 )
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
-from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.app.runs.context import RunContext, RunServices, create_workspace
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.events.types import (
     ContextSnapshot,
@@ -28,11 +28,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.targets import PathTarget
-from internal.agent.domain.react.context_window import (
-    message_tokens,
-    text_tokens,
-    tools_tokens,
-)
+from internal.agent.domain.react.context_window import text_tokens, tools_tokens
 from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
@@ -59,6 +55,7 @@ class RunPreparer:
         *,
         isolated: bool,
     ) -> None:
+        self._services = services
         self._database = services.database
         self._stores = services.stores
         self._prompts = prompts
@@ -94,10 +91,13 @@ class RunPreparer:
             deferred=prompt.deferred,
         )
         history = History() if task.is_subtask else await self._history(task, prompt.budget)
+        if task.attachments:
+            await create_workspace(self._services, context)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
         fetched = await self._fetched(task, files)
-        words = _earlier_words(history.messages)
-        files, answer = self._input_files.explain_unheard(files, task.instruction, words)
+        files, answer = self._input_files.explain_unheard(
+            files, task.instruction, lambda: _earlier_words(history.messages)
+        )
         message = Message("user", (*file_parts(files), Text(task.model_text)))
         turn = Turn(
             config=config,
@@ -119,7 +119,7 @@ class RunPreparer:
             *file_problems(files),
             *_ignored(prompt.problems),
             *_filtered(prompt.withheld),
-            _snapshot(turn),
+            _snapshot(task, turn),
         ]
         return turn, events
 
@@ -137,10 +137,10 @@ class RunPreparer:
             self._stores.sessions,
             task.session_id,
             int(budget * HISTORY_SHARE),
-            cached=self._messages.get(task.session_id),
+            known=self._messages.get(task.session_id),
         )
-        history, newest_first = await self._database.read(read)
-        self._messages.put(task.session_id, newest_first)
+        history, known = await self._database.read(read)
+        self._messages.put(task.session_id, known)
         return history
 
     async def _fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
@@ -189,14 +189,17 @@ def _has_images(message: Message) -> bool:
     return any(isinstance(part, Image) for part in message.parts)
 
 
-def _snapshot(turn: Turn) -> ContextSnapshot:
-    tokens = sum(message_tokens(message) for message in turn.messages)
-    texts = (turn.config.system, turn.config.instructions)
-    fixed = sum(map(text_tokens, texts)) + tools_tokens(turn.config.tools)
-    digest = hashlib.sha256(msgspec.json.encode((*texts, turn.messages)))
+def _snapshot(task: Task, turn: Turn) -> ContextSnapshot:
+    """Return the event about the initial context.
+
+    The messages of earlier runs, which never change, enter the hash as a reference.
+    """
+    config, messages = turn.config, turn.messages[turn.task_index :]
+    fixed = text_tokens(config.system) + tools_tokens(config.tools)
+    hashed = (config.system, config.instructions, task.session_id, turn.history, messages)
     return ContextSnapshot(
         messages=len(turn.messages),
-        tools=len(turn.config.tools),
-        estimated_tokens=tokens + fixed,
-        sha256=digest.hexdigest(),
+        tools=len(config.tools),
+        estimated_tokens=turn.message_tokens + fixed,
+        sha256=hashlib.sha256(msgspec.json.encode(hashed)).hexdigest(),
     )

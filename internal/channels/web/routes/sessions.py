@@ -1,6 +1,6 @@
 """Routes for sessions, their messages and their events."""
 
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -135,8 +135,8 @@ async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> Mes
     rows = await request.services.gateway.queries.messages(
         _id(request), request.principal, before=before, limit=query.limit + 1
     )
-    oldest_first = sorted(rows, key=itemgetter(0))
-    page = [message_view(*row[:4]) for row in oldest_first[-query.limit :]]
+    oldest_first = sorted(rows, key=attrgetter("number"))
+    page = [message_view(row) for row in oldest_first[-query.limit :]]
     return MessagesPage(page, str(page[0].number) if len(rows) > query.limit else None)
 
 
