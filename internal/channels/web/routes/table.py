@@ -65,6 +65,7 @@ from internal.channels.web.routes.dead_letters import (
     RetryRequest,
 )
 from internal.channels.web.routes.login import LinkView, LoginRequest, LoginView
+from internal.channels.web.routes.meta import ProcessesView
 from internal.channels.web.routes.people import (
     AuditQuery,
     AuditView,
@@ -508,6 +509,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         204,
         errors=(403,),
     ),
+    Endpoint("GET", "/api/processes", meta.list_processes, ProcessesView, errors=(403,)),
     Endpoint(
         "POST",
         "/api/login",
