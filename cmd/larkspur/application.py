@@ -430,7 +430,7 @@ class Application:
         source = SettingsSource(load_settings, flags)
         return serve(source, opens_page=opens_page, executes=executes)
 
-    def work(self, config: str | None) -> int:
+    def work(self, config: str | None, flags: Mapping[str, Any]) -> int:
         """Execute runs beside gateways until a signal.
 
         Raises:
@@ -438,7 +438,7 @@ class Application:
         """
         from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
 
-        return work(SettingsSource(partial(self._load, config=config), {}))
+        return work(SettingsSource(partial(self._load, config=config), flags))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.

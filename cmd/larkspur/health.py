@@ -1,4 +1,4 @@
-"""The health of a gateway: its database, background tasks and channels."""
+"""The health of a gateway or worker: its database, background tasks and channels."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ from internal.dispatch.dispatcher import RunDispatcher
 from larkspur.services import GatewayServices
 
 
-class GatewayHealth:
-    """Reports the health of a running gateway."""
+class ProcessHealth:
+    """Reports the health of a running gateway, or of a worker, which has no channels."""
 
     def __init__(self, services: GatewayServices, channels: Sequence[ChatChannel]) -> None:
         self._services = services

@@ -305,3 +305,56 @@ async def test_sqlite_is_refused_for_several_processes(
     assert process.returncode == 3
     assert "needs PostgreSQL" in message.decode()
     assert "Set database.url" in message.decode()
+
+
+HEALTH = re.compile(r"Its health: http://([\d.]+):(\d+)/health")
+
+
+async def test_a_worker_answers_health_checks_on_a_port_of_its_own(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply("The sum is 42.", hold="go")]
+    async with ScriptedAnthropic(script) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        worker = await here.start("worker", "--health-port", "0")
+        found = next(match for line in worker.said if (match := HEALTH.search(line)))
+        client = HttpClient(found[1], int(found[2]), read_token(worker.home))
+        reply = await client.get("/health")
+        health = reply.json()
+        assert (reply.status, health["status"], health["channels"]) == (200, "ok", {})
+        name = f"worker {worker.process.pid} on "
+        [own] = [each for each in health["processes"] if each.startswith(name)]
+        assert health["processes"][own]["ok"]
+        stranger = HttpClient(found[1], int(found[2]), "wrong")
+        assert (await stranger.get("/health")).json() == {"status": "ok"}
+        for path in ("/", "/api/tasks", "/api/me", "/mcp"):
+            assert (await client.get(path)).status == 404
+        refused = await client.request("GET", "/health", headers={"Host": "example.com"})
+        assert refused.status == 421
+
+        await submit(gateway, "what is 6*7?")
+        await model.until_asked(1)
+        shown = (await client.get("/health")).json()
+        assert shown["dispatcher"]["detail"] == "1 active runs"
+        assert "1 active run, " in shown["processes"][own]["detail"]
+        worker.process.terminate()  # it waits for its run, and answers meanwhile
+        await worker.until_said("Waiting up to 30 s for 1 active run")
+        assert (await client.get("/health")).json()["dispatcher"]["ok"] is False
+        model.release("go")
+        assert await worker.over() == 0
+
+
+async def test_a_port_that_is_in_use_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
+    async with ScriptedAnthropic([]) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        port = str(gateway.client.port)
+        process = await asyncio.create_subprocess_exec(
+            *(LARKSPUR, "worker", "--health-port", port),
+            env={**here.environ, "LARKSPUR_HOME": str(gateway.home)},
+            cwd=tmp_path,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await process.communicate()
+        sentence = f"Port {port} on 127.0.0.1 is already in use. Stop the other program or set"
+        assert f"{sentence} dispatch.health_port.\n" == said.decode().splitlines(keepends=True)[-1]
+        assert process.returncode == 1

@@ -452,7 +452,7 @@ class Application(Protocol):
         """Serve the gateway until a signal; without `executes` others execute the runs."""
         ...
 
-    def work(self, config: str | None) -> int:
+    def work(self, config: str | None, flags: Mapping[str, Any]) -> int:
         """Execute runs beside gateways until a signal."""
         ...
 

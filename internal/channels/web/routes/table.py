@@ -153,6 +153,11 @@ _MESSAGE_BODY_BYTES = 4_194_304
 _FILES_BODY_BYTES = sys.maxsize
 """Limited by `server.max_body_bytes` alone."""
 
+HEALTH = Endpoint(
+    "GET", "/health", meta.show_health, Health, public_reply=HealthSummary, public=True
+)
+"""All that a worker serves."""
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
@@ -522,7 +527,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/api/logout", login.log_out, None, 204),
     Endpoint("POST", "/api/links", login.create_link, LinkView, 201),
     Endpoint("GET", "/api/me", meta.show_me, MeView),
-    Endpoint("GET", "/health", meta.show_health, Health, public_reply=HealthSummary, public=True),
+    HEALTH,
     Endpoint("GET", "/api/openapi.json", show_openapi),
 )
 """The endpoints of the API."""
