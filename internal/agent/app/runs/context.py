@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
+from internal.agent.app.hosts.host import WorkspaceUse
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import LarkspurError, LeaseLost, StoreError
@@ -66,7 +67,8 @@ class KnownFiles:
 class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
-    `deadline` is when it times out, in seconds of the event loop.
+    `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
+    the session are used.
     """
 
     ids: RunIds
@@ -74,6 +76,7 @@ class RunContext:
     task: Task
     stream: SerializingEventListener
     started_at: float
+    use: WorkspaceUse
     deadline: float = math.inf
     files: KnownFiles = field(default_factory=KnownFiles)
 

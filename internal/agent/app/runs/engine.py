@@ -210,6 +210,7 @@ class ReactEngine:
         Raises:
             ModelError: the model failed after all retries.
             StoreError, LeaseLost: events cannot be stored any more.
+            RunHandedOver: the files of the session are on another host.
         """
         delivered: set[int] = set()
         finished = turn.iteration - (paused or bool(turn.calls))
@@ -339,6 +340,8 @@ class ReactEngine:
             if message.channel == TASK_ENDS_CHANNEL:
                 events += await self._deliver_end(turn, message)
                 continue
+            if message.attachments:
+                await context.use.begin()
             files = await self._input_files.add(
                 context.task.session_id, turn.config.workspace, message.attachments
             )

@@ -147,7 +147,10 @@ class ToolExecutor:
 
         Raises:
             LeaseLost, StoreError: events cannot be stored any more.
+            RunHandedOver: the files of the session are on another host; no call has started.
         """
+        if any(turn.config.uses_files(call.name) for call in calls):
+            await context.use.begin()
         batch = _Batch(len(calls), self._concurrency)
         try:
             async with asyncio.TaskGroup() as tasks:
