@@ -71,7 +71,7 @@ async def _scans(folder: Path) -> dict[str, list[float]]:
             stream = SerializingEventListener(
                 ids, 1, database, stores=stores, broadcaster=broadcaster, clock=clock
             )
-            use = WorkspaceUse(ONLY_HOST, run, database, stores)
+            use = WorkspaceUse(ONLY_HOST, run, task, database=database, stores=stores)
             return RunContext(ids, run, task, stream, 0.0, use)
 
         async def look(used: RunContext) -> None:

@@ -404,7 +404,8 @@ async def test_another_host_goes_on_with_sessions_that_have_no_files(
         await here.rows(
             "update hosts set seen = '2026-01-31T08:00:00.000Z' where name = 'one' returning name"
         )
-        async with gateway.client.stream(f"session_id={with_files['session_id']}") as stream:
+        query = f"session_id={with_files['session_id']}&debug=1"
+        async with gateway.client.stream(query) as stream:
             frames = await stream.until("workflow.diagnostic.error")
         assert frames[-1].json()["payload"]["error"] == (
             "Waiting for host one, where the files of this session are; it was last seen 2026-01-31"

@@ -76,17 +76,21 @@ class WorkspaceUse:
 
     Until then any host may execute the runs of the session. The session has one host from the
     transaction of the first use on: a run of it on another host is handed over to that one before
-    it uses a file. Folders that were made without a use are empty.
+    it uses a file, unless a terminal executes it. Folders that were made without a use are empty.
 
     Args:
         host: this host.
         run: one that it has claimed.
+        task: that of the run.
     """
 
-    def __init__(self, host: Host, run: Run, database: Database, stores: Stores) -> None:
+    def __init__(
+        self, host: Host, run: Run, task: Task, *, database: Database, stores: Stores
+    ) -> None:
         self._host, self._run = host, run
         self._database, self._stores = database, stores
-        self._is_begun = not host.name or host.location != "host"
+        is_late = host.location == "host" and not host.binds(task, run.subtask)
+        self._is_begun = not (host.name and is_late)
 
     async def begin(self) -> None:
         """Bind the session, unless this was done.
@@ -106,5 +110,5 @@ class WorkspaceUse:
             raise LeaseLost(f"{self._run.id} is run by another process")
         yield from self._stores.hosts.bind(run.session_id, self._host.name)
         bound = yield from self._stores.hosts.get_of_session(run.session_id)
-        if bound != self._host.name:
+        if bound != self._host.name and not run.terminal:
             raise RunHandedOver(f"the files of {run.session_id} are on host {bound}")

@@ -138,7 +138,9 @@ class AgentCoordinator:
         recorder = PlanSessionTitleRecorder(services.database, services.stores)
         titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
-        use = WorkspaceUse(self._keeper.host, run, services.database, services.stores)
+        use = WorkspaceUse(
+            self._keeper.host, run, task, database=services.database, stores=services.stores
+        )
         context = RunContext(ids, run, task, stream, services.clock.monotonic(), use)
         try:
             async with background_task(stream.deliver()), background_task(titles.listen()):

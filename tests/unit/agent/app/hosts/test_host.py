@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -75,28 +76,46 @@ async def host_of(database: Database, run: Run) -> str:
     return await database.read(partial(STORES.hosts.get_of_session, run.session_id))
 
 
+def use_of(database: Database, host: Host, run: Run, **fields: Any) -> WorkspaceUse:
+    return WorkspaceUse(host, run, a_task(**fields), database=database, stores=STORES)
+
+
 async def test_the_first_use_binds_the_session(database: Database) -> None:
     run = await add_running_run(database, STORES, a_run())
-    use = WorkspaceUse(Host("one"), run, database, STORES)
+    use = use_of(database, Host("one"), run)
     assert await host_of(database, run) == ""
     await use.begin()
     assert await host_of(database, run) == "one"
-    await WorkspaceUse(Host("one"), run, database, STORES).begin()  # the files are here
+    await use_of(database, Host("one"), run).begin()  # the files are here
 
 
 async def test_a_run_is_handed_over_to_the_host_that_used_files_first(database: Database) -> None:
     run = await add_running_run(database, STORES, a_run())
     await database.write(partial(STORES.hosts.bind, run.session_id, "two"))
     with pytest.raises(RunHandedOver, match="are on host two"):
-        await WorkspaceUse(Host("one"), run, database, STORES).begin()
+        await use_of(database, Host("one"), run).begin()
     assert await host_of(database, run) == "two"
+
+
+async def test_a_terminal_works_where_it_is(database: Database) -> None:
+    run = await add_running_run(database, STORES, a_run(terminal=True, owner="worker"))
+    await use_of(database, Host("one"), run).begin()
+    assert await host_of(database, run) == "one"
+    await use_of(database, Host("two"), run).begin()
+    assert await host_of(database, run) == "one"
+
+
+async def test_a_session_that_the_claim_bound_is_not_bound_again(database: Database) -> None:
+    run = await add_running_run(database, STORES, a_run())
+    await use_of(database, Host("one"), run, spec=NAMED).begin()
+    assert await host_of(database, run) == ""
 
 
 async def test_a_run_that_another_process_took_over_binds_nothing(database: Database) -> None:
     run = await add_running_run(database, STORES, a_run())
     older = msgspec.structs.replace(run, fence=run.fence - 1)
     with pytest.raises(LeaseLost):
-        await WorkspaceUse(Host("one"), older, database, STORES).begin()
+        await use_of(database, Host("one"), older).begin()
     assert await host_of(database, run) == ""
 
 
@@ -105,5 +124,5 @@ async def test_other_locations_bind_nothing_at_the_first_use(
     database: Database, host: Host
 ) -> None:
     run = await add_running_run(database, STORES, a_run())
-    await WorkspaceUse(host, run, database, STORES).begin()
+    await use_of(database, host, run).begin()
     assert await host_of(database, run) == ""
