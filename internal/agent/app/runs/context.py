@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
+from internal.agent.app.hosts.host import WorkspaceUse
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import LarkspurError, LeaseLost, StoreError
@@ -71,7 +72,8 @@ class KnownFiles:
 class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
-    `deadline` is when it times out, in seconds of the event loop.
+    `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
+    the session are used.
     """
 
     ids: RunIds
@@ -79,6 +81,7 @@ class RunContext:
     task: Task
     stream: SerializingEventListener
     started_at: float
+    use: WorkspaceUse
     deadline: float = math.inf
     files: KnownFiles = field(default_factory=KnownFiles)
 
@@ -95,13 +98,16 @@ async def find_workspace(services: RunServices, context: RunContext) -> str:
 async def create_workspace(services: RunServices, context: RunContext) -> None:
     """Create the workspace of a run and its folders for files, once in an attempt of the run.
 
-    Most runs call no tool and need none.
+    Most runs call no tool and need none. The session is bound to this host before; see
+    `WorkspaceUse`.
 
     Raises:
+        LeaseLost, RunHandedOver: see `WorkspaceUse.begin`.
         RequestError: it cannot be used.
         StoreUnavailable: it cannot be created.
     """
     if not context.files.has_folders:
+        await context.use.begin()
         await run_to_completion(services.create_workspace, context.task, _choice(context))
         context.files.has_folders = True
 

@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
+from internal.agent.app.hosts.host import WorkspaceUse
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
@@ -138,7 +139,10 @@ class AgentCoordinator:
         recorder = PlanSessionTitleRecorder(services.database, services.stores)
         titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
-        context = RunContext(ids, run, task, stream, services.clock.monotonic())
+        use = WorkspaceUse(
+            self._keeper.host, run, task, database=services.database, stores=services.stores
+        )
+        context = RunContext(ids, run, task, stream, services.clock.monotonic(), use)
         try:
             async with background_task(stream.deliver()), background_task(titles.listen()):
                 await self._run_attempt(context, active)
@@ -233,7 +237,7 @@ class AgentCoordinator:
             async with asyncio.timeout(timeout_seconds - context.stream.used_seconds) as limit:
                 timed = replace(context, deadline=limit.when() or math.inf)
                 end = await self._engine.solve(timed, turn, paused=paused)
-        except (LeaseLost, StoreError):
+        except (LeaseLost, RunHandedOver, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
             if isinstance(error, ModelUnavailable):

@@ -216,6 +216,7 @@ class ReactEngine:
         Raises:
             ModelError: the model failed after all retries.
             StoreError, LeaseLost: events cannot be stored any more.
+            RunHandedOver: the files of the session are on another host.
         """
         delivered: set[int] = set()
         finished = turn.iteration - (paused or bool(turn.calls))
@@ -249,7 +250,8 @@ class ReactEngine:
                 case Act(calls):
                     tools += len(calls)
                     await progress.report(turn, calls)
-                    await create_workspace(self._services, context)
+                    if any(turn.config.uses_files(call.name) for call in calls):
+                        await create_workspace(self._services, context)
                     await self._tools.run(context, turn, calls)
                 case Pause():
                     await self._preview_calls(context, turn)
