@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import secrets
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence

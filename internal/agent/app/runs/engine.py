@@ -250,9 +250,7 @@ class ReactEngine:
                 case Act(calls):
                     tools += len(calls)
                     await progress.report(turn, calls)
-                    if any(turn.config.uses_files(call.name) for call in calls):
-                        await create_workspace(self._services, context)
-                    await self._tools.run(context, turn, calls)
+                    await self._call_tools(context, turn, calls)
                 case Pause():
                     await self._preview_calls(context, turn)
                     if turn.question is not None:
@@ -324,6 +322,13 @@ class ReactEngine:
         """Announce the iteration whose calls a former process left; a pause did not end it."""
         if turn.calls and not paused:
             await context.stream.emit(_iteration_started(turn.iteration))
+
+    async def _call_tools(
+        self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]
+    ) -> None:
+        if any(turn.config.uses_files(call.name) for call in calls):
+            await create_workspace(self._services, context)
+        await self._tools.run(context, turn, calls)
 
     async def _preview_calls(self, context: RunContext, turn: Turn) -> None:
         """Add previews to an approval question; calls that would fail are not asked about."""
