@@ -614,6 +614,13 @@ class Gateway:
 
         return self._broadcaster.listen(on_event)
 
+    def listen(self, listener: Callable[[EventRecord], None]) -> AbstractContextManager[None]:
+        """Call a function with each event that this process stores; see `EventBroadcaster.listen`.
+
+        Those of other processes may be missing.
+        """
+        return self._broadcaster.listen(listener)
+
     def watch_commits(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `callback` after commits of other processes; see `Database.watch`."""
         return self._database.watch(callback)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.app.run_displays import DisplayHolder, RunDisplays
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Origin
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
@@ -59,5 +59,5 @@ async def test_an_unknown_run_has_no_display(displays: RunDisplays) -> None:
 
 async def test_only_runs_from_chats_of_the_channel_are_listed(displays: RunDisplays) -> None:
     assert await displays.list_unfinished("echo:a") == [RUN]
-    assert await displays.list_unfinished("echo:a", SessionId("session-1")) == [RUN]
+    assert await displays.list_unfinished("echo:a", after=RUN) == []
     assert await displays.list_unfinished("echo:b") == []
