@@ -175,12 +175,18 @@ class Gateway:
 
         Raises as `submit` does.
         """
+        return (await self.steer_or_queue(submission, principal))[0]
+
+    async def steer_or_queue(
+        self, submission: Submission, principal: Principal
+    ) -> tuple[Steered, bool]:
+        """Steer as `steer` does. The second result is True for a task that waits for another."""
         submission = await self._accepted(submission, principal)
-        steered, events = await self._database.write(
+        steered, is_waiting, events = await self._database.write(
             partial(steer, self._stores, submission, principal, ids=new_task_ids(), now=self._now())
         )
         self._publish(events)
-        return steered
+        return steered, is_waiting
 
     async def steer_task(
         self,
@@ -602,15 +608,15 @@ class Gateway:
         """
         return self._broadcaster.watch(sessions, start)
 
-    def listen_for_messages(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `wake` as soon as messages to send were stored, for the length of a block.
+    def listen_for_messages(self, wake: Callable[[RunId], None]) -> AbstractContextManager[None]:
+        """Call `wake` as soon as messages of a run to send were stored, for the length of a block.
 
         This applies to runs that end, ask or are answered, whatever causes it.
         """
 
         def on_event(record: EventRecord) -> None:
             if record.event in _EVENTS_WITH_MESSAGES:
-                wake()
+                wake(record.run_id)
 
         return self._broadcaster.listen(on_event)
 

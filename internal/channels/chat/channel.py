@@ -172,7 +172,7 @@ class ChatChannel:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
         self._loop = asyncio.get_running_loop()
         try:
-            with self._app.gateway.listen_for_messages(self._sender.wake):
+            with self._app.gateway.listen_for_messages(self._on_outgoing):
                 await self._serve(self._app.supervisor)
         finally:
             await self._release()
@@ -204,7 +204,13 @@ class ChatChannel:
     def _on_foreign_commit(self) -> None:
         """Look for messages that other gateways accepted, and that their runs left to be sent."""
         self._worker.wake()
-        self._sender.wake()
+        self._sender.check()
+
+    def _on_outgoing(self, run_id: RunId) -> None:
+        if self._displays.knows(run_id):
+            self._sender.wake()
+        else:  # it may be of another channel
+            self._sender.check()
 
     def _accept(self, message: ReceivedMessage) -> Future[bool]:
         """Store a message, from the thread of its connection.
@@ -224,13 +230,14 @@ class ChatChannel:
             received=rfc3339(self._app.clock.now()),
         )
         accepted = self._app.gateway.delivery.accept(row)
-        accepted.add_done_callback(self._wake_worker)
+        accepted.add_done_callback(partial(self._hand_over, row))
         return accepted
 
-    def _wake_worker(self, _: Future[bool]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the next process takes the message
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._worker.wake)
+    def _hand_over(self, row: InboundMessage, accepted: Future[bool]) -> None:
+        """Hand a message that is new to the worker; called in a thread of the database."""
+        if accepted.exception() is None and accepted.result() and self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: the next process takes the message
+                self._loop.call_soon_threadsafe(self._worker.take, row)
 
     async def _release(self) -> None:
         try:

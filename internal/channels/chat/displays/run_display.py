@@ -96,21 +96,26 @@ class RunDisplayLoop:
 
     async def run(self, supervisor: Supervisor) -> None:
         """Display runs until cancelled."""
-        name = self._transport.name
         self._shown, self._resting, self._unfinished = {}, set(), set()  # of an earlier call
         self._has_followed_all = False
         self._quick.clear()
         try:
             with self._gateway.listen(self._on_event):
-                async with asyncio.TaskGroup() as self._tasks:
-                    watching = supervisor.repeat(f"{name} waiting runs", self._watch_resting)
-                    self._tasks.create_task(watching)
-                    await supervisor.repeat(f"{name} displays", self._sweep, interval=SWEEP_SECONDS)
+                await self._run_tasks(supervisor)
         finally:
-            self._tasks = None
             for timer in self._new.values():
                 timer.cancel()
             self._new.clear()
+
+    async def _run_tasks(self, supervisor: Supervisor) -> None:
+        name = self._transport.name
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(supervisor.repeat(f"{name} waiting runs", self._watch_resting))
+            self._tasks = tasks
+            try:
+                await supervisor.repeat(f"{name} displays", self._sweep, interval=SWEEP_SECONDS)
+            finally:
+                self._tasks = None
 
     async def settle(self) -> None:
         """Write no more progress; wait for the outcomes of the last updates, at most 3 s.
@@ -133,6 +138,11 @@ class RunDisplayLoop:
         """Display a run from now on, unless another process does. A new one is displayed later."""
         if run_id not in self._new and run_id not in self._quick:
             self._start(run_id)
+
+    def knows(self, run_id: RunId) -> bool:
+        """Return True if a run is or may be one of this account that was followed."""
+        known = (self._new, self._quick, self._shown, self._resting)
+        return any(run_id in runs for runs in known)
 
     def _start(self, run_id: RunId, waited: float = 0.0) -> None:
         """Display a run that was followed so many seconds ago."""

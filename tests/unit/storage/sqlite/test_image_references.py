@@ -103,6 +103,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
             f"alter table inbox drop column {name}"  # of migration 19
             for name in ("attempts", "next_attempt", "failure", "failed")
         ),
+        "drop index inbox_accepted_of_chat",  # of migration 22
         "drop index sessions_of_host",  # of migration 21
         "alter table sessions drop column host",
         "alter table runs drop column told_host",
