@@ -360,20 +360,20 @@ class ChatDelivery:
         None if the message is not accepted any more, an earlier one of its chat still is or, with
         `leader`, another process leads. `recall` is the id of the message's recall.
         """
-        stores, message, until = self._stores, accepted.message, self._in(wait)
+        message, attempts = accepted.message, accepted.attempts + 1
+        begin = self._stores.inbox.begin_processing
+        work = partial(begin, message, attempts, self._in(wait), leader)
+        if not await self._database.write(work):
+            return None
+        return await self._database.read(partial(self._message_facts, message, recall))
 
-        def work() -> Write[MessageFacts | None]:
-            attempts, key = accepted.attempts + 1, (message.channel, message.app)
-            if not (yield from stores.inbox.begin_processing(message, attempts, until, leader)):
-                return None
-            recalled = yield from stores.inbox.get_state(*key, recall)
-            granted = yield from granted_rights(stores, message.principal)
-            chat = chat_name(*key, message.chat_id)
-            questions = yield from stores.questions.list_open_in_chat(chat)
-            settings = yield from stores.chats.get_settings(chat)
-            return MessageFacts(recalled is not None, granted, questions, settings)
-
-        return await self._database.write(work)
+    def _message_facts(self, message: InboundMessage, recall: str) -> Read[MessageFacts]:
+        stores, chat = self._stores, chat_name(message.channel, message.app, message.chat_id)
+        recalled = yield from stores.inbox.get_state(message.channel, message.app, recall)
+        granted = yield from granted_rights(stores, message.principal)
+        questions = yield from stores.questions.list_open_in_chat(chat)
+        settings = yield from stores.chats.get_settings(chat)
+        return MessageFacts(recalled is not None, granted, questions, settings)
 
     async def postpone_processing(
         self, accepted: AcceptedMessage, attempts: int, *, wait: float, failure: str
@@ -432,20 +432,30 @@ class ChatDelivery:
 
         With `leader` none is begun when another process leads.
         """
+        due = await self._database.read(partial(self._list_with_context, channel, app, limit, busy))
+        if not due:
+            return []
         now = self._now()
 
         def work() -> Write[list[BegunMessage]]:
             begun: list[BegunMessage] = []
-            for pending in (yield from self._list_due(channel, app, limit)):
-                if pending.number in busy:
-                    continue
-                begin = self._stores.outbox.begin_attempt(pending.number, now, leader)
+            for each in due:
+                begin = self._stores.outbox.begin_attempt(each.pending.number, now, leader)
                 if (yield from begin) is not None:
-                    context = yield from self._reply_context(pending.outgoing)
-                    begun.append(BegunMessage(pending, context))
+                    begun.append(each)
             return begun
 
         return await self._database.write(work)
+
+    def _list_with_context(
+        self, channel: Channel, app: str, limit: int, busy: Container[int]
+    ) -> Read[list[BegunMessage]]:
+        found: list[BegunMessage] = []
+        for pending in (yield from self._list_due(channel, app, limit)):
+            if pending.number not in busy:
+                context = yield from self._reply_context(pending.outgoing)
+                found.append(BegunMessage(pending, context))
+        return found
 
     def _list_due(self, channel: Channel, app: str, limit: int) -> Read[list[PendingMessage]]:
         now = self._clock.now()

@@ -608,15 +608,15 @@ class Gateway:
         """
         return self._broadcaster.watch(sessions, start)
 
-    def listen_for_messages(self, wake: Callable[[RunId], None]) -> AbstractContextManager[None]:
-        """Call `wake` as soon as messages of a run to send were stored, for the length of a block.
+    def listen_for_messages(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `wake` as soon as messages to send were stored, for the length of a block.
 
         This applies to runs that end, ask or are answered, whatever causes it.
         """
 
         def on_event(record: EventRecord) -> None:
             if record.event in _EVENTS_WITH_MESSAGES:
-                wake(record.run_id)
+                wake()
 
         return self._broadcaster.listen(on_event)
 

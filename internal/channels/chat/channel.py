@@ -172,7 +172,7 @@ class ChatChannel:
         """Serve the account until `stop`. What was accepted or left unsent before is continued."""
         self._loop = asyncio.get_running_loop()
         try:
-            with self._app.gateway.listen_for_messages(self._on_outgoing):
+            with self._app.gateway.listen_for_messages(self._sender.wake):
                 await self._serve(self._app.supervisor)
         finally:
             await self._release()
@@ -204,13 +204,7 @@ class ChatChannel:
     def _on_foreign_commit(self) -> None:
         """Look for messages that other gateways accepted, and that their runs left to be sent."""
         self._worker.wake()
-        self._sender.check()
-
-    def _on_outgoing(self, run_id: RunId) -> None:
-        if self._displays.knows(run_id):
-            self._sender.wake()
-        else:  # it may be of another channel
-            self._sender.check()
+        self._sender.wake()
 
     def _accept(self, message: ReceivedMessage) -> Future[bool]:
         """Store a message, from the thread of its connection.

@@ -85,15 +85,9 @@ class OutboxSender:
         self._public_url = public_url.rstrip("/")
         self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
-        self._has_more = True
 
     def wake(self) -> None:
-        """Send messages that were stored now."""
-        self._has_more = True
-        self._poll.wake()
-
-    def check(self) -> None:
-        """Look whether there are messages to send."""
+        """Look for messages to send now."""
         self._poll.wake()
 
     async def run(self, supervisor: Supervisor) -> None:
@@ -102,9 +96,8 @@ class OutboxSender:
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         name, app, leader = self._transport.name, self._transport.app, self._leadership.held
-        if leader is None or not (self._has_more or await self._is_due()):
+        if leader is None:
             return
-        self._has_more = False
         begin = self._delivery.begin_due
         begun = await begin(name, app, _PAGE_SIZE, leader=leader, busy=self._busy)
         for each in begun:
@@ -112,10 +105,6 @@ class OutboxSender:
             tasks.create_task(self._attempt(each))
         if len(begun) == _PAGE_SIZE:
             self.wake()
-
-    async def _is_due(self) -> bool:
-        due = await self._delivery.list_due(self._transport.name, self._transport.app, _PAGE_SIZE)
-        return any(pending.number not in self._busy for pending in due)
 
     async def _attempt(self, begun: BegunMessage) -> None:
         """Try a message once and store the outcome."""

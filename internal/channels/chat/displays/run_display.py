@@ -139,11 +139,6 @@ class RunDisplayLoop:
         if run_id not in self._new and run_id not in self._quick:
             self._start(run_id)
 
-    def knows(self, run_id: RunId) -> bool:
-        """Return True if a run is or may be one of this account that was followed."""
-        known = (self._new, self._quick, self._shown, self._resting)
-        return any(run_id in runs for runs in known)
-
     def _start(self, run_id: RunId, waited: float = 0.0) -> None:
         """Display a run that was followed so many seconds ago."""
         if self._tasks is not None and run_id not in self._shown:
