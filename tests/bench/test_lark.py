@@ -15,12 +15,14 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.bench.processes import Server, gateway, with_model
 from tests.bench.table import Row, Table, most
 from tests.support.anthropic_server import Reply, Rules, ScriptedAnthropic, When
+from tests.support.postgres_server import shared_server
 
 pytestmark = pytest.mark.bench
 
 ROUNDS, CHATS, STREAMING = 60, 32, 100
 BURSTS = ((100, 50, 1000.0), (300, 100, 3000.0))
 """How many events in how many chats, and the milliseconds in which all are acknowledged."""
+COST_ROUNDS, COST_MESSAGES = 5, 20
 RESTARTS = 5
 APP = App("cli_bench", "secret-for-benches")
 
@@ -179,6 +181,55 @@ def test_lark(tmp_path: Path, model: str, table: Table) -> None:
             Row(name, "ms", burst.acks),
             Row("the same, longest", "ms", [max(burst.acks)], goal=most(goal, "ours")),
             Row("the same, not acknowledged in 3 s", "events", [burst.failures]),
+        )
+
+
+class Cost(NamedTuple):
+    """CPU milliseconds of the gateway per message, and the milliseconds to acks and replies."""
+
+    cpu: list[float]
+    times: list[tuple[float, float]]
+
+
+async def costs(home: Path, model: str, settings: dict[str, str]) -> tuple[Cost, Cost]:
+    """Return what messages cost one at a time, and in 32 chats at once."""
+    async with LarkSim([APP]) as sim:
+        sim.set_faults(limits=False)
+        people = [sim.lark.state.add_person(f"Person {number}") for number in range(CHATS)]
+        chats = [(person, sim.dm(person)) for person in people]
+        one, many = Cost([], []), Cost([], [])
+        async with served(sim, home, model, **settings) as server:
+            for each in chats:  # all is imported, and all sessions exist
+                await answered(sim, *each)
+            for _ in range(COST_ROUNDS):
+                begun = server.cpu
+                one.times.extend([await answered(sim, *chats[0]) for _ in range(COST_MESSAGES)])
+                one.cpu.append((server.cpu - begun) * 1000 / COST_MESSAGES)
+                begun = server.cpu
+                async with asyncio.TaskGroup() as tasks:
+                    burst = [tasks.create_task(answered(sim, *each)) for each in chats]
+                many.times.extend(task.result() for task in burst)
+                many.cpu.append((server.cpu - begun) * 1000 / CHATS)
+        return one, many
+
+
+@pytest.mark.parametrize("kind", ["SQLite", pytest.param("PostgreSQL", marks=pytest.mark.postgres)])
+def test_cost(tmp_path: Path, model: str, table: Table, kind: str) -> None:
+    settings, name, server = dict[str, str](), "", None
+    if kind == "PostgreSQL":
+        server = shared_server()
+        name = server.create_database()
+        settings["LARKSPUR_DATABASE__URL"] = server.url(name)
+    one, many = asyncio.run(costs(tmp_path / "home", model, settings))
+    if server is not None:
+        server.drop_database(name)
+    for count, cost in (("1 at once", one), (f"{CHATS} chats at once", many)):
+        acks, replies = zip(*cost.times, strict=True)
+        of = f"{kind}, {count}"
+        table.add(
+            Row(f"CPU per Lark message, {of}", "ms", cost.cpu, goal=most(8, "ours")),
+            Row(f"the same, event to ack, {of}", "ms", acks),
+            Row(f"the same, event to reply, {of}", "ms", replies),
         )
 
 

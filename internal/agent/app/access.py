@@ -15,7 +15,7 @@ from internal.agent.domain.principals import AuditEntry, Principal, Right, RoleA
 from internal.agent.domain.questions import Answer, QuestionRecord
 from internal.agent.domain.tasks import Channel, Task
 from internal.agent.ports.runtime import Clock
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
 
 CODE_LENGTH = 8
@@ -30,6 +30,12 @@ _RIGHTS: dict[Right, frozenset[Right]] = {
     "owner": frozenset({"talk", "operate", "owner"}),
 }
 """The rights of each role, smallest role first."""
+
+
+def granted_rights(stores: Stores, principal_id: str) -> Read[frozenset[Right]]:
+    """Return the rights of the role that was granted to a person."""
+    known = yield from stores.roles.get(principal_id)
+    return frozenset() if known is None else _RIGHTS[known.role]
 
 
 class WrongCode(Forbidden):
@@ -127,8 +133,7 @@ class Access:
 
     async def get_rights(self, principal_id: str) -> frozenset[Right]:
         """Return the rights of the role that was granted to a person."""
-        known = await self._database.read(partial(self._stores.roles.get, principal_id))
-        return frozenset() if known is None else _RIGHTS[known.role]
+        return await self._database.read(partial(granted_rights, self._stores, principal_id))
 
     async def get_name(self, principal_id: str) -> str:
         """Return the name with which a person was paired, "" without a role."""

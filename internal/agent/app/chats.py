@@ -1,6 +1,6 @@
 """What chat channels read and write: chats, and the delivery of messages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from internal.agent.app.access import granted_rights
 from internal.agent.app.files.input_files import FILE_PHASE
 from internal.agent.domain.chats import (
     AcceptedMessage,
@@ -20,8 +21,17 @@ from internal.agent.domain.chats import (
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived
 from internal.agent.domain.ids import QuestionId, RunId, TaskId
+from internal.agent.domain.principals import Right
 from internal.agent.domain.questions import QuestionRecord
-from internal.agent.domain.tasks import Channel, Origin, Run, Status, Task, TaskFilter
+from internal.agent.domain.tasks import (
+    Channel,
+    Origin,
+    Run,
+    Status,
+    Task,
+    TaskFilter,
+    chat_name,
+)
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
@@ -256,6 +266,18 @@ class _TerminalEvent(msgspec.Struct):
 _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 
 
+class MessageFacts(NamedTuple):
+    """What is stored of a message that is about to be processed, of its sender and its chat.
+
+    `granted` are the rights of the sender's role. `questions` are the open ones of the chat.
+    """
+
+    is_recalled: bool
+    granted: frozenset[Right]
+    questions: list[QuestionRecord]
+    settings: ChatSettings
+
+
 class ReplyContext(NamedTuple):
     """What a reply is about: the `instruction` of the person, and how its run failed.
 
@@ -269,6 +291,13 @@ class ReplyContext(NamedTuple):
     others: tuple[str, ...] = ()
     file_problems: tuple[str, ...] = ()
     session_id: str = ""
+
+
+class BegunMessage(NamedTuple):
+    """An outgoing message whose next attempt was counted, and the context of a reply."""
+
+    pending: PendingMessage
+    context: ReplyContext
 
 
 class QuestionContext(NamedTuple):
@@ -319,15 +348,32 @@ class ChatDelivery:
         return wait.total_seconds() if wait <= MAX_PROCESSING_DELAY else 0.0
 
     async def begin_processing(
-        self, accepted: AcceptedMessage, wait: float, leader: LeaderFence | None = None
-    ) -> bool:
+        self,
+        accepted: AcceptedMessage,
+        wait: float,
+        leader: LeaderFence | None = None,
+        *,
+        recall: str = "",
+    ) -> MessageFacts | None:
         """Count an attempt before it is made; the next one is due after `wait` seconds.
 
-        False if the message is not accepted any more or, with `leader`, another process leads.
+        None if the message is not accepted any more, an earlier one of its chat still is or, with
+        `leader`, another process leads. `recall` is the id of the message's recall.
         """
-        begin, attempts = self._stores.inbox.begin_processing, accepted.attempts + 1
-        work = partial(begin, accepted.message, attempts, self._in(wait), leader)
-        return await self._database.write(work)
+        message, attempts = accepted.message, accepted.attempts + 1
+        begin = self._stores.inbox.begin_processing
+        work = partial(begin, message, attempts, self._in(wait), leader)
+        if not await self._database.write(work):
+            return None
+        return await self._database.read(partial(self._message_facts, message, recall))
+
+    def _message_facts(self, message: InboundMessage, recall: str) -> Read[MessageFacts]:
+        stores, chat = self._stores, chat_name(message.channel, message.app, message.chat_id)
+        recalled = yield from stores.inbox.get_state(message.channel, message.app, recall)
+        granted = yield from granted_rights(stores, message.principal)
+        questions = yield from stores.questions.list_open_in_chat(chat)
+        settings = yield from stores.chats.get_settings(chat)
+        return MessageFacts(recalled is not None, granted, questions, settings)
 
     async def postpone_processing(
         self, accepted: AcceptedMessage, attempts: int, *, wait: float, failure: str
@@ -360,11 +406,6 @@ class ChatDelivery:
 
         await self._database.write(work)
 
-    async def is_known(self, channel: Channel, app: str, message_id: str) -> bool:
-        """Return True if a message of that id was accepted."""
-        work = partial(self._stores.inbox.get_state, channel, app, message_id)
-        return await self._database.read(work) is not None
-
     async def get_task_message(self, task: Task) -> str:
         """Return the message that a task came from as its channel received it, "" if unknown."""
         origin, get_raw = task.origin, self._stores.inbox.get_raw
@@ -376,9 +417,49 @@ class ChatDelivery:
 
         A message that has failed by itself for over 30 s is overtaken by replies to other messages.
         """
+        return await self._database.read(partial(self._list_due, channel, app, limit))
+
+    async def begin_due(
+        self,
+        channel: Channel,
+        app: str,
+        limit: int,
+        *,
+        leader: LeaderFence | None = None,
+        busy: Container[int] = (),
+    ) -> list[BegunMessage]:
+        """Count an attempt of each message that is due before it is made, except the `busy` ones.
+
+        With `leader` none is begun when another process leads.
+        """
+        due = await self._database.read(partial(self._list_with_context, channel, app, limit, busy))
+        if not due:
+            return []
+        now = self._now()
+
+        def work() -> Write[list[BegunMessage]]:
+            begun: list[BegunMessage] = []
+            for each in due:
+                begin = self._stores.outbox.begin_attempt(each.pending.number, now, leader)
+                if (yield from begin) is not None:
+                    begun.append(each)
+            return begun
+
+        return await self._database.write(work)
+
+    def _list_with_context(
+        self, channel: Channel, app: str, limit: int, busy: Container[int]
+    ) -> Read[list[BegunMessage]]:
+        found: list[BegunMessage] = []
+        for pending in (yield from self._list_due(channel, app, limit)):
+            if pending.number not in busy:
+                context = yield from self._reply_context(pending.outgoing)
+                found.append(BegunMessage(pending, context))
+        return found
+
+    def _list_due(self, channel: Channel, app: str, limit: int) -> Read[list[PendingMessage]]:
         now = self._clock.now()
-        work = partial(
-            self._stores.outbox.list_due,
+        return self._stores.outbox.list_due(
             channel,
             app,
             now=rfc3339(now),
@@ -386,15 +467,6 @@ class ChatDelivery:
             failing_since=rfc3339(now - OVERTAKEN_AFTER),
             latest=rfc3339(now + MAX_DELAY),
         )
-        return await self._database.read(work)
-
-    async def begin_attempt(self, number: int, leader: LeaderFence | None = None) -> bool:
-        """Count an attempt before it is made; False if the message is settled.
-
-        With `leader` it is also False when another process has become the leader.
-        """
-        work = partial(self._stores.outbox.begin_attempt, number, self._now(), leader)
-        return await self._database.write(work) is not None
 
     async def postpone(
         self,
@@ -422,10 +494,18 @@ class ChatDelivery:
             partial(self._stores.outbox.list_sent_ids, outgoing, since)
         )
 
-    async def mark_sent(self, number: int, remote_id: str) -> None:
-        """Settle a message that was sent; `remote_id` is the channel's id for it."""
-        work = partial(self._stores.outbox.mark_sent, number, remote_id, self._now())
-        await self._database.write(work)
+    async def mark_sent(self, number: int, remote_id: str) -> bool:
+        """Settle a message that was sent; `remote_id` is the channel's id for it.
+
+        Returns whether other messages of its chat are waiting.
+        """
+        outbox, now = self._stores.outbox, self._now()
+
+        def work() -> Write[bool]:
+            yield from outbox.mark_sent(number, remote_id, now)
+            return (yield from outbox.has_pending_beside(number))
+
+        return await self._database.write(work)
 
     async def give_up(self, number: int, failure: str, *, unconfirmed: bool) -> None:
         """Turn a message into a dead letter; `unconfirmed` if it may have been sent."""
@@ -452,29 +532,28 @@ class ChatDelivery:
 
     async def get_reply_context(self, outgoing: OutgoingMessage) -> ReplyContext:
         """Return the context of a message that is not a question."""
+        return await self._database.read(partial(self._reply_context, outgoing))
+
+    def _reply_context(self, outgoing: OutgoingMessage) -> Read[ReplyContext]:
         run_id = RunId(outgoing.run_id)
+        if not run_id or outgoing.question_id:
+            return ReplyContext("", "")
         failed = outgoing.stop_reason in {"error", "user_stop", "budget_exceeded"}
-
-        def work() -> Read[ReplyContext]:
-            run = yield from self._stores.runs.get(run_id)
-            task = None if run is None else (yield from self._stores.tasks.get(run.task_id))
-            last = (yield from self._stores.events.last_event(run_id)) if failed else None
-            payload = _Payload() if last is None else _terminal_event(last.json).payload
-            if task is None:
-                return ReplyContext("", payload.error_code or payload.reason)
-            inputs = yield from self._stores.events.list_by_run(run_id, InputReceived.name)
-            senders = dict.fromkeys(_input_event(each.json).payload.sender for each in inputs)
-            senders.pop(task.origin.principal, None)
-            failure = payload.error_code or payload.reason
-            errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
-            diagnostics = (_diagnostic_event(each.json).payload for each in errors)
-            problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
-            asked = yield from find_persons_task(self._stores, task)
-            return ReplyContext(
-                asked.instruction, failure, tuple(senders), problems, task.session_id
-            )
-
-        return await self._database.read(work) if run_id else ReplyContext("", "")
+        run = yield from self._stores.runs.get(run_id)
+        task = None if run is None else (yield from self._stores.tasks.get(run.task_id))
+        last = (yield from self._stores.events.last_event(run_id)) if failed else None
+        payload = _Payload() if last is None else _terminal_event(last.json).payload
+        failure = payload.error_code or payload.reason
+        if task is None:
+            return ReplyContext("", failure)
+        inputs = yield from self._stores.events.list_by_run(run_id, InputReceived.name)
+        senders = dict.fromkeys(_input_event(each.json).payload.sender for each in inputs)
+        senders.pop(task.origin.principal, None)
+        errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
+        diagnostics = (_diagnostic_event(each.json).payload for each in errors)
+        problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+        asked = yield from find_persons_task(self._stores, task)
+        return ReplyContext(asked.instruction, failure, tuple(senders), problems, task.session_id)
 
     async def get_question(self, question_id: QuestionId) -> QuestionContext | None:
         """Return a question and its message, regardless of who may see it."""

@@ -179,12 +179,18 @@ class Gateway:
 
         Raises as `submit` does.
         """
+        return (await self.steer_or_queue(submission, principal))[0]
+
+    async def steer_or_queue(
+        self, submission: Submission, principal: Principal
+    ) -> tuple[Steered, bool]:
+        """Steer as `steer` does. The second result is True for a task that waits for another."""
         submission = await self._accepted(submission, principal)
-        steered, events = await self._database.write(
+        steered, is_waiting, events = await self._database.write(
             partial(steer, self._stores, submission, principal, ids=new_task_ids(), now=self._now())
         )
         self._publish(events)
-        return steered
+        return steered, is_waiting
 
     async def steer_task(
         self,
@@ -617,6 +623,13 @@ class Gateway:
                 wake()
 
         return self._broadcaster.listen(on_event)
+
+    def listen(self, listener: Callable[[EventRecord], None]) -> AbstractContextManager[None]:
+        """Call a function with each event that this process stores; see `EventBroadcaster.listen`.
+
+        Those of other processes may be missing.
+        """
+        return self._broadcaster.listen(listener)
 
     def watch_commits(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `callback` after commits of other processes; see `Database.watch`."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from internal.agent.app.chats import find_unfinished
 from internal.agent.domain.chats import OutgoingState, RunDisplay, reply_key
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.ids import RunId, TaskId
+from internal.agent.domain.tasks import ENDED, Run, Task
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
@@ -40,7 +40,8 @@ class RunDisplays:
     ) -> ClaimedDisplay | None:
         """Claim the display of a run; None if it is closed or held by another process.
 
-        A subtask has none: it is part of the display of the outermost run.
+        A subtask has none: it is part of the display of the outermost run. Neither has a run that
+        ended before it was displayed, or one that is not from a chat of the channel.
         """
         now, until = rfc3339(self._clock.now()), self._after(lease)
         stores = self._stores
@@ -48,8 +49,12 @@ class RunDisplays:
         def work() -> Write[ClaimedDisplay | None]:
             run = yield from stores.runs.get(run_id)
             task = None if run is None else (yield from stores.tasks.get(run.task_id))
-            if run is None or task is None or task.is_subtask:
+            if run is None or task is None or not _is_from(task, holder.channel):
                 return None
+            if run.status in ENDED:
+                known = yield from stores.run_displays.get(run_id, holder.channel)
+                if known is None:
+                    return None
             display = yield from stores.run_displays.claim(
                 run_id, *holder, lease_until=until, now=now
             )
@@ -93,18 +98,20 @@ class RunDisplays:
         run = await self._database.read(partial(self._stores.runs.get, run_id))
         return run is not None and run.status == "waiting" and not run.awaits_tasks
 
-    async def list_unfinished(
-        self, channel: str, session_id: SessionId | None = None
-    ) -> list[RunId]:
-        """Return the unfinished runs that came from chats of a channel, of one session or all.
+    async def list_unfinished(self, channel: str, *, after: RunId | None = None) -> list[RunId]:
+        """Return the unfinished runs that came from chats of a channel.
 
-        Those of subtasks are left out: they are part of the display of the outermost run.
+        With `after`, only those of the session of that run, and none before it has ended. Those of
+        subtasks are left out: they are part of the display of the outermost run.
         """
         stores = self._stores
 
-        def of_session(session_id: SessionId) -> Read[list[RunId]]:
+        def of_session(ended_id: RunId) -> Read[list[RunId]]:
             found: list[RunId] = []
-            for run in (yield from stores.runs.list_unfinished(session_id)):
+            ended = yield from stores.runs.get(ended_id)
+            if ended is None or ended.status not in ENDED:
+                return found
+            for run in (yield from stores.runs.list_unfinished(ended.session_id)):
                 task = yield from stores.tasks.get(run.task_id)
                 if task is not None and _is_from(task, channel):
                     found.append(run.id)
@@ -114,7 +121,7 @@ class RunDisplays:
             found = yield from find_unfinished(stores, lambda task: _is_from(task, channel))
             return [run.id for run, _ in found]
 
-        work = of_all if session_id is None else partial(of_session, session_id)
+        work = of_all if after is None else partial(of_session, after)
         return await self._database.read(work)
 
     def _after(self, seconds: float) -> str:

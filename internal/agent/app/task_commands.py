@@ -111,11 +111,12 @@ def submit_task(
 
 def steer(
     stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
-) -> Write[tuple[Steered, list[EventRecord]]]:
+) -> Write[tuple[Steered, bool, list[EventRecord]]]:
     """Store a message as steering of the session's active run, else as the next task.
 
     Only who may control the run steers it, and a chat message only a run of its own thread.
-    A repeated idempotency key returns the first result.
+    A repeated idempotency key returns the first result. The second result is True for a task that
+    another run comes before.
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
@@ -123,11 +124,11 @@ def steer(
     """
     request = RequestKey(principal.id, "steer", submission.idempotency_key)
     if (first := (yield from find_result(stores, request, Steered))) is not None:
-        return first, []
+        return first, False, []
     submission = msgspec.structs.replace(submission, idempotency_key=None)
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
     run = yield from _run_to_steer(stores, session_id, submission.joins)
-    message = inbox_message(submission, principal, ids=ids, now=now)
+    message, is_waiting = inbox_message(submission, principal, ids=ids, now=now), False
     # a message after a stop is not for the stopped run
     if (
         run is not None
@@ -143,8 +144,21 @@ def steer(
             stores, submission, principal, session_id, ids=ids, now=now
         )
         steered = Steered("task", ids.task_id, ids.run_id, session_id)
+        if run is not None:
+            runs = yield from stores.runs.list_unfinished(session_id)
+            is_waiting = is_behind(runs, ids.run_id)
     yield from save_result(stores, request, steered, session_id, now=now)
-    return steered, events
+    return steered, is_waiting, events
+
+
+def is_behind(unfinished: Sequence[Run], run_id: RunId) -> bool:
+    """Return True if another of the unfinished runs of a session comes before a run."""
+    runs = [
+        run
+        for run in unfinished
+        if run.stop is None and run.status != "waiting" and run.lane == run.session_id
+    ]
+    return len(runs) > 1 and runs[0].id != run_id
 
 
 def _run_to_steer(

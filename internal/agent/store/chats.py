@@ -147,8 +147,9 @@ class InboxStore:
     ) -> Write[bool]:
         """Store the attempts with the one that is about to be made. False if it is not accepted.
 
-        With `leader` it is also False when another process leads. The outcome is unknown until
-        `postpone_processing` or a settlement says otherwise.
+        It is also False while an earlier message of the chat is accepted and, with `leader`, when
+        another process leads. The outcome is unknown until `postpone_processing` or a settlement
+        says otherwise.
         """
         values = (*_key(message), attempts, next_attempt, *(leader or ("", 0)))
         return bool((yield Statement("begin_processing", values)))
@@ -350,6 +351,10 @@ class OutboxStore:
         """Settle a message as sent. `remote_id` is its id in the channel."""
         rows = yield Statement("settle_message", (number, "sent", remote_id, "", now))
         return bool(rows)
+
+    def has_pending_beside(self, number: int, /) -> Read[bool]:
+        """Return True if messages of the chat of a message are pending."""
+        return bool((yield Statement("pending_beside", (number,))))
 
     def give_up(self, number: int, failure: str, now: str, /, *, unconfirmed: bool) -> Write[bool]:
         """Settle a message as not sent, or as `unconfirmed` when it may have been sent."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from internal.agent.app.chats import MessageFacts
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.domain.answers import MAX_ANSWER_CHARS, AnswerInput, read_answer
@@ -58,13 +59,17 @@ class ChatRef(NamedTuple):
 
 
 class MessageContext(NamedTuple):
-    """A message that is processed: its sender, its inbox row, its chat, the reply's language."""
+    """A message that is processed: its sender, its inbox row, its chat, the reply's language.
+
+    `facts` were read when its processing began.
+    """
 
     actor: Actor
     row: InboundMessage
     chat: ChatRef
     phrases: ChatPhrases
     incoming: IncomingMessage
+    facts: MessageFacts
 
 
 class CommandResult(NamedTuple):
@@ -99,7 +104,7 @@ class TextAnswers:
         The exact words for yes and no are never a task while a question is open. In a group, words
         that are not addressed to the bot are ignored.
         """
-        open_ = await self._gateway.queries.open_questions(message.actor.chat)
+        open_ = message.facts.questions
         text, named = _split_id(text, open_)
         found = await self._questions_at(message, open_)
         is_explicit = named is not None or bool(message.incoming.quoted_id and found)

@@ -224,13 +224,14 @@ class ChatChannel:
             received=rfc3339(self._app.clock.now()),
         )
         accepted = self._app.gateway.delivery.accept(row)
-        accepted.add_done_callback(self._wake_worker)
+        accepted.add_done_callback(partial(self._hand_over, row))
         return accepted
 
-    def _wake_worker(self, _: Future[bool]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the next process takes the message
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._worker.wake)
+    def _hand_over(self, row: InboundMessage, accepted: Future[bool]) -> None:
+        """Hand a message that is new to the worker; called in a thread of the database."""
+        if accepted.exception() is None and accepted.result() and self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: the next process takes the message
+                self._loop.call_soon_threadsafe(self._worker.take, row)
 
     async def _release(self) -> None:
         try:

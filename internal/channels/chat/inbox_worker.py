@@ -1,21 +1,24 @@
 """Process accepted messages: as commands, answers, steering, tasks, or with a short reply.
 
 The messages of one chat are processed one at a time in the order of arrival; chats are independent
-of each other. An accepted row stays in the inbox until it is settled here.
+of each other. An accepted row stays in the inbox until it is settled here. A message that this
+process accepted is handed over without reading it again; the inbox is read at the start, for what
+is due, and for messages that other processes accepted or that were too many.
 """
 
 import asyncio
 import hashlib
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import msgspec
 from cachetools import TTLCache
 
+from internal.agent.app.chats import MessageFacts
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
@@ -77,6 +80,8 @@ RETRY_SECONDS = (1.0, 5.0, 0.0)
 """The delays after failed attempts to process a message; its chat waits meanwhile."""
 MAX_ATTEMPTS = len(RETRY_SECONDS)
 """A message that fails so often is set aside."""
+RECHECK_SECONDS = 0.2
+"""The delay before the inbox is read after a message was not to be processed yet."""
 UNAVAILABLE_SECONDS = 10.0
 """The delay after an attempt that does not count, because a service could not be reached."""
 DIED = "The process died {} times while it processed this message."
@@ -143,7 +148,11 @@ class InboxWorker:
         self._router = TaskRouter(gateway, settings, defaults)
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
         self._steady_at = 0.0
-        self._busy: set[str] = set()
+        self._chats: dict[str, deque[AcceptedMessage]] = {}
+        """The messages that are being processed or come next, by chat."""
+        self._has_more = False
+        """Whether messages are accepted that are not among them."""
+        self._leadership: Leadership | None = None
         self._alone = asyncio.Lock()
         self._unstored: dict[str, AcceptedMessage] = {}
         """Messages by id whose last attempt does not count, which could not be stored."""
@@ -154,21 +163,42 @@ class InboxWorker:
         """Look for accepted messages now."""
         self._poll.wake()
 
+    def take(self, message: InboundMessage) -> None:
+        """Process a message that this process has just accepted, if it leads."""
+        accepted, chat_id = AcceptedMessage(message), message.chat_id
+        if sum(map(len, self._chats.values())) >= _PAGE_SIZE:
+            self._has_more = True
+        elif chat_id in self._chats:
+            self._chats[chat_id].append(accepted)
+        else:
+            self._begin(chat_id, [accepted])
+
     async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
         """Process messages on every wake and every 30 s, while this process leads."""
         self._steady_at = asyncio.get_running_loop().time() + STEADY_SECONDS
-        await self._poll.run(partial(self._start, leadership), supervisor)
+        self._leadership = leadership
+        await self._poll.run(self._start, supervisor)
 
-    async def _start(self, leadership: Leadership, tasks: asyncio.TaskGroup) -> None:
+    async def _start(self, _: asyncio.TaskGroup) -> None:
         transport, chats = self._transport, dict[str, list[AcceptedMessage]]()
-        for accepted in await self._gateway.delivery.list_accepted(
+        found = await self._gateway.delivery.list_accepted(
             transport.name, transport.app, _PAGE_SIZE
-        ):
+        )
+        for accepted in found:
             chats.setdefault(accepted.message.chat_id, []).append(accepted)
         for chat_id, waiting in chats.items():
-            if chat_id not in self._busy and self._is_due(waiting[0]):
-                self._busy.add(chat_id)
-                tasks.create_task(self._process_chat(chat_id, waiting, leadership))
+            if chat_id not in self._chats:
+                if self._is_due(waiting[0]):
+                    self._begin(chat_id, waiting)
+            elif len(waiting) > len(self._chats[chat_id]):
+                self._has_more = True
+        self._has_more = self._has_more or len(found) == _PAGE_SIZE
+
+    def _begin(self, chat_id: str, waiting: Sequence[AcceptedMessage]) -> None:
+        """Process messages of a chat that is idle, while this process leads."""
+        if self._poll.tasks is not None and self._leadership is not None:
+            self._chats[chat_id] = deque(waiting)
+            self._poll.tasks.create_task(self._process_chat(chat_id, self._leadership))
 
     def _is_due(self, accepted: AcceptedMessage) -> bool:
         """Return True if a message may be processed now; otherwise wake when it may be."""
@@ -179,30 +209,34 @@ class InboxWorker:
             asyncio.get_running_loop().call_later(wait, self.wake)
         return wait <= 0
 
-    async def _process_chat(
-        self, chat_id: str, waiting: Sequence[AcceptedMessage], leadership: Leadership
-    ) -> None:
+    async def _process_chat(self, chat_id: str, leadership: Leadership) -> None:
         """Process the messages of a chat until one has to wait for its next attempt."""
+        waiting = self._chats[chat_id]
         try:
-            for accepted in waiting:
+            while waiting:
                 # it runs beside no other that may have ended the process, so that one message
                 # does not count against the others
-                async with self._alone if accepted.may_crash else nullcontext():
-                    is_settled = await self._process(accepted, leadership)
+                async with self._alone if waiting[0].may_crash else nullcontext():
+                    is_settled = await self._process(waiting[0], leadership)
                 if not is_settled:
+                    self._has_more = True
                     break
-            self._poll.wake()  # more may have arrived meanwhile
+                waiting.popleft()
+            if self._has_more:
+                self._has_more = False
+                self._poll.wake()
         except Exception:  # a channel's outer loop: the rows stay and are processed later
             log.exception("messages of a chat not processed", extra={"chat": chat_id})
             asyncio.get_running_loop().call_later(UNAVAILABLE_SECONDS, self.wake)
         finally:
-            self._busy.discard(chat_id)
+            del self._chats[chat_id]
 
     async def _process(self, accepted: AcceptedMessage, leadership: Leadership) -> bool:
         """Make an attempt to process a message. Return False if it waits for the next one.
 
         An attempt is counted before it is made: a process that dies of it counts as well. It is not
-        made when another process leads, which goes on with this message.
+        made when another process leads, which goes on with this message, or when the inbox has an
+        earlier one of the chat.
 
         Raises:
             StoreError: the outcome is not stored.
@@ -215,12 +249,17 @@ class InboxWorker:
             return True
         event: ChatEvent | None = None
         try:
-            if not await delivery.begin_processing(
-                accepted, RETRY_SECONDS[attempts], leadership.held
-            ):
+            facts = await delivery.begin_processing(
+                accepted,
+                RETRY_SECONDS[attempts],
+                leadership.held,
+                recall=recall_id(row.message_id),  # it may arrive before its message
+            )
+            if facts is None:
+                asyncio.get_running_loop().call_later(RECHECK_SECONDS, self.wake)
                 return True
             event = await self._transport.parse(row.raw)
-            await self._settle(row, event)
+            await self._settle(row, event, facts)
         except asyncio.CancelledError:  # the process shuts down
             with suppress(StoreError):
                 delivery.undo_attempt(accepted)
@@ -251,9 +290,11 @@ class InboxWorker:
             raise
         return False
 
-    async def _settle(self, row: InboundMessage, event: ChatEvent | None) -> None:
+    async def _settle(
+        self, row: InboundMessage, event: ChatEvent | None, facts: MessageFacts
+    ) -> None:
         try:
-            await self._dispatch(row, event)
+            await self._dispatch(row, event, facts)
         except Conflict:
             log.info("message already processed", extra={"message_id": row.message_id})
         except MessageRefused as error:
@@ -281,7 +322,9 @@ class InboxWorker:
         in_our_thread = self._threads.get(message.thread_id, False)
         return is_for_bot(message, self._settings, in_our_thread=in_our_thread)
 
-    async def _dispatch(self, row: InboundMessage, message: ChatEvent | None) -> None:
+    async def _dispatch(
+        self, row: InboundMessage, message: ChatEvent | None, facts: MessageFacts
+    ) -> None:
         match message:
             case None:
                 await self._ignore(row, "it cannot be read")
@@ -294,7 +337,7 @@ class InboxWorker:
             case RemovedFromChat(at):
                 await self._leave(row, at)
             case IncomingMessage():
-                await self._check(row, message)
+                await self._check(row, message, facts)
 
     async def _leave(self, row: InboundMessage, at: datetime | None) -> None:
         """Stop what was asked in the chat before the bot was removed, and drop what waits for it.
@@ -319,9 +362,10 @@ class InboxWorker:
             case _:
                 return False
 
-    async def _check(self, row: InboundMessage, message: IncomingMessage) -> None:
-        recall = recall_id(row.message_id)  # it may arrive before its message
-        if await self._gateway.delivery.is_known(row.channel, row.app, recall):
+    async def _check(
+        self, row: InboundMessage, message: IncomingMessage, facts: MessageFacts
+    ) -> None:
+        if facts.is_recalled:
             await self._ignore(row, "it was recalled")
             return
         is_reply = needs_sender_lookup(message, self._settings)
@@ -330,7 +374,7 @@ class InboxWorker:
         sender = SenderContext(
             principal_id=self._people.principal_id(message.user_id),
             received=datetime.fromisoformat(row.received),
-            granted=await self._people.granted_rights(message.user_id),
+            granted=facts.granted,
             in_our_thread=await self._is_in_our_thread(message),
         )
         match check_message(message, self._settings, sender, texts=self._texts):
@@ -339,7 +383,7 @@ class InboxWorker:
             case Reply(text):
                 await self._reply(row, text)
             case Accepted() as accepted:
-                await self._handle(row, message, accepted)
+                await self._handle(row, message, accepted, facts)
 
     async def _is_in_our_thread(self, message: IncomingMessage) -> bool:
         if not needs_thread_lookup(message, self._settings):
@@ -371,7 +415,11 @@ class InboxWorker:
         return (known.has_session and kind == "thread") or root.is_own or root.in_session
 
     async def _handle(
-        self, row: InboundMessage, message: IncomingMessage, accepted: Accepted
+        self,
+        row: InboundMessage,
+        message: IncomingMessage,
+        accepted: Accepted,
+        facts: MessageFacts,
     ) -> None:
         if message.thread_id:
             self._threads[message.thread_id] = True  # there will be a reply
@@ -384,6 +432,7 @@ class InboxWorker:
             self._conversation(message),
             accepted.phrases,
             message,
+            facts,
         )
         match await self._answer(context, accepted.text):
             case None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.chats import BegunMessage, ChatDelivery, ReplyContext
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
@@ -50,7 +50,7 @@ MAX_FILE_BYTES = 30 * 1024 * 1024
 """Files of a message, together; larger ones are only named."""
 MAX_NAMED_PROBLEMS = 10
 """Files of a reply that are named because they could not be read."""
-_PAGE_SIZE = 500
+_PAGE_SIZE = 100
 _CLOSED = ":closed"
 
 
@@ -95,18 +95,24 @@ class OutboxSender:
         await self._poll.run(self._start, supervisor)
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
-        name, app = self._transport.name, self._transport.app
-        for pending in await self._delivery.list_due(name, app, _PAGE_SIZE):
-            if pending.number not in self._busy:
-                self._busy[pending.number] = pending.outgoing.chat_id
-                tasks.create_task(self._attempt(pending))
+        name, app, leader = self._transport.name, self._transport.app, self._leadership.held
+        if leader is None:
+            return
+        begin = self._delivery.begin_due
+        begun = await begin(name, app, _PAGE_SIZE, leader=leader, busy=self._busy)
+        for each in begun:
+            self._busy[each.pending.number] = each.pending.outgoing.chat_id
+            tasks.create_task(self._attempt(each))
+        if len(begun) == _PAGE_SIZE:
+            self.wake()
 
-    async def _attempt(self, pending: PendingMessage) -> None:
+    async def _attempt(self, begun: BegunMessage) -> None:
         """Try a message once and store the outcome."""
+        pending, has_more = begun.pending, True
         key = pending.outgoing.key
         try:
             try:
-                await self._deliver(pending)
+                has_more = await self._deliver(begun)
             except StoreError:
                 raise
             except Exception:  # a channel's outer loop: one message must not stop the others
@@ -118,14 +124,14 @@ class OutboxSender:
             await asyncio.sleep(POLL_SECONDS)
         finally:
             self._busy.pop(pending.number)
-            self._poll.wake()  # the chat may have more
+            if has_more:
+                self.wake()
 
-    async def _deliver(self, pending: PendingMessage) -> None:
-        leader = self._leadership.held
-        if leader is None or not await self._delivery.begin_attempt(pending.number, leader):
-            return
+    async def _deliver(self, begun: BegunMessage) -> bool:
+        """Send a message and store the outcome. Return False if its chat has no more."""
+        pending = begun.pending
         try:
-            message_id = await self._send_or_explain(pending)
+            message_id = await self._send_or_explain(begun)
         except TransportRejected as error:
             await self._give_up(pending, str(error), unconfirmed=pending.unknown_since is not None)
         except TransportUnavailable as error:
@@ -135,28 +141,30 @@ class OutboxSender:
             else:
                 await self._postpone(pending, error)
         else:
-            await self._delivery.mark_sent(pending.number, message_id)
+            has_more = await self._delivery.mark_sent(pending.number, message_id)
             self._displays.finish(pending.outgoing)
             details = {"key": pending.outgoing.key, "message_id": message_id}
             log.info("message sent", extra=details)
+            return has_more
+        return True
 
-    async def _send_or_explain(self, pending: PendingMessage) -> str:
+    async def _send_or_explain(self, begun: BegunMessage) -> str:
         """Send a message and return its id; if it is refused, tell the person why."""
         try:
-            return await self._send(pending)
+            return await self._send(begun)
         except TransportRejected as error:
             explanation = "unresolved" if isinstance(error, _Unresolved) else error.refusal
-            if explanation and not pending.outgoing.key.endswith(_CLOSED):
-                await self._explain(pending.outgoing, explanation)
+            if explanation and not begun.pending.outgoing.key.endswith(_CLOSED):
+                await self._explain(begun, explanation)
             raise
 
-    async def _explain(self, outgoing: OutgoingMessage, explanation: str) -> None:
+    async def _explain(self, begun: BegunMessage, explanation: str) -> None:
         """Tell a person why a message is missing.
 
         Raises:
             TransportUnavailable: it must be tried again.
         """
-        context = await self._delivery.get_reply_context(outgoing)
+        outgoing, context = begun.pending.outgoing, begun.context
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         content = TextContent(phrases(_EXPLANATIONS[explanation]), phrases)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, content)
@@ -169,14 +177,14 @@ class OutboxSender:
             error.unconfirmed = False  # of the message itself nothing was sent
             raise
 
-    async def _send(self, pending: PendingMessage) -> str:
+    async def _send(self, begun: BegunMessage) -> str:
         """Send a message, unless an earlier attempt did. Return its id."""
+        pending, context = begun
         outgoing = pending.outgoing
         if outgoing.question_id:
             return await self._send_question(pending)
         if outgoing.attachments:
-            return await self._send_post(pending, await self._read_files(outgoing))
-        context = await self._delivery.get_reply_context(outgoing)
+            return await self._send_post(pending, await self._read_files(outgoing, context))
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
         if context.file_problems:
@@ -190,7 +198,7 @@ class OutboxSender:
         replaces = "" if mentions else await self._displays.find_reply_place(pending)
         return await self._send_post(pending, content, replaces)
 
-    async def _read_files(self, outgoing: OutgoingMessage) -> FileContent:
+    async def _read_files(self, outgoing: OutgoingMessage, context: ReplyContext) -> FileContent:
         """Return the file of a message; several are one archive."""
         first, *others = outgoing.attachments
         name = "files.zip" if others else first.name
@@ -205,12 +213,11 @@ class OutboxSender:
                 log.warning("file of a message is missing", extra={"key": outgoing.key})
         if others and contents:
             contents = [await asyncio.to_thread(pack_files, outgoing.attachments, contents)]
-        words = f"{outgoing.body}\n{await self._where(outgoing)}"
+        words = f"{outgoing.body}\n{self._where(outgoing, context)}"
         return FileContent(name, media_type, b"".join(contents), words)
 
-    async def _where(self, outgoing: OutgoingMessage) -> str:
+    def _where(self, outgoing: OutgoingMessage, context: ReplyContext) -> str:
         """Return where a file is that cannot be sent."""
-        context = await self._delivery.get_reply_context(outgoing)
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         if self._public_url and context.session_id:
             return phrases("file_link", url=f"{self._public_url}/sessions/{context.session_id}")

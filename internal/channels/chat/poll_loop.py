@@ -16,6 +16,8 @@ class PollLoop:
     def __init__(self, interval: float, name: str) -> None:
         self._interval, self._name = interval, name
         self._woken = asyncio.Event()
+        self.tasks: asyncio.TaskGroup | None = None
+        """What is started here ends with the loop; None while it does not run."""
 
     def wake(self) -> None:
         """Poll as soon as possible."""
@@ -24,6 +26,10 @@ class PollLoop:
     async def run(self, poll: Poll, supervisor: Supervisor) -> None:
         """Poll until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            await supervisor.repeat(
-                self._name, partial(poll, tasks), interval=self._interval, wake=self._woken
-            )
+            self.tasks = tasks
+            try:
+                await supervisor.repeat(
+                    self._name, partial(poll, tasks), interval=self._interval, wake=self._woken
+                )
+            finally:
+                self.tasks = None

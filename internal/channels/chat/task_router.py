@@ -6,8 +6,8 @@ The gateway decides with the rights of the sender: what may not steer or interru
 import msgspec
 
 from internal.agent.app.gateway import Gateway
-from internal.agent.app.runs.creation import Submission, Submitted
-from internal.agent.app.task_commands import Steered
+from internal.agent.app.runs.creation import Submission
+from internal.agent.app.task_commands import is_behind
 from internal.agent.app.task_options import (
     TaskDefaults,
     TaskOptions,
@@ -15,7 +15,6 @@ from internal.agent.app.task_options import (
     find_profile,
 )
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
 from internal.channels.chat.chat_settings import chat_policy, chat_profile
@@ -48,7 +47,7 @@ class TaskRouter:
         principal = message.actor.principal
         submission = Submission(
             text,
-            await self._build_spec(message),
+            self._build_spec(message),
             message.actor.via,
             attachments=attachments,
             scope=message.chat.scope,
@@ -56,35 +55,25 @@ class TaskRouter:
             direct=message.chat.is_direct,
             prompt=prompt,
         )
-        stored = await self._store(submission, principal, message)
-        if isinstance(stored, Steered) and stored.taken_as == "steering":
-            return stored.run_id, True
-        return stored.run_id, await self._is_waiting(stored.run_id, message)
-
-    async def _store(
-        self, submission: Submission, principal: Principal, message: MessageContext
-    ) -> Steered | Submitted:
         match self._settings.busy_mode_in(message.chat.chat_id):
             case "steer":
-                return await self._gateway.steer(submission, principal)
+                steered, is_waiting = await self._gateway.steer_or_queue(submission, principal)
+                return steered.run_id, is_waiting or steered.taken_as == "steering"
             case "queue":
-                return await self._gateway.submit(submission, principal)
+                run_id = (await self._gateway.submit(submission, principal)).run_id
+                return run_id, await self._is_waiting(run_id, message)
             case "interrupt":
-                return await self._gateway.interrupt(submission, principal)
+                run_id = (await self._gateway.interrupt(submission, principal)).run_id
+                return run_id, await self._is_waiting(run_id, message)
 
     async def _is_waiting(self, run_id: RunId, message: MessageContext) -> bool:
         """Return True if another run of the conversation comes first."""
         open_ = await self._gateway.chats.list_unfinished(message.actor.via, message.chat.scope)
-        runs = [
-            run
-            for run, _ in open_
-            if run.stop is None and run.status != "waiting" and run.lane == run.session_id
-        ]
-        return len(runs) > 1 and runs[0].id != run_id
+        return is_behind([run for run, _ in open_], run_id)
 
-    async def _build_spec(self, message: MessageContext) -> RunSpec:
+    def _build_spec(self, message: MessageContext) -> RunSpec:
         """Return the run specification from the configuration and the settings of the chat."""
-        chosen = await self._gateway.chats.get_settings(message.actor.chat)
+        chosen = message.facts.settings
         options = TaskOptions(
             timeout_seconds=self._settings.run_timeout_seconds,
             model=chosen.model or None,

@@ -44,6 +44,11 @@ where channel = $1 and app = $2 and status = 'accepted' order by number limit $3
 update inbox set attempts = $4, next_attempt = $5, failure = ''
 where channel = $1 and app = $2 and message_id = $3 and status = 'accepted'
     and ($6 = '' or exists (select 1 from leaderships where name = $6 and fence = $7))
+    and not exists (
+        select 1 from inbox as earlier
+        where earlier.channel = $1 and earlier.app = $2 and earlier.chat_id = inbox.chat_id
+            and earlier.status = 'accepted' and earlier.number < inbox.number
+    )
 returning number;
 
 -- name: postpone_processing

@@ -55,6 +55,12 @@ where number = $1 and status = 'pending';
 update outbox set status = $2, remote_id = $3, failure = $4, settled = $5
 where number = $1 and status = 'pending' returning number;
 
+-- name: pending_beside
+select pending.number from outbox
+join outbox as pending on pending.channel = outbox.channel and pending.app = outbox.app
+    and pending.chat_id = outbox.chat_id and pending.status = 'pending'
+where outbox.number = $1 limit 1;
+
 -- name: outgoing_state
 select status, remote_id from outbox where key = $1;
 

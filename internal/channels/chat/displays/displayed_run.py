@@ -75,7 +75,8 @@ class DisplayedRun:
         self._progress, self._subtasks = RunProgress(), SubtaskStates(self._run.id)
         self._changed, self._idle, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._quiet.set()
-        self._started_at = 0.0
+        self._started_at = self._waited = 0.0
+        self._saved, self._saved_at = self._display.state, clock.monotonic()
         self._last_shown: tuple[object, ...] = ()
         self._is_stuck = self._is_reply_settled = False
 
@@ -94,12 +95,15 @@ class DisplayedRun:
         """Finish the display now: the reply was sent or given up."""
         self._is_reply_settled = True
 
-    async def follow(self, on_outgoing: Callable[[], None]) -> Literal["over", "waiting", "left"]:
+    async def follow(
+        self, on_outgoing: Callable[[], None], waited: float = 0.0
+    ) -> Literal["over", "waiting", "left"]:
         """Display the run until it ends or waits for a person; then call `on_outgoing` at once.
 
-        Nothing that is displayed may delay the reply or the question. Returns "left" if the process
-        stops before.
+        Nothing that is displayed may delay the reply or the question. `waited`: for how many
+        seconds the run was known before. Returns "left" if the process stops before.
         """
+        self._waited = waited
         position = 0
         for row in await self._gateway.run_displays.list_events(self._run.id):
             self._progress.apply(row.event, row.json)
@@ -123,8 +127,6 @@ class DisplayedRun:
 
     async def rest(self) -> None:
         """Show that the run waits for a person, and end the lease until it continues."""
-        if not await self._save():
-            return
         is_complete = await self._remove_reaction()
         if self._state.has_message:
             is_complete = await self._show(self._content()) and is_complete
@@ -217,7 +219,7 @@ class DisplayedRun:
         if self._subtasks.is_asking and self._state.has_message:
             self._state.asked = True
         if not self._started_at and self._progress.phase != "queued":
-            self._started_at = self._clock.monotonic()
+            self._started_at = self._clock.monotonic() - self._waited
         if self._progress.is_idle:
             self._idle.set()
         self._changed.set()
@@ -230,22 +232,25 @@ class DisplayedRun:
             is_due = self._is_due()
             if is_due:
                 await self._show(self._content())
-            if not await self._save():
+            if self._must_save() and not await self._save():
                 return
             if is_due:
                 await _wait(self._idle, UPDATE_INTERVAL_SECONDS)
 
     def _next_check(self) -> float:
-        is_young = self._started_at and not self._state.message
-        return MIN_DISPLAYED_SECONDS if is_young else RENEW_SECONDS
+        if not self._started_at or self._state.message:
+            return RENEW_SECONDS
+        return max(MIN_DISPLAYED_SECONDS - self._age(), UPDATE_INTERVAL_SECONDS)
+
+    def _age(self) -> float:
+        return self._clock.monotonic() - self._started_at
 
     def _is_due(self) -> bool:
         is_hidden = self._settings.progress == "off" or self._state.lost or self._idle.is_set()
         if is_hidden or not self._started_at:
             return False
-        age = self._clock.monotonic() - self._started_at
         has_details = bool(self._state.message or self._subtasks) or self._progress.has_details
-        return has_details or age >= MIN_DISPLAYED_SECONDS
+        return has_details or self._age() >= MIN_DISPLAYED_SECONDS
 
     async def _show(self, content: RunContent) -> bool:
         """Send or update the message; False if it must be tried again."""
@@ -319,7 +324,7 @@ class DisplayedRun:
         is_off = not self._settings.working_emoji(self._origin.message_id)
         if is_off or self._state.reaction:
             return
-        await asyncio.sleep(REACTION_DELAY_SECONDS)
+        await asyncio.sleep(REACTION_DELAY_SECONDS - self._waited)
         self._state.reacting = True
         try:
             await self._begin_call()
@@ -362,7 +367,13 @@ class DisplayedRun:
 
     async def _save(self, lease: float = LEASE_SECONDS) -> bool:
         """Store what was displayed and renew the lease; False if another process holds it."""
-        return await self._gateway.run_displays.save(self._stored(), self._holder, lease)
+        stored = self._stored()
+        self._saved, self._saved_at = stored.state, self._clock.monotonic()
+        return await self._gateway.run_displays.save(stored, self._holder, lease)
+
+    def _must_save(self) -> bool:
+        is_old = self._clock.monotonic() - self._saved_at >= RENEW_SECONDS / 2
+        return is_old or self._stored().state != self._saved
 
     def _stored(self) -> RunDisplay:
         return self._display._replace(state=msgspec.json.encode(self._state).decode())

@@ -1,5 +1,8 @@
 """Display runs in their chats: a reaction while a run works, and one message with its progress.
 
+A new run is displayed after a second, or as soon as it has something to show; a run that ends
+before has no display, and nothing is stored of it.
+
 Each display has one writer: the process that holds its lease. A run that waits for a person is not
 held; it is displayed again when it continues. When a run ends, its writer stops and stores whether
 the reply replaces the message. What is left then (the reaction, the last state of a message that is
@@ -12,17 +15,29 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 
+from cachetools import TTLCache
+
 from internal.agent.app.events.subscription import StreamItem
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.run_displays import DisplayHolder
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, reply_key
+from internal.agent.domain.delegation.reports import TASKS_CHANNEL
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.types import (
+    InputReceived,
+    PlanUpdated,
+    QuestionAsked,
+    ResultCancelled,
+    ResultFinal,
+    ToolStarted,
+)
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.displays.display_state import read_state
 from internal.channels.chat.displays.displayed_run import (
     LEASE_SECONDS,
+    REACTION_DELAY_SECONDS,
     DisplayedRun,
 )
 from internal.channels.chat.transport import ChatTransport
@@ -39,6 +54,9 @@ STOP_SECONDS = 3.0
 MAX_REPLACE_ATTEMPTS = 2
 """A reply that could not replace the message so often is sent as a new one."""
 HAND_OVER_CHECK_SECONDS = 0.2
+_SHOWN = frozenset(each.name for each in (ToolStarted, PlanUpdated, QuestionAsked))
+_ENDS = frozenset(each.name for each in (ResultFinal, ResultCancelled))
+_MAX_QUICK, _QUICK_SECONDS = 2_048, 600.0
 
 
 class RunDisplayLoop:
@@ -66,6 +84,10 @@ class RunDisplayLoop:
         self._holder = DisplayHolder(channel, f"gateway-{secrets.token_hex(8)}")
         self._tasks: asyncio.TaskGroup | None = None
         self._shown: dict[RunId, DisplayedRun | None] = {}
+        self._new: dict[RunId, asyncio.TimerHandle] = {}
+        """New runs that are not displayed yet, and when they will be."""
+        self._quick: TTLCache[RunId, bool] = TTLCache(_MAX_QUICK, _QUICK_SECONDS)
+        """Runs that ended before they were displayed."""
         self._resting: set[RunId] = set()
         self._has_resting = asyncio.Event()
         self._has_followed_all = False
@@ -74,16 +96,26 @@ class RunDisplayLoop:
 
     async def run(self, supervisor: Supervisor) -> None:
         """Display runs until cancelled."""
-        name = self._transport.name
         self._shown, self._resting, self._unfinished = {}, set(), set()  # of an earlier call
         self._has_followed_all = False
+        self._quick.clear()
         try:
-            async with asyncio.TaskGroup() as self._tasks:
-                watching = supervisor.repeat(f"{name} waiting runs", self._watch_resting)
-                self._tasks.create_task(watching)
-                await supervisor.repeat(f"{name} displays", self._sweep, interval=SWEEP_SECONDS)
+            with self._gateway.listen(self._on_event):
+                await self._run_tasks(supervisor)
         finally:
-            self._tasks = None
+            for timer in self._new.values():
+                timer.cancel()
+            self._new.clear()
+
+    async def _run_tasks(self, supervisor: Supervisor) -> None:
+        name = self._transport.name
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(supervisor.repeat(f"{name} waiting runs", self._watch_resting))
+            self._tasks = tasks
+            try:
+                await supervisor.repeat(f"{name} displays", self._sweep, interval=SWEEP_SECONDS)
+            finally:
+                self._tasks = None
 
     async def settle(self) -> None:
         """Write no more progress; wait for the outcomes of the last updates, at most 3 s.
@@ -103,11 +135,47 @@ class RunDisplayLoop:
                 await displayed.release()
 
     def follow(self, run_id: RunId) -> None:
-        """Display a run from now on, unless another process does."""
+        """Display a run from now on, unless another process does. A new one is displayed later."""
+        if run_id not in self._new and run_id not in self._quick:
+            self._start(run_id)
+
+    def _start(self, run_id: RunId, waited: float = 0.0) -> None:
+        """Display a run that was followed so many seconds ago."""
         if self._tasks is not None and run_id not in self._shown:
             self._resting.discard(run_id)
             self._shown[run_id] = None
-            self._tasks.create_task(self._display(run_id))
+            self._tasks.create_task(self._display(run_id, waited))
+
+    def _on_event(self, record: EventRecord) -> None:
+        """Follow a new run, and display it when it has something to show."""
+        run_id = record.run_id
+        if record.event == InputReceived.name:
+            if record.seq == 1 and run_id not in self._shown and self._may_be_here(record):
+                self._new[run_id] = asyncio.get_running_loop().call_later(
+                    REACTION_DELAY_SECONDS, self._start_new, run_id, REACTION_DELAY_SECONDS
+                )
+        elif run_id in self._new:
+            if record.event in _ENDS:
+                self._skip(run_id)
+            elif record.event in _SHOWN:
+                self._start_new(run_id)
+
+    def _may_be_here(self, record: EventRecord) -> bool:
+        """Return True if a new run may be of this account. Subtasks are displayed with others."""
+        envelope = record.envelope
+        if envelope is None or not isinstance(envelope.payload, InputReceived):
+            return True  # it is found out when the run is displayed
+        here = {self._transport.name, TASKS_CHANNEL}
+        return not envelope.is_subtask and envelope.payload.channel in here
+
+    def _start_new(self, run_id: RunId, waited: float = 0.0) -> None:
+        self._new.pop(run_id).cancel()
+        self._start(run_id, waited)
+
+    def _skip(self, run_id: RunId) -> None:
+        """Do not display a run that has ended."""
+        self._new.pop(run_id).cancel()
+        self._quick[run_id] = True
 
     async def find_reply_place(self, pending: PendingMessage) -> str:
         """Return the message that a reply replaces, "" for none.
@@ -117,8 +185,10 @@ class RunDisplayLoop:
         run_id = RunId(pending.outgoing.run_id)
         if pending.outgoing.key != reply_key(run_id) or pending.attempts >= MAX_REPLACE_ATTEMPTS:
             return ""
+        if run_id in self._new:  # its end is stored already
+            self._skip(run_id)
         displayed = self._shown.get(run_id)
-        if displayed is not None and displayed.stop():
+        if run_id in self._quick or (displayed is not None and displayed.stop()):
             return ""
         try:
             async with asyncio.timeout(HAND_OVER_SECONDS):
@@ -167,9 +237,9 @@ class RunDisplayLoop:
             else:
                 self.follow(display.run_id)
 
-    async def _display(self, run_id: RunId) -> None:
+    async def _display(self, run_id: RunId, waited: float) -> None:
         try:
-            if not await self._display_until_idle(run_id):
+            if not await self._display_until_idle(run_id, waited):
                 return
             self._shown.pop(run_id)
             is_waiting = self._gateway.run_displays.is_waiting
@@ -179,11 +249,12 @@ class RunDisplayLoop:
             log.exception("run cannot be displayed", extra={"run_id": run_id})
             self._shown.pop(run_id)
 
-    async def _display_until_idle(self, run_id: RunId) -> bool:
+    async def _display_until_idle(self, run_id: RunId, waited: float) -> bool:
         """Display a run until it ends or waits; False if the process stops before."""
         displays = self._gateway.run_displays
         claimed = await displays.claim(run_id, self._holder, LEASE_SECONDS)
         if claimed is None:
+            await self._follow_next(run_id)
             return True
         displayed = DisplayedRun(
             claimed,
@@ -196,7 +267,7 @@ class RunDisplayLoop:
             isolated=self._isolated,
         )
         self._shown[run_id] = displayed
-        match await displayed.follow(self._on_outgoing):
+        match await displayed.follow(self._on_outgoing, waited):
             case "left":
                 return False
             case "waiting":
@@ -206,14 +277,18 @@ class RunDisplayLoop:
                 self._resting.discard(run_id)
                 is_held = await displayed.hand_over()
                 self._handed_over.set()
-                session_id, channel = claimed.run.session_id, self._holder.channel
-                for next_id in await displays.list_unfinished(channel, session_id):
-                    self.follow(next_id)  # late steering became a task
+                await self._follow_next(run_id)
                 if is_held and not await displayed.finish():
                     self._unfinished.add(run_id)
                 else:
                     self._unfinished.discard(run_id)
         return True
+
+    async def _follow_next(self, run_id: RunId) -> None:
+        """Follow the runs after one that has ended: late steering becomes a task."""
+        displays, channel = self._gateway.run_displays, self._holder.channel
+        for next_id in await displays.list_unfinished(channel, after=run_id):
+            self.follow(next_id)
 
     def _rest(self, run_id: RunId) -> None:
         self._resting.add(run_id)

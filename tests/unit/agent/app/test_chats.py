@@ -12,6 +12,7 @@ from msgspec import structs
 from internal.agent.app.chats import (
     ChatDelivery,
     Chats,
+    MessageFacts,
     ReplyContext,
 )
 from internal.agent.domain.chats import (
@@ -23,8 +24,10 @@ from internal.agent.domain.chats import (
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
 from internal.agent.domain.ids import QuestionId, RunId
+from internal.agent.domain.principals import RoleAssignment
 from internal.agent.domain.tasks import Origin
 from internal.agent.store.database import Database
+from internal.agent.store.runs import LeaderFence
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from tests.support.movable_clock import MovableClock
@@ -89,10 +92,8 @@ async def delivery(tmp_path: Path) -> AsyncGenerator[Delivery]:
 
 
 async def test_a_message_is_accepted_once(delivery: Delivery) -> None:
-    assert not await delivery.is_known("echo", "a", "m1")
     assert await asyncio.wrap_future(delivery.accept(MESSAGE))
     assert not await asyncio.wrap_future(delivery.accept(MESSAGE))
-    assert await delivery.is_known("echo", "a", "m1")
     assert await delivery.list_accepted("echo", "a", 10) == [AcceptedMessage(MESSAGE)]
     assert await delivery.list_accepted("echo", "b", 10) == []
 
@@ -111,6 +112,38 @@ async def test_a_message_waits_for_its_next_attempt(delivery: Delivery) -> None:
     assert delivery.seconds_until_due(await accepted()) < 0
     delivery.clock.offset = timedelta(hours=-1)
     assert delivery.seconds_until_due(await accepted()) == 0, "the clock was set back"
+
+
+async def test_the_messages_of_a_chat_are_processed_in_order(delivery: Delivery) -> None:
+    later, elsewhere = (
+        structs.replace(MESSAGE, message_id="m2"),
+        structs.replace(MESSAGE, message_id="m3", chat_id="other"),
+    )
+    for each in (MESSAGE, later, elsewhere):
+        await asyncio.wrap_future(delivery.accept(each))
+    assert await delivery.begin_processing(AcceptedMessage(later), 5.0) is None
+    assert await delivery.begin_processing(AcceptedMessage(elsewhere), 5.0) is not None
+    assert await delivery.begin_processing(AcceptedMessage(MESSAGE), 5.0) is not None
+    await delivery.set_aside(AcceptedMessage(MESSAGE, 1), "broke")
+    assert await delivery.begin_processing(AcceptedMessage(later), 5.0) is not None
+
+
+async def test_what_is_stored_of_a_message_is_known_when_its_processing_begins(
+    delivery: Delivery,
+) -> None:
+    recall = structs.replace(MESSAGE, message_id="recall:m1")
+    stores, role = delivery.stores, RoleAssignment(MESSAGE.principal, "Mei", "operate", "cli", T0)
+    for each in (MESSAGE, recall):
+        await asyncio.wrap_future(delivery.accept(each))
+    await delivery.database.write(partial(stores.roles.assign, role))
+    settings = ChatSettings(model="big-1")
+    await delivery.database.write(partial(stores.chats.save_settings, "echo:a:chat", settings))
+    begin = partial(delivery.begin_processing, AcceptedMessage(MESSAGE), 5.0)
+    facts = await begin(recall="recall:m1")
+    assert facts == MessageFacts(True, frozenset({"talk", "operate"}), [], settings)
+    facts = await begin(recall="recall:m2")
+    assert facts is not None
+    assert not facts.is_recalled
 
 
 async def test_an_attempt_that_was_stopped_does_not_count(delivery: Delivery) -> None:
@@ -135,7 +168,7 @@ async def test_a_message_that_is_set_aside_is_answered_once(delivery: Delivery) 
 
 async def test_a_postponed_message_is_due_later(delivery: Delivery) -> None:
     number = await delivery.add(REPLY)
-    assert await delivery.begin_attempt(number)
+    assert [each.pending.number for each in await delivery.begin_due("echo", "a", 10)] == [number]
     await delivery.postpone(number, 60.0, "busy", unconfirmed=False)
     assert await delivery.list_due("echo", "a", 10) == []
     delivery.clock.offset = timedelta(seconds=61)
@@ -154,11 +187,31 @@ async def test_messages_are_due_after_the_clock_was_set_back(delivery: Delivery)
     assert [each.outgoing.key for each in due] == ["m1:note", "m2:note"]
 
 
+async def test_due_messages_are_begun_once_by_the_leader(delivery: Delivery) -> None:
+    first = await delivery.add(REPLY)
+    second = await delivery.add(structs.replace(REPLY, key="m2:note", chat_id="other"))
+    other = LeaderFence("echo:a", 7)
+    assert await delivery.begin_due("echo", "a", 10, leader=other) == []
+    begun = await delivery.begin_due("echo", "a", 10, busy={first})
+    assert [each.pending.number for each in begun] == [second]
+    assert begun[0].context == ReplyContext("", "")
+
+
+async def test_a_sent_message_tells_whether_its_chat_has_more(delivery: Delivery) -> None:
+    first = await delivery.add(REPLY)
+    await delivery.add(structs.replace(REPLY, key="m2:note", chat_id="other"))
+    later = structs.replace(REPLY, key="m3:note")
+    await delivery.database.write(partial(delivery.stores.outbox.add, later, T0))
+    assert await delivery.mark_sent(first, "post-1")
+    due = await delivery.list_due("echo", "a", 10)
+    [second] = [each.number for each in due if each.outgoing == later]
+    assert not await delivery.mark_sent(second, "post-2")
+
+
 async def test_a_sent_message_is_settled(delivery: Delivery) -> None:
     number = await delivery.add(REPLY)
-    await delivery.mark_sent(number, "post-1")
-    assert not await delivery.begin_attempt(number)
-    assert await delivery.list_due("echo", "a", 10) == []
+    assert not await delivery.mark_sent(number, "post-1")
+    assert await delivery.begin_due("echo", "a", 10) == []
 
 
 async def test_a_message_that_waits_for_over_a_minute_is_a_backlog(delivery: Delivery) -> None:

@@ -85,6 +85,6 @@ async def test_the_end_of_a_run_tells_that_there_are_messages_to_send(gateway: G
         assert woken == []
         await gateway.stop(made.task_id, ANN, "lark")
         assert woken == ["woken"]
-    made = await gateway.submit(TASK, ANN)
-    await gateway.stop(made.task_id, ANN, "lark")
+    other = await gateway.submit(TASK, ANN)
+    await gateway.stop(other.task_id, ANN, "lark")
     assert woken == ["woken"]

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from internal.agent.app.chats import MessageFacts
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
@@ -21,7 +22,7 @@ from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.usage import Usage
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from internal.channels.chat.answers import ChatRef, MessageContext, TextAnswers
@@ -77,11 +78,17 @@ class EchoApp:
         message_id = self.service.new_id()
         row = InboundMessage("echo", "test", message_id, "direct", f"echo:test:{user}", raw, T0)
         await asyncio.wrap_future(self.gateway.delivery.accept(row))
+        facts = await self.database.read(self._facts)
         principal = Principal(row.principal, roles=frozenset(roles or ("talk", "operate")))
         actor = Actor(principal, "echo", CHAT)
         incoming = echo_message(message_id, text)._replace(is_direct=is_direct, **changes)
         chat = ChatRef("direct", "echo-scope", is_direct)
-        return MessageContext(actor, row, chat, ChatPhrases("en"), incoming)
+        return MessageContext(actor, row, chat, ChatPhrases("en"), incoming, facts)
+
+    def _facts(self) -> Read[MessageFacts]:
+        questions = yield from self.stores.questions.list_open_in_chat(CHAT)
+        settings = yield from self.stores.chats.get_settings(CHAT)
+        return MessageFacts(False, frozenset(), questions, settings)
 
     async def submit(self, text: str, user: str = "mei", *roles: Right) -> tuple[RunId, bool]:
         """Route a message and return its run, and whether it was added to an earlier one."""
@@ -145,9 +152,8 @@ class EchoApp:
             f"{question_id}:asked", "echo", "test", "direct", "", "", question_id=question_id
         )
         await self.database.write(partial(self.stores.outbox.add, outgoing, T0))
-        [pending] = await self.gateway.delivery.list_due("echo", "test", 1)
-        await self.gateway.delivery.begin_attempt(pending.number)
-        await self.gateway.delivery.mark_sent(pending.number, f"post-{number}")
+        [begun] = await self.gateway.delivery.begin_due("echo", "test", 1)
+        await self.gateway.delivery.mark_sent(begun.pending.number, f"post-{number}")
         return record
 
 

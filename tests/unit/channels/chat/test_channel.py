@@ -1,6 +1,7 @@
 """A chat channel from start to stop."""
 
 import asyncio
+from functools import partial
 
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.supervision import Supervisor
@@ -30,7 +31,8 @@ async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None
     await app.service.deliver(message)
     await app.service.until(lambda: bool(app.service.posts))
     await app.service.deliver(message)
-    assert await app.gateway.delivery.is_known("echo", "test", "m-1")
+    known = partial(app.stores.inbox.get_state, "echo", "test", "m-1")
+    assert await app.database.read(known) is not None
     channel.stop()
     await running
     assert len(app.service.posts) == 1

@@ -114,6 +114,7 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
             f"alter table inbox drop column {name}"  # of migration 19
             for name in ("attempts", "next_attempt", "failure", "failed")
         ),
+        "drop index inbox_accepted_of_chat",  # of migration 24
         *(f"drop index {name}" for name in _LIST_INDEXES),  # of migration 22
         "drop table usage_sums",
         "alter table usage drop column summed",

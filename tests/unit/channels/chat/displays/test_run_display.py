@@ -5,6 +5,7 @@ import asyncio
 from internal.agent.app.run_displays import DisplayHolder
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, reply_key
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.displays.run_display import MAX_REPLACE_ATTEMPTS, RunDisplayLoop
 from internal.config.chat import ChatChannelSettings
 from tests.support.chat_settings import with_values
@@ -68,3 +69,24 @@ async def test_a_display_is_held_by_one_process_until_it_is_released(app: EchoAp
         await loop.release()
     [display] = await app.gateway.run_displays.list_abandoned("echo:test")
     assert display.run_id == run_id
+
+
+async def test_nothing_is_stored_of_a_run_that_ends_at_once(app: EchoApp) -> None:
+    first, _ = await app.submit("count")
+    [(_, task)] = await app.gateway.chats.list_unfinished("echo", "echo-scope")
+    loop = display_loop(app, with_values(app.settings, react_emoji="Typing"))
+    running = asyncio.create_task(loop.run(Supervisor(app.clock)))
+    # until then it has followed the runs of the process before
+    await app.service.until(lambda: bool(app.service.reactions.get(task.origin.message_id)))
+    await app.end(first)
+    run_id, _ = await app.submit("count again")
+    assert run_id != first
+    found = await app.gateway.chats.find_run(run_id)
+    assert found is not None
+    await app.gateway.stop(found[1].id, LOCAL_OWNER, "web")
+    loop.follow(run_id)
+    assert await loop.find_reply_place(reply_of(run_id)) == ""
+    assert await app.gateway.run_displays.get(run_id, "echo:test") is None
+    assert await app.gateway.run_displays.get(first, "echo:test") is not None
+    running.cancel()
+    await asyncio.wait([running])

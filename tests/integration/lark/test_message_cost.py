@@ -1,0 +1,108 @@
+"""What the Lark channel reads and writes for a message that is answered at once."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from internal.agent.store.database import Batch, Database, Read, Row, Statement, Write
+from internal.channels.chat.displays.displayed_run import REACTION_DELAY_SECONDS
+from internal.channels.chat.displays.run_display import SWEEP_SECONDS
+from internal.channels.chat.outbox_sender import POLL_SECONDS
+from internal.config.chat import ChatChannelSettings
+from internal.simulators.lark.simulator import LarkSim
+from larkspur.services import make_gateway
+from tests.support.agent_app import core
+from tests.support.anthropic_server import Reply, Rules
+from tests.support.database_wrapper import DatabaseWrapper
+from tests.support.lark_gateway import APP, CONFIG, LarkGateway, lark_transport, open_lark
+
+T = TypeVar("T")
+Work = Generator[Statement | Batch, list[Row], T]
+
+MESSAGES = 3
+ACCEPTED = ("accept_message",)
+BEGUN = ("begin_processing",)
+FACTS = ("message_state", "role_assignment", "open_questions_of_chat", "chat_settings")
+DUE = ("due_messages", "run", "task", "events_of_run", "events_of_run")
+REPLY_BEGUN = ("begin_attempt",)
+SENT = ("settle_message", "pending_beside")
+MAX_STATEMENTS = 18
+"""Of the writes for one message, with those that store its task."""
+
+
+class CountingDatabase(DatabaseWrapper):
+    """Notes the statements of each unit of work."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.reads: list[tuple[str, ...]] = []
+        self.writes: list[tuple[str, ...]] = []
+
+    async def read(self, work: Callable[[], Read[T]], /) -> T:
+        return await super().read(partial(note, work, self.reads))
+
+    async def write(self, work: Callable[[], Write[T]], /) -> T:
+        return await super().write(partial(note, work, self.writes))
+
+    def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
+        return super().submit(partial(note, work, self.writes))
+
+
+def note(work: Callable[[], Work[T]], noted: list[tuple[str, ...]]) -> Work[T]:
+    """Execute a unit of work, and note its statements when it has ended."""
+    names, generator = list[str](), work()
+    try:
+        statement = next(generator)
+        while True:
+            names.append(statement.query)
+            statement = generator.send((yield statement))
+    except StopIteration as end:
+        noted.append(tuple(names))
+        result: T = end.value
+        return result
+
+
+async def test_a_message_that_is_answered_at_once_costs_five_writes_and_two_reads(
+    tmp_path: Path,
+) -> None:
+    async with LarkSim([APP], config=CONFIG) as sim, core(tmp_path, Rules([Reply("hi")])) as here:
+        database, settings = CountingDatabase(here.services.database), ChatChannelSettings()
+        gateway = make_gateway(replace(here.services, database=database), here.services.dispatcher)
+        counted = replace(here, services=replace(here.services, gateway=gateway))
+        transport = lark_transport(counted, sim, settings)
+        async with open_lark(counted, sim, settings, transport=transport) as channel:
+            lark = LarkGateway(sim, here, channel, transport)
+            slowest = await answered(lark, 1)
+            await lark.settled()
+            database.reads.clear()
+            database.writes.clear()
+            begun = time.monotonic()
+            for number in range(MESSAGES):
+                slowest = max(slowest, await answered(lark, number + 2))
+            await lark.settled()
+            taken = time.monotonic() - begun
+    writes = Counter(database.writes)
+    assert (writes[ACCEPTED], writes[BEGUN], writes[SENT]) == (MESSAGES,) * 3
+    assert writes[REPLY_BEGUN] == MESSAGES
+    # what is looked for at intervals, however long this took
+    looked = [("due_messages",), ("abandoned_run_displays",), ("accepted_messages",)]
+    reads = [each for each in database.reads if each not in looked]
+    assert database.reads.count(("due_messages",)) <= 1 + taken / POLL_SECONDS
+    assert database.reads.count(("abandoned_run_displays",)) <= 1 + taken / SWEEP_SECONDS
+    if slowest < REACTION_DELAY_SECONDS:  # else a run is displayed
+        assert Counter(reads) == {FACTS: MESSAGES, DUE: MESSAGES}
+        assert len(database.writes) == 5 * MESSAGES
+        assert sum(map(len, database.writes)) <= MAX_STATEMENTS * MESSAGES
+
+
+async def answered(lark: LarkGateway, count: int) -> float:
+    """Send a message; return the seconds to its reply, which is the n-th."""
+    begun = time.monotonic()
+    await lark.say(f"message {count}")
+    await lark.until_replies(count)
+    return time.monotonic() - begun
