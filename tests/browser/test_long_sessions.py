@@ -27,11 +27,12 @@ def test_earlier_events_are_loaded_on_scrolling_up(serve: Serve, enter: Open, ho
     thread = page.get_by_test_id("thread")
     start = thread.get_by_text("a very long task")
     earlier = page.get_by_role("button", name="Show earlier messages")
-    expect(thread.get_by_text("remark 299", exact=True)).to_be_visible()
+    expect(thread.get_by_text("remark 299", exact=True)).to_be_in_viewport()
     assert len(asked) == 1, "the newest page"
 
+    thread.hover()
     with page.expect_response(EVENTS):
-        thread.evaluate("box => box.scrollTo(0, 0)")
+        page.mouse.wheel(0, -100_000)
     # the view stays where it was: below 100 earlier iterations
     page.wait_for_function("document.querySelector('[data-testid=thread]').scrollTop > 2_000")
     near = re.compile("^remark (19|20|21)[0-9]$")
@@ -39,9 +40,9 @@ def test_earlier_events_are_loaded_on_scrolling_up(serve: Serve, enter: Open, ho
     expect(start).to_have_count(0)
 
     with page.expect_response(EVENTS):
-        thread.evaluate("box => box.scrollTo(0, 0)")
+        page.mouse.wheel(0, -100_000)
     page.wait_for_function("document.querySelector('[data-testid=thread]').scrollTop > 2_000")
-    thread.evaluate("box => box.scrollTo(0, 0)")
+    page.mouse.wheel(0, -100_000)
     expect(start).to_be_visible()
     expect(earlier).to_have_count(0)
     assert len(asked) == 4, "each time as many events as there are"
