@@ -77,7 +77,7 @@ async def stream_parts(
     yield ModelResponse(
         parts=parts,
         usage=Usage(
-            input_tokens=_tokens(request.system) + _tokens(request.messages),
+            input_tokens=_tokens(request.system) + _tokens([*request.messages]),
             output_tokens=_tokens(parts),
         ),
         stop="tools" if called else "end",
@@ -260,7 +260,7 @@ class _Conversation:
 
     def _call_id(self) -> str:
         """Return an id that no earlier call has; the same conversation gives the same id."""
-        encoded = msgspec.json.encode(_encodable(self._messages))
+        encoded = msgspec.json.encode(_encodable([*self._messages]))
         return "offline_" + hashlib.blake2s(encoded, digest_size=8).hexdigest()
 
 

@@ -10,6 +10,7 @@ from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolRe
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanEdit, PlanReview
 from internal.agent.domain.questions import Decision, Question
+from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.react.steps import Act, Ask, AwaitTasks, Done, Pause
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import (
@@ -23,6 +24,7 @@ from internal.llm.offline.catalog import detect_language, load_catalog
 from internal.llm.offline.model import OfflineModel
 from internal.llm.registry import OFFLINE_MODEL
 from tests.support import turn_driver
+from tests.support.weighed_messages import weighed
 
 ACTIONS = (
     "list_dir", "read_file", "write_file", "shell", "web_fetch", "search_files", "request_user",
@@ -57,8 +59,9 @@ class AgentStub:
         raise AssertionError("the model gave no final answer")
 
     async def request_reply(self) -> ModelResponse:
+        messages = RequestMessages(weighed(self.messages))  # as a Turn has them
         request = ModelRequest(
-            OFFLINE_MODEL, "", tuple(self.messages), tools=self.tools, tool_choice=self.choice
+            OFFLINE_MODEL, "", messages, tools=self.tools, tool_choice=self.choice
         )
         pieces: list[ModelStreamEvent] = [piece async for piece in OfflineModel().stream(request)]
         *deltas, reply = pieces
