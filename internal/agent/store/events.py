@@ -1,6 +1,7 @@
 """The event log: numbered per run by `seq`, ordered over all runs by `position`."""
 
 import heapq
+import re
 import secrets
 from collections import deque
 from collections.abc import Sequence
@@ -250,6 +251,8 @@ def _next_rows(session: SessionId | None, position: int, count: int) -> Read[lis
     return (yield Statement("session_events_after", (session, position, count)))
 
 
+_PLAIN_IDS = re.compile(r"run-[\w-]+ [\w-]+ [\w-]+", re.ASCII)
+"""Ids that stand in JSON as they are."""
 _decode_ids = msgspec.json.Decoder(RunIds).decode
 _RUNS_READ_AT_ONCE = 16
 _STEP_ROWS = 100
@@ -257,22 +260,33 @@ _STEP_ROWS = 100
 
 def _records(rows: Sequence[Row]) -> Read[list[EventRecord]]:
     """Return the records of rows of events; see `events.sql` for their two forms."""
-    runs: dict[int, tuple[SessionId, RunId, EnvelopeTemplate]] = {}
+    runs: dict[int, tuple[SessionId, RunId, str, str, str]] = {}
     numbers = list(dict.fromkeys(row[1] for row in rows if row[1] is not None))
-    for start in range(0, len(numbers), _RUNS_READ_AT_ONCE):
-        some = numbers[start : start + _RUNS_READ_AT_ONCE]
+    for first in range(0, len(numbers), _RUNS_READ_AT_ONCE):
+        some = numbers[first : first + _RUNS_READ_AT_ONCE]
         some += [None] * (_RUNS_READ_AT_ONCE - len(some))
         for number, session_id, run_id, task_id, ids in (
             yield Statement("event_runs", tuple(some))
         ):
-            of_run = _decode_ids(ids) if ids else RunIds(session_id, task_id, run_id)
-            runs[number] = session_id, run_id, EnvelopeTemplate(of_run)
+            is_plain = not ids and _PLAIN_IDS.fullmatch(f"{run_id} {task_id} {session_id}")
+            template = (
+                EnvelopeTemplate.of_core_run(session_id, task_id, run_id)
+                if is_plain
+                else EnvelopeTemplate.of(
+                    _decode_ids(ids) if ids else RunIds(session_id, task_id, run_id)
+                )
+            )
+            runs[number] = session_id, run_id, *template
     records: list[EventRecord] = []
     for position, run, seq, event, timestamp, node_id, node_kind, payload in rows:
         if run is None:
             session_id, run_id, json = timestamp, node_id, payload
         else:
-            session_id, run_id, template = runs[run]
-            json = template.render((seq, event, timestamp, node_id, node_kind, payload))
+            session_id, run_id, start, shared, end = runs[run]  # see `EnvelopeTemplate`
+            node = f',"node_id":{node_id},"node_kind":"{node_kind}"' if node_id else ""
+            json = (
+                f'{start}{seq}","seq":{seq},"timestamp":"{timestamp}{shared}{event}"{node}{end}'
+                f"{payload}}}"
+            )
         records.append(EventRecord(session_id, run_id, event, json.encode(), position, seq))
     return records

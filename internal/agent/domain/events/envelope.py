@@ -130,22 +130,8 @@ def encode_envelope(envelope: WorkflowEventEnvelope) -> bytes:
     return mask_secrets_in_json(_encoder.encode(envelope))
 
 
-class EventParts(NamedTuple):
-    """What only the envelope of one event has. The node is None for an event without one.
-
-    `node_id` and `payload` are JSON.
-    """
-
-    seq: int
-    event: str
-    timestamp: str
-    node_id: str | None
-    node_kind: str | None
-    payload: str
-
-
 def split_envelope(json: bytes) -> tuple[str | None, str]:
-    """Return `node_id` and `payload` of an encoded envelope, as in `EventParts`.
+    """Return `node_id`, None without a node, and `payload` of an encoded envelope, both as JSON.
 
     A quote within a text is escaped, so the names of members are found where they stand.
     """
@@ -155,26 +141,37 @@ def split_envelope(json: bytes) -> tuple[str | None, str]:
     return node_id.decode() or None, payload[:-1].decode()
 
 
-_FIRST_PAYLOAD = _encoder.encode(_FIRST_EVENT).decode()
+class EnvelopeTemplate(NamedTuple):
+    """The parts that all encoded envelopes of the durable events of a run share.
 
+    With the other parts of an event, an envelope is
+    `{start}{seq}","seq":{seq},"timestamp":"{timestamp}{ids}{event}"{node}{end}{payload}}}`, where
+    `node` is `,"node_id":{node_id},"node_kind":"{node_kind}"`, or nothing without a node.
+    """
 
-class EnvelopeTemplate:
-    """Makes encoded envelopes of a run from their parts; what all share is encoded once."""
+    start: str
+    ids: str
+    end: str
 
-    def __init__(self, run: RunIds) -> None:
+    @classmethod
+    def of(cls, run: RunIds) -> Self:
+        """Return the template of a run."""
         first = _encoder.encode(_first_envelope(run)).decode()
-        before, _, end = first.partition(f'{_FIRST_EVENT.name}","node_id":"","node_kind":"step"')
-        self._start, _, self._ids = before.partition('0","seq":0,"timestamp":"')
-        self._end = end.removesuffix(_FIRST_PAYLOAD + "}")
+        before, _, after = first.partition(f'{_FIRST_EVENT.name}","node_id":"","node_kind":"step"')
+        start, _, ids = before.partition('0","seq":0,"timestamp":"')
+        return cls(start, ids, after.removesuffix(_encoder.encode(_FIRST_EVENT).decode() + "}"))
 
-    def render(self, parts: EventParts | tuple[int, str, str, str | None, str | None, str]) -> str:
-        """Return the envelope of an event, the same that `encode_envelope` returned for it."""
-        seq, event, timestamp, node_id, node_kind, payload = parts
-        node = "" if node_id is None else f',"node_id":{node_id},"node_kind":"{node_kind}"'
-        return (
-            f'{self._start}{seq}","seq":{seq},"timestamp":"{timestamp}{self._ids}{event}"{node}'
-            f"{self._end}{payload}}}"
-        )
+    @classmethod
+    def of_core_run(cls, session_id: SessionId, task_id: TaskId, run_id: RunId) -> Self:
+        """Return the template of a run that no other one created, five times as fast as `of`."""
+        ksuid = ids.ksuid_part(run_id)
+        start, shared, end = _CORE
+        for name, value in (("{run}", ksuid), ("{task}", task_id), ("{session}", session_id)):
+            shared = shared.replace(name, value)
+        return cls(start.replace("{run}", ksuid), shared, end)
+
+
+_CORE = EnvelopeTemplate.of(RunIds(SessionId("{session}"), TaskId("{task}"), RunId("run-{run}")))
 
 
 INNER_EVENTS = frozenset(event.name for event in EVENTS if event.inner)
