@@ -255,7 +255,7 @@ _PLAIN_IDS = re.compile(r"run-[\w-]+ [\w-]+ [\w-]+", re.ASCII)
 """Ids that stand in JSON as they are."""
 _decode_ids = msgspec.json.Decoder(RunIds).decode
 _RUNS_READ_AT_ONCE = 16
-_STEP_ROWS = 100
+_STEP_ROWS = 200
 
 
 def _records(rows: Sequence[Row]) -> Read[list[EventRecord]]:
