@@ -152,7 +152,10 @@ def check_frames(live: Sequence[SseFrame], replay: Sequence[SseFrame]) -> None:
 _INCONSISTENCIES = (
     "select t.id from tasks t join runs on task_id = t.id where t.status <> runs.status",
     "select t.id from tasks t join runs r on task_id = t.id where t.stop_reason <> r.stop_reason",
-    "select id from runs where last_seq <> (select max(seq) from events where run_id = id)",
+    (
+        "select id from runs join event_runs on run_id = id"
+        " where last_seq <> (select max(seq) from events where run = number)"
+    ),
     "select id from runs where status in ('queued', 'running', 'waiting')",
     "select number from inbox where status <> 'handled'",
     "select run_id from checkpoints join runs on runs.id = run_id where status <> 'failed'",

@@ -186,7 +186,7 @@ async def test_retention_that_is_killed_removes_sessions_as_a_whole(
             assert bool(is_left) is bool(runs)
     assert number > 3
     assert query(database, "select id from sessions") == [(kept,)]
-    assert query(database, "select distinct session_id from events") == [(kept,)]
+    assert query(database, "select distinct session_id from event_runs") == [(kept,)]
     assert query(database, "select * from file_removals") == []
     assert [path.name for path in (home / "workspaces").iterdir()] == [kept]
     assert query(database, "pragma integrity_check") == [("ok",)]

@@ -1,9 +1,13 @@
 """Identifiers: a prefix for the kind, then a KSUID, so that they sort by creation time."""
 
 import hashlib
+import os
+import time
+from itertools import product
 from typing import NewType
 
 from ksuid import Ksuid
+from ksuid.ksuid import EPOCH_STAMP
 
 SessionId = NewType("SessionId", str)
 TaskId = NewType("TaskId", str)
@@ -16,29 +20,60 @@ MAX_ID_CHARS = 128
 """The longest id that a client may choose."""
 
 
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_PAIRS = tuple(map("".join, product(_DIGITS, repeat=2)))
+_RANDOM_BITS = 8 * Ksuid.PAYLOAD_LENGTH_IN_BYTES
+_RANDOM_NUMBERS = 64
+_random_numbers: list[int] = []
+os.register_at_fork(after_in_child=_random_numbers.clear)
+
+
+def new_ksuid() -> str:
+    """Return a KSUID of now as `Ksuid` does, in a tenth of the time. May be called in any thread.
+
+    The operating system is asked for the random bytes of many ids at once.
+    """
+    try:
+        number = _random_numbers.pop()
+    except IndexError:
+        size = Ksuid.PAYLOAD_LENGTH_IN_BYTES
+        data = os.urandom(size * (_RANDOM_NUMBERS + 1))
+        number, *others = (
+            int.from_bytes(data[start : start + size]) for start in range(0, len(data), size)
+        )
+        _random_numbers.extend(others)
+    number |= int(time.time() - EPOCH_STAMP) << _RANDOM_BITS
+    pairs = []
+    for _ in range(Ksuid.BASE62_LENGTH // 2 + 1):
+        number, pair = divmod(number, len(_PAIRS))
+        pairs.append(_PAIRS[pair])
+    pairs.reverse()
+    return "".join(pairs)[1:]
+
+
 def new_session_id() -> SessionId:
     """Return an id for a conversation, such as `session-2ABc…`."""
-    return SessionId(f"session-{Ksuid()}")
+    return SessionId(f"session-{new_ksuid()}")
 
 
 def new_task_id() -> TaskId:
     """Return an id for a task, such as `task-2ABc…`."""
-    return TaskId(f"task-{Ksuid()}")
+    return TaskId(f"task-{new_ksuid()}")
 
 
 def new_run_id() -> RunId:
     """Return an id for a run, such as `run-2ABc…`."""
-    return RunId(f"run-{Ksuid()}")
+    return RunId(f"run-{new_ksuid()}")
 
 
 def new_message_id() -> MessageId:
     """Return an id for a message of a channel without message ids."""
-    return MessageId(f"msg-{Ksuid()}")
+    return MessageId(f"msg-{new_ksuid()}")
 
 
 def new_artifact_id() -> ArtifactId:
     """Return an id for an artifact, such as `artifact-2ABc…`."""
-    return ArtifactId(f"artifact-{Ksuid()}")
+    return ArtifactId(f"artifact-{new_ksuid()}")
 
 
 def derive_id(name: str, salt: str = "") -> str:

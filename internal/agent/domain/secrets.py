@@ -14,9 +14,12 @@ import html
 import json
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from threading import Lock
+from typing import TypeVar
 from urllib.parse import quote
+
+T = TypeVar("T")
 
 MASK = "•••"
 _ENCODED_MASK = MASK.encode()
@@ -77,6 +80,17 @@ class SecretRegistry:
                 text = text.replace(form, MASK)
         return text
 
+    def mask_values(self, values: Sequence[T]) -> Sequence[T | str]:
+        """Return the values with every secret in a text replaced.
+
+        The texts are searched together, which takes a fraction of the time.
+        """
+        text = "\0".join([value for value in values if isinstance(value, str)])
+        for form in self.forms:
+            if form in text:
+                return [self.mask(value) if isinstance(value, str) else value for value in values]
+        return values
+
     def unfinished_length(self, text: str) -> int:
         """Return how many characters at the end of a text may be the start of a secret."""
         if not self.forms:
@@ -100,6 +114,7 @@ _registry = SecretRegistry()
 register_secret = _registry.register
 clear_secrets = _registry.clear
 mask_secrets = _registry.mask
+mask_secrets_in_values = _registry.mask_values
 mask_secrets_in_json = _registry.mask_bytes
 
 

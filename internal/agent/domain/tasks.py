@@ -25,13 +25,14 @@ _WIDTH = {
 """How much runs without a question in each mode."""
 
 
-class Profile(msgspec.Struct, frozen=True):
+class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The role of the agent, stored with each task.
 
     `description` and `keywords` say people what it is for. `prompt` are its instructions. `tools`
     None grants every tool, otherwise only the named ones. `permission_mode` is the widest mode of
     its tasks. `skills` None lets it load every skill. `delegates`: as a subtask it may create tasks
-    as well. What else is None is left to the settings.
+    as well. What else is None is left to the settings. As JSON it has no members with a default
+    value.
     """
 
     name: str = "default"

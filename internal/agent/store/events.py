@@ -1,22 +1,27 @@
 """The event log: numbered per run by `seq`, ordered over all runs by `position`."""
 
 import heapq
+import re
 import secrets
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from operator import attrgetter
+from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from internal.agent.domain.errors import Conflict, LeaseLost
 from internal.agent.domain.events.envelope import (
+    EnvelopeTemplate,
     EventRecord,
     RunIds,
     encode_envelope,
+    split_envelope,
     wrap_event,
 )
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
+from internal.agent.store.encoding import to_json
 
 _MIN_SKIPPED = 2**32  # more than the events between a backup and its restoration
 _SKIPPED_BITS = 31  # so that a million processes stay below 2^53, the range of JSON numbers
@@ -76,8 +81,13 @@ class EventStore:
         """
         if not events:
             return []
-        rows = yield Statement("take_positions", (len(events),))
-        position = rows[0][0] - len(events)
+        rows = yield Statement("take_positions", (len(events), ids.run_id))
+        head, run, session = rows[0]
+        if run is None:
+            others = to_json(ids) if ids.parent_run_id else ""
+            values = (ids.session_id, ids.task_id, ids.run_id, others)
+            ((run, session),) = yield Statement("insert_event_run", values)
+        position = head - len(events)
         records: list[EventRecord] = []
         stored: list[Row] = []
         for seq, (event, timestamp) in enumerate(events, first_seq):
@@ -87,18 +97,10 @@ class EventStore:
             records.append(
                 EventRecord(ids.session_id, ids.run_id, event.name, json, position, seq, envelope)
             )
+            node_id, payload = split_envelope(json)
+            kind = None if node_id is None else envelope.node_kind
             stored.append(
-                (
-                    position,
-                    ids.session_id,
-                    ids.task_id,
-                    ids.run_id,
-                    seq,
-                    envelope.event_id,
-                    event.name,
-                    timestamp,
-                    json.decode(),
-                )
+                (position, session, run, seq, event.name, timestamp, node_id, kind, payload)
             )
         yield Batch("insert_event", stored)
         return records
@@ -115,17 +117,25 @@ class EventStore:
         return (yield from self.append(ids, first_seq, [(event, timestamp) for event in events]))
 
     def list_after(
-        self, position: int, sessions: Sequence[SessionId] | None, limit: int, /
+        self,
+        position: int,
+        sessions: Sequence[SessionId] | None,
+        limit: int,
+        /,
+        max_bytes: int | None = None,
     ) -> Read[list[EventRecord]]:
-        """Return up to `limit` events after a position, oldest first; None for all sessions."""
-        if sessions is None:
-            rows = yield Statement("events_after", (position, limit))
-            return _events(rows)
-        streams = []
-        for session_id in dict.fromkeys(sessions):
-            rows = yield Statement("session_events_after", (session_id, position, limit))
-            streams.append(_events(rows))
-        return list(islice(heapq.merge(*streams, key=attrgetter("position")), limit))
+        """Return up to `limit` events after a position, oldest first; None for all sessions.
+
+        With `max_bytes` fewer are returned when the payloads have more bytes than that; at least
+        one if there is one.
+        """
+        size = _PageSize(limit, max_bytes)
+        names = [] if sessions is None else list(dict.fromkeys(sessions))
+        if sessions is None or len(names) == 1:
+            rows = yield from _read_after(names[0] if names else None, position, size)
+        else:
+            rows = yield from _merge_after(names, position, size)
+        return (yield from _records(rows))
 
     def list_before(
         self, position: int, session_id: SessionId, limit: int, /
@@ -139,7 +149,7 @@ class EventStore:
     def list_by_run(self, run_id: RunId, kind: str | None = None, /) -> Read[list[EventRecord]]:
         """Return the events of a run in order, only those of a kind if one is given."""
         rows = yield Statement("events_of_run", (run_id, kind))
-        return _events(rows)
+        return (yield from _records(rows))
 
     def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[EventRecord | None]:
         """Return the newest event of a run, None when there is none.
@@ -149,7 +159,7 @@ class EventStore:
             kind: only events of this kind, such as `workflow.result.final`.
         """
         rows = yield Statement("last_event_of_run", (run_id, kind))
-        return _events(rows)[0] if rows else None
+        return (yield from _records(rows))[0] if rows else None
 
     def list_readers(self) -> Read[dict[str, int]]:
         """Return the position up to which each known reader has read the log, by name."""
@@ -187,8 +197,105 @@ class EventStore:
         return bool(rows)
 
 
-def _events(rows: Iterable[Row]) -> list[EventRecord]:
-    return [
-        EventRecord(session_id, run_id, event, envelope.encode(), position, seq)
-        for position, session_id, run_id, seq, event, envelope in rows
-    ]
+class _PageSize:
+    """The size of a page of rows while it is read, a few at a time if its bytes are limited."""
+
+    def __init__(self, limit: int, max_bytes: int | None) -> None:
+        self.left = limit
+        self._bytes_left = max_bytes
+        self.step = limit if max_bytes is None else _STEP_ROWS
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no row may be added."""
+        return self.left <= 0 or (self._bytes_left is not None and self._bytes_left <= 0)
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Count rows that were added."""
+        self.left -= len(rows)
+        if self._bytes_left is not None:
+            self._bytes_left -= sum(len(row[-1]) for row in rows)
+
+
+def _read_after(session: SessionId | None, position: int, size: _PageSize) -> Read[list[Row]]:
+    """Return the rows of events after a position, of a session or of all."""
+    rows: list[Row] = []
+    while not size.is_full:
+        count = min(size.step, size.left)
+        some = yield from _next_rows(session, position, count)
+        size.add(some)
+        rows += some
+        if len(some) < count:
+            break
+        position = some[-1][0]
+    return rows
+
+
+def _merge_after(sessions: Sequence[SessionId], position: int, size: _PageSize) -> Read[list[Row]]:
+    """Return the rows of events of several sessions in order. More are read where they are used."""
+    count = max(min(size.step, size.left // max(len(sessions), 1)), 1)
+    unread: list[tuple[int, int, deque[Row]]] = []  # with the next position, and what is known
+    for number, session in enumerate(sessions):
+        if some := (yield from _next_rows(session, position, count)):
+            unread.append((some[0][0], number, deque(some)))
+    heapq.heapify(unread)
+    rows: list[Row] = []
+    while unread and not size.is_full:
+        last, number, known = unread[0]
+        row = known.popleft()
+        rows.append(row)
+        size.add((row,))
+        if not known:
+            known.extend((yield from _next_rows(sessions[number], last, size.step)))
+        if known:
+            heapq.heapreplace(unread, (known[0][0], number, known))
+        else:
+            heapq.heappop(unread)
+    return rows
+
+
+def _next_rows(session: SessionId | None, position: int, count: int) -> Read[list[Row]]:
+    if session is None:
+        return (yield Statement("events_after", (position, count)))
+    return (yield Statement("session_events_after", (session, position, count)))
+
+
+_PLAIN_IDS = re.compile(r"run-[\w-]+ [\w-]+ [\w-]+", re.ASCII)
+"""Ids that stand in JSON as they are."""
+_decode_ids = msgspec.json.Decoder(RunIds).decode
+_RUNS_READ_AT_ONCE = 16
+_STEP_ROWS = 200
+
+
+def _records(rows: Sequence[Row]) -> Read[list[EventRecord]]:
+    """Return the records of rows of events; see `events.sql` for their two forms."""
+    runs: dict[int, tuple[SessionId, RunId, str, str, str]] = {}
+    numbers = list(dict.fromkeys(row[1] for row in rows if row[1] is not None))
+    for first in range(0, len(numbers), _RUNS_READ_AT_ONCE):
+        some = numbers[first : first + _RUNS_READ_AT_ONCE]
+        some += [None] * (_RUNS_READ_AT_ONCE - len(some))
+        for number, session_id, run_id, task_id, ids in (
+            yield Statement("event_runs", tuple(some))
+        ):
+            is_plain = not ids and _PLAIN_IDS.fullmatch(f"{run_id} {task_id} {session_id}")
+            template = (
+                EnvelopeTemplate.of_core_run(session_id, task_id, run_id)
+                if is_plain
+                else EnvelopeTemplate.of(
+                    _decode_ids(ids) if ids else RunIds(session_id, task_id, run_id)
+                )
+            )
+            runs[number] = session_id, run_id, *template
+    records: list[EventRecord] = []
+    for position, run, seq, event, timestamp, node_id, node_kind, payload in rows:
+        if run is None:
+            session_id, run_id, json = timestamp, node_id, payload
+        else:
+            session_id, run_id, start, shared, end = runs[run]  # see `EnvelopeTemplate`
+            node = f',"node_id":{node_id},"node_kind":"{node_kind}"' if node_id else ""
+            json = (
+                f'{start}{seq}","seq":{seq},"timestamp":"{timestamp}{shared}{event}"{node}{end}'
+                f"{payload}}}"
+            )
+        records.append(EventRecord(session_id, run_id, event, json.encode(), position, seq))
+    return records

@@ -37,7 +37,9 @@ _MAX_NUMBER = 2**62
 _DELETE_CONTENTS = (
     "delete_checkpoints_of_session",
     "delete_turn_logs_of_session",
+    "delete_earlier_events_of_session",
     "delete_events_of_session",
+    "delete_event_runs_of_session",
     "delete_messages_of_session",
     "delete_questions_of_session",
     "delete_plans_of_session",

@@ -5,6 +5,7 @@ Each frame has one `data` line, as JSON contains no raw line breaks.
 
 import secrets
 from collections.abc import Generator, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -89,9 +90,9 @@ class FrameRenderer:
         last, rendered = self._last[debug]
         if batch is last or batch == last:
             return rendered
-        shown = [item for item in batch if debug or not _is_debug(item)]
+        shown = batch if debug else [item for item in batch if not _is_debug(item)]
         positions = _last_position(batch), _last_position(shown)
-        if sum(len(item.json) for item in shown if isinstance(item, EventRecord)) > MAX_WRITE_BYTES:
+        if _is_large(shown):
             return RenderedBatch(self._chunks(shown), None, *positions)
         body = b"".join([self._render(item) for item in shown])
         chunk = encode_chunk(body) if body else b""
@@ -113,13 +114,32 @@ class FrameRenderer:
         yield encode_chunk(b"".join(frames))
 
     def _render(self, item: StreamItem) -> bytes:
-        if isinstance(item, ControlFrame):
+        if not isinstance(item, EventRecord):
             return render_control(item)
         if item.rendered is None:
-            wire_id = b"%s%d\n" % (self._id_prefix, item.position) if item.position else b""
-            event = item.event.encode()
-            item.rendered = b"%sevent: %s\ndata: %s\n\n" % (wire_id, event, item.json)
+            line = _event_line(item.event)
+            item.rendered = (
+                b"%s%d%s%s\n\n" % (self._id_prefix, item.position, line, item.json)
+                if item.position
+                else b"%s%s\n\n" % (line[1:], item.json)
+            )
         return item.rendered
+
+
+@cache
+def _event_line(event: str) -> bytes:
+    """Return what stands between the id and the data of an event."""
+    return b"\nevent: %s\ndata: " % event.encode()
+
+
+def _is_large(items: Iterable[StreamItem]) -> bool:
+    size = 0
+    for item in items:
+        if isinstance(item, EventRecord):
+            size += len(item.json)
+            if size > MAX_WRITE_BYTES:
+                return True
+    return False
 
 
 def _is_debug(item: StreamItem) -> bool:

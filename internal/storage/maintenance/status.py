@@ -1,5 +1,6 @@
 """The status of a database: what is in it, and who uses it."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from internal.agent.ports.maintenance.reports import TableSize
@@ -36,13 +37,19 @@ async def read_content(tables: TableConnection, sizes: dict[str, int]) -> Conten
     return Content(
         int(schema),
         sized,
-        await _event_time(tables, "order by position"),
-        await _event_time(tables, "order by position desc"),
+        await _event_time(tables, "", names),
+        await _event_time(tables, "desc", names),
         {status: int(count) for status, count in runs},
         sorted({owner for (owner,) in owners}),
     )
 
 
-async def _event_time(tables: TableConnection, order: str) -> str:
-    rows = await tables.fetch(f"select ts from events {order} limit 1")  # noqa: S608 - a constant
-    return str(rows[0][0]) if rows else ""
+async def _event_time(tables: TableConnection, order: str, names: Collection[str]) -> str:
+    """Return the time of the first event in the order of positions, "" if there is none."""
+    found = []
+    for table in ("earlier_events", "events"):
+        if table in names:
+            sql = f"select position, ts from {table} order by position {order} limit 1"  # noqa: S608 - constants
+            found += await tables.fetch(sql)
+    found.sort(reverse=order == "desc")
+    return str(found[0][1]) if found else ""

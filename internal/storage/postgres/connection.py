@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import asyncpg
 
 from internal.agent.domain.errors import StoreUnavailable
-from internal.agent.domain.secrets import mask_secrets
+from internal.agent.domain.secrets import mask_secrets_in_values
 from internal.agent.store.database import Batch, Row, SqlValue
 from internal.database_address.address import PostgresAddress
 from internal.storage.pending_work import Work
@@ -132,6 +132,6 @@ def _bind(values: Sequence[SqlValue]) -> list[SqlValue]:
     PostgreSQL stores no NUL character in a text: U+FFFD takes its place.
     """
     return [
-        mask_secrets(value).replace("\0", "\ufffd") if isinstance(value, str) else value
-        for value in values
+        value.replace("\0", "\ufffd") if isinstance(value, str) else value
+        for value in mask_secrets_in_values(values)
     ]

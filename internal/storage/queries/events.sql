@@ -12,32 +12,81 @@ where id = $1 and status in ('queued', 'waiting')
 returning last_seq;
 
 -- name: take_positions
-update event_log set head = head + $1 returning head;
+update event_log set head = head + $1
+returning head,
+    (select number from event_runs where run_id = $2),
+    (select session from event_runs where run_id = $2);
+
+-- name: insert_event_run
+insert into event_runs (number, session, session_id, task_id, run_id, ids) values (
+    coalesce((select max(number) from event_runs), 0) + 1,
+    coalesce(
+        (select session from event_runs where session_id = $1 limit 1),
+        (select max(number) from event_runs) + 1,
+        1
+    ),
+    $1, $2, $3, $4
+)
+returning number, session;
 
 -- name: insert_event
 insert into events (
-    position, session_id, task_id, run_id, seq, event_id, event, ts, envelope
+    position, session, run, seq, event, ts, node_id, node_kind, payload
 ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
+-- name: event_runs
+select number, session_id, run_id, task_id, ids from event_runs where number in (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
+);
+
+-- Events in their two forms. One that was stored with its whole envelope has no `run`, its session
+-- and run in place of time and node, and the envelope in place of the payload. Its position is
+-- below those of all others.
+
 -- name: events_after
-select position, session_id, run_id, seq, event, envelope from events
-where position > $1 order by position limit $2;
+select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,
+    '' as node_kind, envelope as payload
+from earlier_events where position > $1
+union all
+select position, run, seq, event, ts, node_id, node_kind, payload
+from events where position > $1
+order by position limit $2;
 
 -- name: session_events_after
-select position, session_id, run_id, seq, event, envelope from events
-where session_id = $1 and position > $2 order by position limit $3;
+select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,
+    '' as node_kind, envelope as payload
+from earlier_events where session_id = $1 and position > $2
+union all
+select position, run, seq, event, ts, node_id, node_kind, payload
+from events
+where session = (select session from event_runs where session_id = $1 limit 1) and position > $2
+order by position limit $3;
 
 -- name: session_positions_before
 select position from events
 where session_id = $1 and position < $2 order by position desc limit $3;
 
 -- name: events_of_run
-select position, session_id, run_id, seq, event, envelope from events
-where run_id = $1 and (cast($2 as text) is null or event = $2) order by seq;
+select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,
+    '' as node_kind, envelope as payload
+from earlier_events where run_id = $1 and (cast($2 as text) is null or event = $2)
+union all
+select position, run, seq, event, ts, node_id, node_kind, payload
+from events
+where run = (select number from event_runs where run_id = $1)
+    and (cast($2 as text) is null or event = $2)
+order by seq;
 
 -- name: last_event_of_run
-select position, session_id, run_id, seq, event, envelope from events
-where run_id = $1 and (cast($2 as text) is null or event = $2) order by seq desc limit 1;
+select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,
+    '' as node_kind, envelope as payload
+from earlier_events where run_id = $1 and (cast($2 as text) is null or event = $2)
+union all
+select position, run, seq, event, ts, node_id, node_kind, payload
+from events
+where run = (select number from event_runs where run_id = $1)
+    and (cast($2 as text) is null or event = $2)
+order by seq desc limit 1;
 
 -- name: record_gap
 insert into event_gaps (before, after) select head, head + $1 from event_log where head > 0;
@@ -49,7 +98,11 @@ update event_log set head = head + $1 where head > 0;
 select before from event_gaps where before < $1 and after > $1 order by before desc limit 1;
 
 -- name: event_log_bounds
-select epoch, head, coalesce((select min(position) from events), head + 1), pruned
+select epoch, head,
+    coalesce(
+        (select min(position) from earlier_events), (select min(position) from events), head + 1
+    ),
+    pruned
 from event_log;
 
 -- name: event_readers

@@ -2,18 +2,37 @@
 -- $1, $2 … are its values in order. Rows that retention may remove are listed by number, with
 -- their time and 1 if something needs them regardless of their age.
 
+-- name: aging_earlier_events
+select position, ts, case
+    when exists (
+        select 1 from runs
+        where runs.id = earlier_events.run_id and runs.status in ('queued', 'running', 'waiting')
+    ) then 1
+    when exists (select 1 from checkpoints where checkpoints.run_id = earlier_events.run_id) then 1
+    when exists (
+        select 1 from sessions
+        where sessions.id = earlier_events.session_id and sessions.pinned = 1
+    ) then 1
+    else 0 end
+from earlier_events where position > $1 order by position limit $2;
+
 -- name: aging_events
 select position, ts, case
     when exists (
         select 1 from runs
-        where runs.id = events.run_id and runs.status in ('queued', 'running', 'waiting')
+        where runs.id = event_runs.run_id and runs.status in ('queued', 'running', 'waiting')
     ) then 1
-    when exists (select 1 from checkpoints where checkpoints.run_id = events.run_id) then 1
+    when exists (select 1 from checkpoints where checkpoints.run_id = event_runs.run_id) then 1
     when exists (
-        select 1 from sessions where sessions.id = events.session_id and sessions.pinned = 1
+        select 1 from sessions
+        where sessions.id = event_runs.session_id and sessions.pinned = 1
     ) then 1
     else 0 end
-from events where position > $1 order by position limit $2;
+from events join event_runs on number = run
+where position > $1 order by position limit $2;
+
+-- name: prune_earlier_event
+delete from earlier_events where position = $1;
 
 -- name: prune_event
 delete from events where position = $1;
@@ -62,9 +81,16 @@ where id = $1 and updated < $2 and pinned = 0
         where runs.session_id = sessions.id and runs.status in ('queued', 'running', 'waiting')
     );
 
+-- name: prune_earlier_events_of_session
+delete from earlier_events where position in (
+    select position from earlier_events where session_id = $1 order by position limit $2
+) returning position;
+
 -- name: prune_events_of_session
 delete from events where position in (
-    select position from events where session_id = $1 order by position limit $2
+    select position from events
+    where session = (select session from event_runs where session_id = $1 limit 1)
+    order by position limit $2
 ) returning position;
 
 -- name: prune_messages_of_session

@@ -145,8 +145,15 @@ delete from checkpoints where run_id in (select id from runs where session_id = 
 -- name: delete_messages_of_session
 delete from messages where session_id = $1;
 
+-- name: delete_earlier_events_of_session
+delete from earlier_events where session_id = $1;
+
 -- name: delete_events_of_session
-delete from events where session_id = $1;
+delete from events
+where session = (select session from event_runs where session_id = $1 limit 1);
+
+-- name: delete_event_runs_of_session
+delete from event_runs where session_id = $1;
 
 -- name: delete_questions_of_session
 delete from questions where session_id = $1;

@@ -18,7 +18,7 @@ from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.secrets import mask_secrets
+from internal.agent.domain.secrets import mask_secrets_in_values
 from internal.agent.store.database import Batch, DatabaseState, SqlValue
 from internal.agent.store.events import EventStore
 from internal.storage import queries
@@ -66,8 +66,7 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
 
 def _bind(values: tuple[SqlValue, ...]) -> dict[str, SqlValue]:
     """Return the parameters of a statement, with every secret masked: nothing stored has one."""
-    masked = (mask_secrets(value) if isinstance(value, str) else value for value in values)
-    return dict(zip(_PARAMETERS, masked))  # noqa: B905 - most take fewer
+    return dict(zip(_PARAMETERS, mask_secrets_in_values(values)))  # noqa: B905 - most take fewer
 
 
 _MAX_GROUP_SIZE = 512

@@ -200,11 +200,11 @@ REFUSALS = {
         " begin select raise(abort, 'no'); end"
     ),
     "an event": (
-        "create trigger t before insert on events when new.envelope like '%forty-two%'"
+        "create trigger t before insert on events when new.payload like '%forty-two%'"
         " begin select raise(abort, 'no'); end"
     ),
     "a duplicate number": (
-        "create trigger t before insert on events when new.envelope like '%forty-two%'"
+        "create trigger t before insert on events when new.payload like '%forty-two%'"
         " begin insert into events select * from events limit 1; end"
     ),
 }

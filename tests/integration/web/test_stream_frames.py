@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest

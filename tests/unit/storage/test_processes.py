@@ -24,7 +24,8 @@ def stored(select: Callable[[str], list[Row]]) -> Stored:
     return lambda: [
         (run_id, seq, position)
         for run_id, seq, position in select(
-            "select run_id, seq, position from events order by position"
+            "select run_id, seq, position from events join event_runs on number = run"
+            " order by position"
         )
     ]
 

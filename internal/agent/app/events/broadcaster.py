@@ -191,7 +191,12 @@ class EventBroadcaster:
     async def _catch_up(self) -> None:
         """Deliver the stored events after the head, and those held back meanwhile, in order."""
         while True:
-            stored = await self._read_after_head()
+            stored = deque(
+                await self._database.read(
+                    partial(self._log.list_after, self._feed.head, None, PAGE_SIZE)
+                )
+            )
+            is_last = len(stored) < PAGE_SIZE
             newest = stored[-1].position if stored else self._feed.head
             while self._held and self._held[0].position <= newest:
                 held = self._held.popleft()
@@ -200,19 +205,8 @@ class EventBroadcaster:
                 self._deliver(held)
             while stored:
                 self._append_stored(stored.popleft())
-            if not self._held:
+            if is_last and not self._held:
                 return
-
-    async def _read_after_head(self) -> deque[EventRecord]:
-        records: deque[EventRecord] = deque()
-        while True:
-            position = records[-1].position if records else self._feed.head
-            page = await self._database.read(
-                partial(self._log.list_after, position, None, PAGE_SIZE)
-            )
-            records.extend(page)
-            if len(page) < PAGE_SIZE:
-                return records
 
     def _append_stored(self, record: EventRecord) -> None:
         if record.position > self._feed.head:

@@ -16,6 +16,8 @@ from internal.agent.store.database import Database, Read
 from internal.agent.store.events import EventStore, LogBounds
 
 PAGE_SIZE = 500
+PAGE_BYTES = 256_000
+"""About how many bytes of payloads are read at once, so that others wait for milliseconds only."""
 
 MAX_RECENT_EVENTS = 2000
 MAX_RECENT_BYTES = 16_000_000
@@ -183,7 +185,7 @@ class Subscription:
             return [record for record in recent if self._matches(record)]
         sessions = None if self._sessions is None else sorted(self._sessions)
         return await self._feed.database.read(
-            lambda: self._feed.log.list_after(self._cursor, sessions, PAGE_SIZE)
+            lambda: self._feed.log.list_after(self._cursor, sessions, PAGE_SIZE, PAGE_BYTES)
         )
 
     def _switch_to_live(self, dropped_since: str = "") -> list[StreamItem]:

@@ -77,9 +77,11 @@ class HostAbsence:
                 run_id=stranded.run_id,
             )
             yield from self._stores.outbox.add(message, now)
-        ids = RunIds(stranded.session_id, stranded.task_id, stranded.run_id)
+        run = yield from self._stores.runs.get(stranded.run_id)
+        if run is None:
+            return []
         event = DiagnosticError(phase="queue", error=sentence)
-        return (yield from self._stores.events.append_idle(ids, [event], now))
+        return (yield from self._stores.events.append_idle(RunIds.of(run), [event], now))
 
 
 def absence_sentence(stranded: StrandedRun) -> str:

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from internal.agent.domain.ids import SessionId
-from internal.agent.store.database import Batch, Read, Statement, Write
+from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.usage import UsageStore
 
 RowKind = Literal["events", "inbox", "outbox", "audit_entries", "usage"]
@@ -12,15 +12,28 @@ RowKind = Literal["events", "inbox", "outbox", "audit_entries", "usage"]
 MAX_ROWS = 500
 """How many rows a transaction removes at most, so that other writes wait for milliseconds."""
 
-_STATEMENTS: dict[RowKind, tuple[str, str]] = {
-    "events": ("aging_events", "prune_event"),
-    "inbox": ("aging_inbox", "prune_inbox"),
-    "outbox": ("aging_outbox", "prune_outbox"),
-    "audit_entries": ("aging_audit_entries", "prune_audit_entry"),
-    "usage": ("aging_usage", "prune_usage"),
+_LISTS: dict[RowKind, tuple[str, ...]] = {
+    "events": ("aging_earlier_events", "aging_events"),
+    "inbox": ("aging_inbox",),
+    "outbox": ("aging_outbox",),
+    "audit_entries": ("aging_audit_entries",),
+    "usage": ("aging_usage",),
 }
-PRUNE_QUERIES = tuple(name for names in _STATEMENTS.values() for name in names)
-PRUNE_SESSION = ("prune_events_of_session", "prune_messages_of_session")
+_REMOVALS: dict[RowKind, tuple[str, ...]] = {
+    "events": ("prune_earlier_event", "prune_event"),
+    "inbox": ("prune_inbox",),
+    "outbox": ("prune_outbox",),
+    "audit_entries": ("prune_audit_entry",),
+    "usage": ("prune_usage",),
+}
+PRUNE_QUERIES = tuple(
+    name for queries in (_LISTS, _REMOVALS) for names in queries.values() for name in names
+)
+PRUNE_SESSION = (
+    "prune_earlier_events_of_session",
+    "prune_events_of_session",
+    "prune_messages_of_session",
+)
 
 
 class RowPage(NamedTuple):
@@ -53,7 +66,9 @@ class RetentionStore:
         Events of unfinished and resumable runs and of pinned sessions are kept, and those that a
         webhook has not received; so are messages that are not handled or not sent.
         """
-        rows = yield Statement(_STATEMENTS[kind][0], (after, MAX_ROWS))
+        rows: list[Row] = []
+        for query in _LISTS[kind]:  # all rows of the first have smaller numbers
+            rows = rows or (yield Statement(query, (after, MAX_ROWS)))
         end = None
         if kind == "events":
             readers = yield Statement("event_readers")
@@ -68,7 +83,8 @@ class RetentionStore:
         if page.expired and kind == "usage":
             yield from UsageStore().remove_old(after, page.expired[-1], before)
         elif page.expired:
-            yield Batch(_STATEMENTS[kind][1], [(number,) for number in page.expired])
+            for query in _REMOVALS[kind]:
+                yield Batch(query, [(number,) for number in page.expired])
             if kind == "events":
                 yield Statement("record_pruned_events", (page.expired[-1],))
         return page

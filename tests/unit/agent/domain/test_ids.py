@@ -1,5 +1,7 @@
 """Identifiers: prefixes, uniqueness and derived ids."""
 
+import os
+import time
 from itertools import pairwise
 
 from ksuid import Ksuid
@@ -20,6 +22,30 @@ def test_new_ids_have_a_prefix_for_their_kind_and_are_unique() -> None:
         assert len(name.removeprefix(f"{prefix}-")) == 27
         assert len(name) <= ids.MAX_ID_CHARS
     assert len({ids.new_run_id() for _ in range(1000)}) == 1000
+
+
+def test_a_new_ksuid_is_one_of_now() -> None:
+    before = int(time.time())
+    made = [ids.new_ksuid() for _ in range(1000)]
+    after = time.time()
+    for text in made:
+        parsed = Ksuid.from_base62(text)
+        assert str(parsed) == text
+        assert before <= parsed.timestamp <= after
+    assert len({Ksuid.from_base62(text).payload for text in made}) == 1000
+
+
+def test_a_forked_process_makes_other_ids() -> None:
+    ids.new_ksuid()  # the random bytes of the next ones are known
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, ids.new_ksuid()[-20:].encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 100).decode() != ids.new_ksuid()[-20:]
+    os.close(reader)
+    os.close(writer)
 
 
 def test_derived_ids_are_deterministic_and_sorted() -> None:

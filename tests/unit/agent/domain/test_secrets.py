@@ -72,6 +72,14 @@ def test_errors_are_masked_where_they_are_made() -> None:
     assert (str(error), error.detail) == ("Rejected.", f"400 {MASK}")
 
 
+def test_the_values_of_a_row_are_masked_each() -> None:
+    registry = SecretRegistry()
+    registry.register(KEY)
+    clean = ("a", 1, None, KEY[:9], KEY[9:])
+    assert registry.mask_values(clean) is clean
+    assert registry.mask_values((f"x{KEY}", 2, b"b", "y")) == [f"x{MASK}", 2, b"b", "y"]
+
+
 def test_events_are_masked_where_they_are_encoded() -> None:
     register_secret(KEY)
     delta = OutputDelta(node_id="iter:1:say", k=1, n=1, text=f"the key is {KEY}")

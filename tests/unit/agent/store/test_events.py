@@ -1,16 +1,24 @@
 """The event log: sequence numbers, positions and fences."""
 
 import re
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.errors import Conflict, LeaseLost
 from internal.agent.domain.events.envelope import EventRecord, RunIds, encode_envelope, wrap_event
-from internal.agent.domain.events.types import NodeCompleted, NodeStarted, OutputDelta
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.events.types import (
+    NodeCompleted,
+    NodeStarted,
+    OutputDelta,
+    ToolCompleted,
+)
+from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.secrets import MASK, register_secret
 from internal.agent.domain.usage import Usage
-from internal.agent.store.database import Database, Write
+from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.events import LogBounds
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
@@ -25,6 +33,7 @@ from tests.support.store_records import (
     append,
     append_events,
 )
+from tests.unit.agent.domain.events.test_types import FULL
 
 A, B, C = SessionId("session-a"), SessionId("session-b"), SessionId("session-c")
 
@@ -134,6 +143,47 @@ async def test_a_stored_event_is_returned_unchanged(database: Database, stores: 
     assert stored == appended
 
 
+@pytest.mark.parametrize("is_subtask", [False, True])
+async def test_every_event_is_read_as_it_was_sent(
+    database: Database, stores: Stores, *, is_subtask: bool
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    ids = RunIds.of(run)
+    if is_subtask:
+        place = Subtask(
+            TaskId("task-0"), RunId("run-0"), 'call"1', 2, 3, "analyst", ',"event":"x","payload":'
+        )
+        ids = RunIds(
+            ids.session_id, ids.task_id, ids.run_id, RunId("run-p"), RunId("run-0"), "call", place
+        )
+    events = [(event, T0) for event, _ in FULL if event.durable]
+    appended = await database.write(partial(stores.events.append, ids, 1, events))
+
+    stored = await database.read(partial(stores.events.list_after, 0, [run.session_id], 99))
+
+    assert stored == appended
+    envelopes = [record.envelope for record in appended]
+    assert [record.json for record in stored] == [
+        encode_envelope(envelope) for envelope in envelopes if envelope is not None
+    ]
+
+
+async def test_a_secret_in_an_event_is_neither_sent_nor_stored(
+    database: Database, stores: Stores, select: Callable[[str], list[Row]]
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    register_secret("s3cret-token-1")
+    event = ToolCompleted(
+        call_id="s3cret-token-1", tool_name="x", duration_ms=1, result="a s3cret-token-1"
+    )
+    (appended,) = await database.write(partial(append, stores, run, 1, event))
+    (stored,) = await database.read(lambda: stores.events.list_by_run(run.id))
+
+    assert stored == appended
+    assert b"s3cret-token-1" not in stored.json
+    assert select("select node_id, node_kind from events") == [(f'"{MASK}"', "tool")]
+
+
 async def test_a_sequence_number_is_stored_once(database: Database, stores: Stores) -> None:
     run = await add_running_run(database, stores, a_run())
     await database.write(partial(append, stores, run, 1, RUNNING))
@@ -167,6 +217,33 @@ async def test_events_after_a_position(database: Database, stores: Stores) -> No
     assert await positions(1, [C, A, C], 3) == [2, 5, 6]
     assert await positions(0, []) == []
     assert await positions(0, [SessionId("session-unknown")]) == []
+
+
+async def test_a_page_of_limited_size_has_at_least_one_event(
+    database: Database, stores: Stores
+) -> None:
+    runs = [await add_running_run(database, stores, a_run(f"run-{s}", s)) for s in (A, B, C)]
+    for run in (*runs, *runs):
+        await database.write(partial(append_events, stores, run, 150))
+    every = await database.read(lambda: stores.events.list_after(0, None, 999))
+    assert len(every) == 900
+
+    for sessions in (None, [A], [A, C], [C, B, A, SessionId("session-unknown")]):
+        wanted = [e for e in every if sessions is None or e.session_id in sessions]
+        for limit, max_bytes in ((500, 10_000), (7, 10_000), (500, 1)):
+            read: list[EventRecord] = []
+            while page := await database.read(
+                partial(
+                    stores.events.list_after,
+                    read[-1].position if read else 0,
+                    sessions,
+                    limit,
+                    max_bytes,
+                )
+            ):
+                assert len(page) <= min(limit, 400)
+                read += page
+            assert read == wanted
 
 
 async def test_positions_are_skipped_after_the_first_event_only(

@@ -136,7 +136,7 @@ async def test_a_move_continues_where_it_was_interrupted(pair: Pair) -> None:
 async def test_a_table_that_changed_since_it_was_copied_is_copied_again(pair: Pair) -> None:
     await pair.stop_after("sessions")
     async with pair.source.target() as tables:
-        await tables.fetch("update events set envelope = 'changed' where position = 5")
+        await tables.fetch("update events set payload = 'changed' where position = 5")
         await tables.fetch("delete from inbox where number = 7")
     await pair.move()
     again = {line for line in pair.reports if "changed since" in line}

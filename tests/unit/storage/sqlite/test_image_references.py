@@ -125,6 +125,8 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "alter table runs drop column told_host",
         "alter table file_removals drop column begun",
         *(f"drop table {name}" for name in ("hosts", "shared_storage", "workspace_archives")),
+        *(f"drop table {name}" for name in ("events", "event_runs")),  # of migration 23
+        "alter table earlier_events rename to events",
         "alter table event_log drop column pruned",  # of migration 20
         "drop table database_moves",
         "drop table database_move_tables",

@@ -28,7 +28,8 @@ def stored(path: Path) -> list[Ack]:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
         return connection.execute(
-            "select run_id, seq, position from events order by position"
+            "select run_id, seq, position from events join event_runs on number = run"
+            " order by position"
         ).fetchall()
 
 
