@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 
+import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.events.subscription import StreamItem
@@ -34,7 +35,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.displays.display_state import read_state
+from internal.channels.chat.displays.display_state import DisplayState, read_state
 from internal.channels.chat.displays.displayed_run import (
     LEASE_SECONDS,
     REACTION_DELAY_SECONDS,
@@ -86,6 +87,8 @@ class RunDisplayLoop:
         self._shown: dict[RunId, DisplayedRun | None] = {}
         self._new: dict[RunId, asyncio.TimerHandle] = {}
         """New runs that are not displayed yet, and when they will be."""
+        self._starting: set[RunId] = set()
+        """New runs whose display is being claimed: nothing was shown of them."""
         self._quick: TTLCache[RunId, bool] = TTLCache(_MAX_QUICK, _QUICK_SECONDS)
         """Runs that ended before they were displayed."""
         self._resting: set[RunId] = set()
@@ -98,6 +101,7 @@ class RunDisplayLoop:
         """Display runs until cancelled."""
         self._shown, self._resting, self._unfinished = {}, set(), set()  # of an earlier call
         self._has_followed_all = False
+        self._starting.clear()
         self._quick.clear()
         try:
             with self._gateway.listen(self._on_event):
@@ -170,7 +174,9 @@ class RunDisplayLoop:
 
     def _start_new(self, run_id: RunId, waited: float = 0.0) -> None:
         self._new.pop(run_id).cancel()
-        self._start(run_id, waited)
+        if run_id not in self._shown:
+            self._starting.add(run_id)
+            self._start(run_id, waited)
 
     def _skip(self, run_id: RunId) -> None:
         """Do not display a run that has ended."""
@@ -187,6 +193,8 @@ class RunDisplayLoop:
             return ""
         if run_id in self._new:  # its end is stored already
             self._skip(run_id)
+        if run_id in self._starting:
+            self._quick[run_id] = True
         displayed = self._shown.get(run_id)
         if run_id in self._quick or (displayed is not None and displayed.stop()):
             return ""
@@ -252,7 +260,14 @@ class RunDisplayLoop:
     async def _display_until_idle(self, run_id: RunId, waited: float) -> bool:
         """Display a run until it ends or waits; False if the process stops before."""
         displays = self._gateway.run_displays
-        claimed = await displays.claim(run_id, self._holder, LEASE_SECONDS)
+        try:
+            claimed = await displays.claim(run_id, self._holder, LEASE_SECONDS)
+        finally:
+            self._starting.discard(run_id)
+        if claimed is not None and run_id in self._quick:  # its reply is being sent
+            ended = msgspec.json.encode(DisplayState(ended=True)).decode()
+            await displays.close(claimed.display._replace(state=ended), self._holder)
+            claimed = None
         if claimed is None:
             await self._follow_next(run_id)
             return True
