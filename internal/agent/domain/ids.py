@@ -1,9 +1,15 @@
 """Identifiers: a prefix for the kind, then a KSUID, so that they sort by creation time."""
 
 import hashlib
+import os
+import time
+from collections import deque
+from itertools import product
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NewType
 
 from ksuid import Ksuid
+from ksuid.ksuid import EPOCH_STAMP
 
 SessionId = NewType("SessionId", str)
 TaskId = NewType("TaskId", str)
@@ -15,30 +21,63 @@ ArtifactId = NewType("ArtifactId", str)
 MAX_ID_CHARS = 128
 """The longest id that a client may choose."""
 
+_PAIRS = tuple(map("".join, product(digits + ascii_uppercase + ascii_lowercase, repeat=2)))
+"""The numbers below 62 * 62 in base 62."""
+_PAIR_COUNT = 14  # of a KSUID with a leading zero
+_PAYLOAD_BYTES = Ksuid.PAYLOAD_LENGTH_IN_BYTES
+_PAYLOADS_AT_ONCE = 64
+
+_payloads: deque[bytes] = deque()
+os.register_at_fork(after_in_child=_payloads.clear)
+
+
+def new_ksuid() -> str:
+    """Return a new KSUID, as `str(Ksuid())` does at ten times the cost. Any thread may call it."""
+    seconds = int(time.time()) - EPOCH_STAMP
+    return _base62((seconds << 8 * _PAYLOAD_BYTES) | int.from_bytes(_random_payload()))
+
+
+def _random_payload() -> bytes:
+    while True:
+        try:
+            return _payloads.pop()
+        except IndexError:  # one system call for many
+            block = os.urandom(_PAYLOADS_AT_ONCE * _PAYLOAD_BYTES)
+            starts = range(0, len(block), _PAYLOAD_BYTES)
+            _payloads.extend(block[at : at + _PAYLOAD_BYTES] for at in starts)
+
+
+def _base62(number: int) -> str:
+    pairs = []
+    for _ in range(_PAIR_COUNT):
+        number, rest = divmod(number, len(_PAIRS))
+        pairs.append(_PAIRS[rest])
+    return "".join(reversed(pairs))[1:]
+
 
 def new_session_id() -> SessionId:
     """Return an id for a conversation, such as `session-2ABc…`."""
-    return SessionId(f"session-{Ksuid()}")
+    return SessionId(f"session-{new_ksuid()}")
 
 
 def new_task_id() -> TaskId:
     """Return an id for a task, such as `task-2ABc…`."""
-    return TaskId(f"task-{Ksuid()}")
+    return TaskId(f"task-{new_ksuid()}")
 
 
 def new_run_id() -> RunId:
     """Return an id for a run, such as `run-2ABc…`."""
-    return RunId(f"run-{Ksuid()}")
+    return RunId(f"run-{new_ksuid()}")
 
 
 def new_message_id() -> MessageId:
     """Return an id for a message of a channel without message ids."""
-    return MessageId(f"msg-{Ksuid()}")
+    return MessageId(f"msg-{new_ksuid()}")
 
 
 def new_artifact_id() -> ArtifactId:
     """Return an id for an artifact, such as `artifact-2ABc…`."""
-    return ArtifactId(f"artifact-{Ksuid()}")
+    return ArtifactId(f"artifact-{new_ksuid()}")
 
 
 def derive_id(name: str, salt: str = "") -> str:

@@ -1,5 +1,7 @@
 """Identifiers: prefixes, uniqueness and derived ids."""
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from ksuid import Ksuid
@@ -42,3 +44,17 @@ def test_a_derived_id_is_another_one_of_the_same_kind_and_time() -> None:
     times = {Ksuid.from_base62(each.removeprefix("task-")).datetime for each in (first, derived)}
     assert len(times) == 1
     assert len(derived) == len(first)
+
+
+def test_a_new_ksuid_has_the_present_time_and_sorts_by_it() -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    made = ids.new_ksuid()
+    assert before <= Ksuid.from_base62(made).datetime <= datetime.now(UTC)
+    assert str(Ksuid.from_base62(made)) == made
+    assert str(Ksuid(before - timedelta(seconds=1))) < made
+
+
+def test_threads_make_different_ids() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: ids.new_ksuid(), range(2000)))
+    assert len(set(made)) == len(made)
