@@ -127,6 +127,10 @@ class RunStore:
         rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)
 
+    def list_queued(self, limit: int, /) -> Read[set[RunId]]:
+        """Return queued runs that no terminal owns."""
+        return {run_id for (run_id,) in (yield Statement("queued_runs", (limit,)))}
+
     def get_ready_crashed(self, owner: str, now: str, /, *, host: str = "") -> Read[Run | None]:
         """Return the run to start next of those whose process died while it executed them.
 

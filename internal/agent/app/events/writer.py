@@ -54,6 +54,7 @@ class _Entry:
     also: ExtraWork | None
     time: datetime
     unless_stopped: bool = False
+    drops_checkpoint: bool = False
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -103,6 +104,11 @@ class SerializingEventListener:
         """Continue a turn log that has this many rows already."""
         self._checkpoints = CheckpointEncoder(stored_rows)
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint of the run is stored or will be before what is emitted next."""
+        return self._checkpoints.has_rows
+
     async def emit(
         self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
@@ -119,8 +125,11 @@ class SerializingEventListener:
         turn: Turn | None = None,
         also: ExtraWork | None = None,
         unless_stopped: bool = False,
+        drops_checkpoint: bool = False,
     ) -> None:
         """Queue one entry and wait until it and all earlier ones are stored and delivered.
+
+        With `drops_checkpoint` the run has none afterwards, so that none is stored with it.
 
         Raises:
             LeaseLost, StoreError: the entry is not stored.
@@ -129,7 +138,13 @@ class SerializingEventListener:
         """
         stored = asyncio.get_running_loop().create_future()
         entry = _Entry(
-            events, self._checkpoint(turn), also, self._clock.now(), unless_stopped, stored
+            events,
+            self._checkpoint(turn),
+            also,
+            self._clock.now(),
+            unless_stopped,
+            drops_checkpoint,
+            stored,
         )
         await self._put(entry)
         await asyncio.wait((stored, self._failed), return_when=asyncio.FIRST_COMPLETED)
@@ -207,10 +222,9 @@ class SerializingEventListener:
         first_seq = yield from log.reserve_seqs(
             self.ids.run_id, self._fence, len(durable), self.used_seconds
         )
+        point = merge_deltas([entry.checkpoint for entry in batch if entry.checkpoint is not None])
         # before the extra work: the end of a run deletes its checkpoint
-        if point := merge_deltas(
-            [entry.checkpoint for entry in batch if entry.checkpoint is not None]
-        ):
+        if point is not None and not any(entry.drops_checkpoint for entry in accepted):
             yield from self._stores.runs.save_checkpoint(self.ids.run_id, point)
         others: list[EventRecord] = []
         for entry in accepted:

@@ -212,7 +212,10 @@ class RunCompleter:
             finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
         await context.stream.commit(
-            *events, also=join_work(first, end, last), unless_stopped=unless_stopped
+            *events,
+            also=join_work(first, end, last),
+            unless_stopped=unless_stopped,
+            drops_checkpoint=result.end.status != "failed",
         )
 
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:

@@ -66,7 +66,8 @@ class KnownFiles:
 class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
-    `deadline` is when it times out, in seconds of the event loop.
+    `deadline` is when it times out, in seconds of the event loop. A run that `is_new` has no
+    checkpoint, and its stage `prepare` is announced.
     """
 
     ids: RunIds
@@ -75,6 +76,7 @@ class RunContext:
     stream: SerializingEventListener
     started_at: float
     deadline: float = math.inf
+    is_new: bool = False
     files: KnownFiles = field(default_factory=KnownFiles)
 
 
@@ -115,13 +117,16 @@ def stage_completed(name: str, started_at: float, clock: Clock) -> Event:
 
 
 @asynccontextmanager
-async def stage(name: str, emit: Emit, clock: Clock) -> AsyncGenerator[None]:
-    """Emit the events for the start and the end of a stage, completed or failed.
+async def stage(
+    name: str, emit: Emit, clock: Clock, *, is_announced: bool = False
+) -> AsyncGenerator[None]:
+    """Emit the events for the start, unless it is announced, and the end of a stage.
 
     On cancellation no end is emitted: the coordinator knows the reason and closes open nodes.
     """
     started_at = clock.monotonic()
-    await emit(stage_started(name))
+    if not is_announced:
+        await emit(stage_started(name))
     try:
         yield
     except (LeaseLost, StoreError):

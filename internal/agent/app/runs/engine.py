@@ -201,11 +201,12 @@ class ReactEngine:
         self._hooks = services.hooks
 
     async def solve(
-        self, context: RunContext, turn: Turn, *, paused: bool = False
+        self, context: RunContext, turn: Turn, *, paused: bool = False, has_steering: bool = True
     ) -> Pause | AwaitTasks | Done:
         """Drive the Turn until it pauses, waits for tasks or is done; every iteration is a node.
 
-        With `paused` the run continues after a pause, in the iteration that asked.
+        With `paused` the run continues after a pause, in the iteration that asked. Without
+        `has_steering` no message waited for it a moment ago.
 
         Raises:
             ModelError: the model failed after all retries.
@@ -237,7 +238,12 @@ class ReactEngine:
                 case Ask() if limit := await self._reached_limit(context, turn):
                     turn.end("budget_exceeded", *limit)
                 case Ask(_, final):
-                    if final or not await self._deliver_steering(context, turn, delivered):
+                    is_known, has_steering = not has_steering, True
+                    if (
+                        final
+                        or is_known
+                        or not await self._deliver_steering(context, turn, delivered)
+                    ):
                         started_at, tools = self._clock.monotonic(), 0
                         tokens = (await self._call_model(context, turn)).usage.total
                 case Act(calls):

@@ -102,8 +102,8 @@ async def test_a_message_steers_the_active_run_until_it_is_stopped(
     first = await commands.running()
     message = msgspec.structs.replace(TASK, session_id=first.session_id)
     send = partial(steer, stores, message, LOCAL_OWNER, now=T1)
-    steered, events = await database.write(partial(send, ids=new_task_ids()))
-    assert (steered.taken_as, steered.run_id, events) == ("steering", first.run_id, [])
+    steered, created = await database.write(partial(send, ids=new_task_ids()))
+    assert (steered.taken_as, steered.run_id, created.events) == ("steering", first.run_id, [])
 
     stop = RunStopped("local", "web")
     status, running, _ = await database.write(
