@@ -94,6 +94,11 @@ class RunDispatcher:
         return self._concurrency > 0
 
     @property
+    def starts_runs(self) -> bool:
+        """Whether claimed runs are started now: between the start and the end of `run`."""
+        return self._start is not None
+
+    @property
     def is_stopping(self) -> bool:
         """Whether no more runs are started."""
         return self._stopping.is_set()
@@ -139,7 +144,7 @@ class RunDispatcher:
         """Return True if a new run can be claimed although others are queued."""
         most = min(self._concurrency, MAX_CLAIMS) if self._is_shared else self._concurrency
         is_full = len(self._starting) + len(self._queued) >= most
-        return self._start is not None and not is_full and self.may_start()
+        return self.starts_runs and not is_full and self.may_start()
 
     @property
     def _is_shared(self) -> bool:

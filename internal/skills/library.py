@@ -92,10 +92,12 @@ class SkillLibrary:
 
         A folder of skills that is reached by a link is passed over: it may lead anywhere.
         """
-        root = Path(os.path.realpath(workspace))
-        folders = [root / each for each in WORKSPACE_FOLDERS]
+        root = os.path.realpath(workspace)
+        folders = [f"{root}/{each}" for each in WORKSPACE_FOLDERS]
         own = (
-            SkillPlace(each, "workspace") for each in folders if os.path.realpath(each) == str(each)
+            SkillPlace(Path(each), "workspace")
+            for each in folders
+            if os.path.isdir(each) and os.path.realpath(each) == each  # noqa: PTH112 - of every run
         )
         return SkillLibrary((*self._places, *own), self._reserved, self._pinned, kept=self._kept)
 

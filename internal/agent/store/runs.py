@@ -249,7 +249,7 @@ class RunStore:
     def list_stop_requests(self, owner: str, /) -> Read[list[tuple[RunId, StopRequest]]]:
         """Return the stop requests for an owner's running runs."""
         rows = yield Statement("stop_requests", (owner,))
-        return [(run_id, _read_stop(stop)) for run_id, stop in rows]
+        return [(run_id, read_stop(stop)) for run_id, stop in rows]
 
     def end(self, run_id: RunId, fence: int, end: RunEnd, /) -> Write[bool]:
         """Store the result of a run. False when it has ended or its fence is another one.
@@ -314,7 +314,7 @@ def read_run(row: Row) -> Run:
     """Return the run of a row with the columns that all statements about runs return."""
     values = list(row)
     if values[_STOP] is not None:
-        values[_STOP] = _read_stop(values[_STOP])
+        values[_STOP] = read_stop(values[_STOP])
     values[_TERMINAL] = bool(values[_TERMINAL])
     values[_STARTED], values[_ENDED] = values[_STARTED] or "", values[_ENDED] or ""
     if values[_SUBTASK] is not None:
@@ -326,7 +326,7 @@ def read_run(row: Row) -> Run:
     return Run(*values)
 
 
-def _read_stop(stored: str) -> StopRequest:
+def read_stop(stored: str) -> StopRequest:
     """Return a stored stop request; of a damaged one, that somebody asked for a stop."""
     try:
         return _stop_request.decode(stored)

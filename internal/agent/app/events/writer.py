@@ -17,12 +17,18 @@ from internal.agent.domain.events.envelope import (
     rfc3339,
     wrap_event,
 )
-from internal.agent.domain.events.types import Event
+from internal.agent.domain.events.types import (
+    ContextSnapshot,
+    Event,
+    LifecycleUpdated,
+    NodeCompleted,
+    NodeStarted,
+)
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import StopRequest
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, merge_deltas
-from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
@@ -30,6 +36,11 @@ logger = logging.getLogger(__name__)
 MAX_QUEUED_ENTRIES = 256
 MAX_BATCH_ENTRIES = 64
 MAX_QUEUED_ENVELOPES = 1024
+MAX_DEFER_SECONDS = 0.02
+"""How long an entry waits at most for the next one, to be stored with it."""
+
+_ANNOUNCEMENTS = (ContextSnapshot, LifecycleUpdated, NodeCompleted, NodeStarted)
+"""Events that need not be stored before a delta is shown that comes after them."""
 
 ExtraWork = Callable[[], Write[list[EventRecord]]]
 """Statements for the same transaction. Returns events of other runs that are delivered with it."""
@@ -55,6 +66,7 @@ class _Entry:
     time: datetime
     unless_stopped: bool = False
     drops_checkpoint: bool = False
+    is_ordered: bool = False
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -62,6 +74,7 @@ class SerializingEventListener:
     """The event stream of one run: one queue and one delivery task.
 
     Every event before a stored checkpoint is stored, and only stored events are delivered.
+    Ephemeral events are delivered at once if nothing but announcements comes before them.
 
     `used_seconds` is the running time of earlier attempts. With every entry the running time so far
     is stored.
@@ -88,7 +101,12 @@ class SerializingEventListener:
         self._started_at = clock.monotonic()
         self._listeners: list[EventListener] = []
         self._checkpoints = CheckpointEncoder()
-        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MAX_QUEUED_ENTRIES)
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._room = asyncio.Event()
+        self._deferred: list[_Entry] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._ordered = 0
+        """The entries, not delivered yet, that deltas must not overtake."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -117,7 +135,26 @@ class SerializingEventListener:
         Raises:
             LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
         """
+        if turn is None and also is None and (records := self._deliver_at_once(events)):
+            for record in records:
+                await self._notify(record)
+            return
         await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
+
+    async def defer(
+        self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
+    ) -> None:
+        """Queue one entry that is stored with the next one, or `MAX_DEFER_SECONDS` later.
+
+        Raises:
+            LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
+        """
+        if self._failed.done():
+            self._failed.result()
+        self._defer(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(MAX_DEFER_SECONDS, self._flush)
 
     async def commit(
         self,
@@ -144,7 +181,7 @@ class SerializingEventListener:
             self._clock.now(),
             unless_stopped,
             drops_checkpoint,
-            stored,
+            stored=stored,
         )
         await self._put(entry)
         await asyncio.wait((stored, self._failed), return_when=asyncio.FIRST_COMPLETED)
@@ -152,9 +189,14 @@ class SerializingEventListener:
 
     def offer(self, event: Event) -> bool:
         """Queue an ephemeral event without waiting; returns False when the queue is full."""
-        if self._failed.done() or self._queue.full():
+        if self._failed.done():
             return False
-        self._queue.put_nowait(_Entry((event,), None, None, self._clock.now()))
+        if not self._listeners and self._deliver_at_once((event,)):
+            return True
+        if self._queue.qsize() >= MAX_QUEUED_ENTRIES:
+            return False
+        self._defer(_Entry((event,), None, None, self._clock.now()))
+        self._flush()
         return True
 
     async def deliver(self) -> None:
@@ -167,6 +209,7 @@ class SerializingEventListener:
             batch = [await self._queue.get()]
             while len(batch) < MAX_BATCH_ENTRIES and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
+            self._room.set()
             if self._failed.done():
                 continue
             try:
@@ -184,7 +227,33 @@ class SerializingEventListener:
     async def _put(self, entry: _Entry) -> None:
         if self._failed.done():
             self._failed.result()
-        await self._queue.put(entry)
+        self._defer(entry)
+        self._flush()
+        if self._queue.qsize() > MAX_QUEUED_ENTRIES:
+            self._room.clear()
+            await self._room.wait()
+
+    def _defer(self, entry: _Entry) -> None:
+        entry.is_ordered = not all(isinstance(event, _ANNOUNCEMENTS) for event in entry.events)
+        self._ordered += entry.is_ordered
+        self._deferred.append(entry)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for entry in self._deferred:
+            self._queue.put_nowait(entry)
+        self._deferred.clear()
+
+    def _deliver_at_once(self, events: Sequence[Event]) -> list[EventRecord]:
+        """Deliver ephemeral events unless others come first; return what was delivered."""
+        if self._failed.done() or self._ordered or any(event.durable for event in events):
+            return []
+        now = self._clock.now()
+        records = [self._ephemeral(event, now) for event in events]
+        self._broadcaster.publish(records)
+        return records
 
     def _checkpoint(self, turn: Turn | None) -> CheckpointDelta | None:
         return None if turn is None else self._checkpoints.encode(turn)
@@ -201,6 +270,7 @@ class SerializingEventListener:
             for entry in _accepted(batch, stop)
             for event in entry.events
         ]
+        self._ordered -= sum(entry.is_ordered for entry in batch)
         self._broadcaster.publish([*others, *records])
         for record in records if self._listeners else ():
             await self._notify(record)
@@ -215,13 +285,16 @@ class SerializingEventListener:
     def _write(
         self, batch: list[_Entry]
     ) -> Write[tuple[list[EventRecord], list[EventRecord], StopRequest | None]]:
-        stop = yield from self._find_stop(batch)
-        accepted = _accepted(batch, stop)
-        durable = [(event, rfc3339(entry.time)) for entry in accepted for event in _durable(entry)]
         log = self._stores.events
-        first_seq = yield from log.reserve_seqs(
-            self.ids.run_id, self._fence, len(durable), self.used_seconds
-        )
+        reserve = partial(log.reserve_seqs, self.ids.run_id, self._fence)
+        accepted, durable = batch, _timed(batch)
+        first_seq, stop = yield from reserve(len(durable), self.used_seconds)
+        if stop is not None and any(entry.unless_stopped for entry in batch):
+            accepted = [entry for entry in batch if not entry.unless_stopped]
+            durable, reserved = _timed(accepted), len(durable)
+            yield from reserve(len(durable) - reserved)
+        else:
+            stop = None
         point = merge_deltas([entry.checkpoint for entry in batch if entry.checkpoint is not None])
         # before the extra work: the end of a run deletes its checkpoint
         if point is not None and not any(entry.drops_checkpoint for entry in accepted):
@@ -231,13 +304,6 @@ class SerializingEventListener:
             if entry.also is not None:
                 others += yield from entry.also()
         return (yield from log.append(self.ids, first_seq, durable)), others, stop
-
-    def _find_stop(self, batch: list[_Entry]) -> Read[StopRequest | None]:
-        """Return the stop request of the run if an entry depends on it."""
-        if not any(entry.unless_stopped for entry in batch):
-            return None
-        run = yield from self._stores.runs.get(self.ids.run_id)
-        return None if run is None else run.stop
 
     def _ephemeral(self, event: Event, time: datetime) -> EventRecord:
         return EventRecord.ephemeral(wrap_event(self.ids, event, rfc3339(time), None))
@@ -297,6 +363,11 @@ class QueuedListener:
 
 def _accepted(batch: list[_Entry], stop: StopRequest | None) -> list[_Entry]:
     return [entry for entry in batch if stop is None or not entry.unless_stopped]
+
+
+def _timed(entries: list[_Entry]) -> list[tuple[Event, str]]:
+    """Return the durable events of entries with their timestamps."""
+    return [(event, rfc3339(entry.time)) for entry in entries for event in _durable(entry)]
 
 
 def _durable(entry: _Entry) -> list[Event]:

@@ -70,7 +70,7 @@ class RunCompleter:
             await self._close_unfinished_work(context, outcome.error)
         made = await self._record_output(context, turn)
         saved = await self._keeper.save(context.task)
-        async with stage("summarize", context.stream.emit, self._clock):
+        async with stage("summarize", context.stream.defer, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         events = (

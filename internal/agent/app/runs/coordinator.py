@@ -209,11 +209,11 @@ class AgentCoordinator:
         return await self._execute(context, attempt, paused=paused)
 
     async def _prepare(self, context: RunContext, attempt: _Attempt) -> None:
-        emit, clock = context.stream.emit, self.services.clock
+        emit, defer, clock = context.stream.emit, context.stream.defer, self.services.clock
         if not context.is_new:
             running = LifecycleUpdated(status="running", phase="prepare")
             await emit(running, stage_started("prepare"))
-        async with stage("prepare", emit, clock, is_announced=True):
+        async with stage("prepare", defer, clock, is_announced=True):
             workspace = await find_workspace(self.services, context)
             # what an earlier run has left running may have written instructions since
             await self._commands.note_changes()
@@ -224,7 +224,7 @@ class AgentCoordinator:
                 # stored before anything else: a service may have been paid for what is read of one
                 await context.stream.commit(*events, turn=attempt.turn)
             else:  # another attempt prepares the run again, until there is something to keep
-                await emit(*events)
+                await defer(*events)
         await self._tell_hooks(context, "run_started", prompt=context.task.instruction)
 
     async def _execute(
@@ -236,7 +236,7 @@ class AgentCoordinator:
             raise TypeError("a run without a Turn cannot be executed")
         started_at = clock.monotonic()
         running = LifecycleUpdated(status="running", phase="execute")
-        await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
+        await context.stream.defer(running, *(() if paused else (stage_started("execute"),)))
         timeout_seconds = context.task.spec.limits.timeout_seconds
         try:
             async with asyncio.timeout(timeout_seconds - context.stream.used_seconds) as limit:
@@ -259,7 +259,7 @@ class AgentCoordinator:
             turn.end("error", INTERNAL_ERROR, INTERNAL_ERROR_CODE)
         else:
             if isinstance(end, Done):
-                await context.stream.emit(stage_completed("execute", started_at, clock))
+                await context.stream.defer(stage_completed("execute", started_at, clock))
             return end
         ended = turn.next()
         if not isinstance(ended, Done):

@@ -221,7 +221,7 @@ def create_task(
     if claimed is None:
         return StoredTask((yield from stores.events.append_idle(run_ids, events, now)))
     events += LifecycleUpdated(status="running", phase="prepare"), stage_started("prepare")
-    first_seq = yield from stores.events.reserve_seqs(run.id, claimed.fence, len(events))
+    first_seq, _ = yield from stores.events.reserve_seqs(run.id, claimed.fence, len(events))
     at_once = [(event, now) for event in events]
     records = yield from stores.events.append(run_ids, first_seq, at_once)
     # as it is stored, with secrets masked

@@ -233,7 +233,7 @@ class ReactEngine:
                     tokens_used=tokens,
                     tools_run=tools,
                 )
-                await context.stream.emit(done, turn=turn, also=self._progress(context))
+                await context.stream.defer(done, turn=turn, also=self._progress(context))
             match turn.next():
                 case Ask() if limit := await self._reached_limit(context, turn):
                     turn.end("budget_exceeded", *limit)
@@ -424,7 +424,7 @@ class ReactEngine:
         usage = partial(self._save_usage, context, turn.spending)
         # the check before the next call, in this run or another one, must see the usage
         limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
-        put = context.stream.commit if limited else context.stream.emit
+        put = context.stream.commit if limited else context.stream.defer
         await put(summary, *events, turn=turn, also=usage)
         return reply
 
