@@ -31,6 +31,8 @@ class Line:
 
     _reader: asyncio.StreamReader
     _writer: asyncio.StreamWriter
+    session: str
+    """The session of the last task."""
 
     def __init__(self, port: int, token: str) -> None:
         self._port = port
@@ -60,7 +62,9 @@ class Line:
         assert length is not None, head
         body = await self._reader.readexactly(int(length[1]))
         assert head.startswith(b"HTTP/1.1 201"), body
-        run_id: str = json.loads(body)["run_id"]
+        made = json.loads(body)
+        self.session = made["session_id"]
+        run_id: str = made["run_id"]
         return run_id
 
     async def talk(self, path: str, body: bytes) -> tuple[float, int]:
@@ -140,16 +144,28 @@ class Taken:
 
 
 async def flood(
-    port: int, token: str, task: str, *, count: int, at_once: int, **options: object
+    port: int,
+    token: str,
+    task: str,
+    *,
+    count: int,
+    at_once: int,
+    kept: bool = False,
+    **options: object,
 ) -> Taken:
-    """Hand `count` tasks in, each in a session of its own, `at_once` under way; watch each."""
+    """Hand `count` tasks in, `at_once` under way, and watch each.
+
+    Each has a session of its own; with `kept` there are only as many as are under way.
+    """
     taken, left = Taken(), iter(range(count))
 
     async def work(watch: Watch) -> None:
         async with line(port, token) as mine:
+            session = None
             for _ in left:
                 begun = time.perf_counter()
-                run_id = (await mine.submit(task, **options)).encode()
+                run_id = (await mine.submit(task, session, **options)).encode()
+                session = mine.session if kept else None
                 end = await watch.ended[run_id]
                 if run_id in watch.first:
                     taken.first.append(watch.first[run_id] - begun)

@@ -96,8 +96,11 @@ async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer uses the same hook")
-@pytest.mark.parametrize("kept", [False, True])
-async def test_a_task_costs_three_writes_and_one_read(home: Path, *, kept: bool) -> None:
+@pytest.mark.parametrize(("kept", "statements"), [(False, 37), (True, 40)])
+async def test_a_task_costs_three_writes_and_one_read(
+    home: Path, statements: int, *, kept: bool
+) -> None:
+    """The statements include those of the one who watches it."""
     with recorded() as recorder:
         async with core(home, [Reply("word " * 10, pieces=10)] * TASKS) as here:
             costs = await costs_of(here, recorder, kept=kept)
@@ -107,7 +110,4 @@ async def test_a_task_costs_three_writes_and_one_read(home: Path, *, kept: bool)
     assert cost.commits <= 3
     reads = [unit for unit in cost.reads if "undelivered_messages" in unit]
     assert len(reads) == 1, cost.reads
-    assert cost.statements <= MAX_STATEMENTS, cost
-
-
-MAX_STATEMENTS = 45
+    assert cost.statements <= statements, cost

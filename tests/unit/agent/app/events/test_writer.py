@@ -123,6 +123,10 @@ async def written(
         background_task(shown.follow(broadcaster, connected)),
     ):
         await connected.wait()
+        await stream.commit(RUNNING)
+        await shown.count(1)  # live from here on
+        shown.names.clear()
+        held.begun = 0
         yield stream, held, shown
 
 
