@@ -144,7 +144,8 @@ class RunDispatcher:
         """Return True if a new run can be claimed although others are queued."""
         most = min(self._concurrency, MAX_CLAIMS) if self._is_shared else self._concurrency
         is_full = len(self._starting) + len(self._queued) >= most
-        return self.starts_runs and not is_full and self.may_start()
+        is_known = self._is_informed or self._is_shared
+        return self.starts_runs and is_known and not is_full and self.may_start()
 
     @property
     def _is_shared(self) -> bool:
@@ -225,7 +226,11 @@ class RunDispatcher:
             return
         before, is_informed = {*self._queued}, self._is_informed
         self._is_informed = not self._is_shared
-        ready, queued = await self._database.read(partial(self._look, is_informed=is_informed))
+        try:
+            ready, queued = await self._database.read(partial(self._look, is_informed=is_informed))
+        except StoreUnavailable:
+            self._is_informed = False
+            raise
         if queued is not None:
             self._queued = queued | (self._queued - before)
         if not ready:
