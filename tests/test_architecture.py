@@ -61,11 +61,10 @@ def subclasses(parent: type[Event] | type[ControlFrame]) -> set[str]:
 
 # The only modules that start processes, and why. What an agent asks for is started by the sandbox.
 PROCESS_STARTS = {
-    "internal/sandbox/bubblewrap.py": "every isolated process for an agent",
+    "internal/sandbox/child_process.py": "every isolated process for an agent, and for its sockets",
     "internal/sandbox/container.py": "the engine of containers, for every isolated process",
-    "internal/sandbox/native.py": "every process for an agent where nothing is isolated",
-    "internal/sandbox/network/namespace.py": "Larkspur's own program, for sockets of a command",
-    "internal/sandbox/launcher.py": "the program of such a process",
+    "internal/sandbox/launcher/process.py": "Larkspur's own program, which starts such processes",
+    "internal/sandbox/launcher/program.py": "every process for an agent without namespaces",
     "internal/channels/cli/repl/commands/shell.py": "!command of the person at the keyboard",
     "internal/channels/cli/repl/commands/folder.py": "git, which names the branch of the folder",
     "internal/channels/cli/repl/keybindings.py": "$EDITOR of the person at the keyboard",

@@ -423,7 +423,7 @@ class Application:
         Raises:
             CliExit: an argument or the port cannot be used.
         """
-        from larkspur.serve import simulate_lark  # noqa: PLC0415 - as above
+        from larkspur.lark_simulator import simulate_lark  # noqa: PLC0415 - as above
 
         return simulate_lark(port, app_id, app_secret)
 

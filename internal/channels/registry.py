@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from internal.channels.chat.channel import ChatApp, ChatChannel
-from internal.channels.lark.channel import create_lark_channel
 from internal.config.lark import LarkSettings
 from internal.config.types import Section
 
@@ -22,7 +21,17 @@ class ChannelSpec:
     create: Callable[[ChatApp, Any], ChatChannel | None]
 
 
-CHANNELS = (ChannelSpec("lark", LarkSettings, create_lark_channel),)
+def _create_lark(app: ChatApp, settings: LarkSettings) -> ChatChannel | None:
+    if not settings.enabled:
+        return None
+    from internal.channels.lark.channel import (  # noqa: PLC0415 - of no use without Lark
+        create_lark_channel,
+    )
+
+    return create_lark_channel(app, settings)
+
+
+CHANNELS = (ChannelSpec("lark", LarkSettings, _create_lark),)
 CHANNEL_NAMES = frozenset({"cli", "web", *(spec.name for spec in CHANNELS)})
 """The channels with settings: all values of `Channel` but `mcp`, the one of MCP clients."""
 

@@ -15,7 +15,7 @@ from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailabl
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import ENDED, Run, Task
+from internal.agent.domain.tasks import ENDED, MAX_CRASHES, STEADY_SECONDS, Run, Task
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
@@ -83,6 +83,7 @@ class RunDispatcher:
         self._start: Callable[[Run, Task | None], None] | None = None
         """Starts the execution of a claimed run; None while nothing is dispatched."""
         self._claims = asyncio.Lock()
+        self._began = clock.monotonic()
         self._suspect: tuple[RunId, float] | None = None
         """The run of a dead process that was started last, and when, in monotonic seconds."""
         self._wake_event = asyncio.Event()
@@ -283,7 +284,10 @@ class RunDispatcher:
         at_most = limit + len(self._starting)
         ready = yield from stores.list_ready(owner, now, at_most, host=host)
         if not (yield from self._is_watched()):
-            crashed = yield from stores.get_ready_crashed(owner, now, host=host)
+            is_steady = self._clock.monotonic() - self._began >= STEADY_SECONDS
+            crashed = yield from stores.get_ready_crashed(
+                owner, now, host=host, except_crashes=0 if is_steady else MAX_CRASHES - 1
+            )
             ready = ready if crashed is None else [crashed, *ready]
         # a run that has paused and was answered may still be ending here
         return [run for run in ready if run.id not in self._starting][:limit]

@@ -272,9 +272,10 @@ class AnthropicResponseReader(ResponseReader):
             self._heed(decode_event(data, _decode, _Event))
 
     def _heed(self, event: _Event) -> None:
+        if event.type == "content_block_delta" and event.delta is not None:  # almost all
+            self._continue(event.index, event.delta)
+            return
         match event:
-            case _Event(type="content_block_delta", index=index, delta=_Delta() as delta):
-                self._continue(index, delta)
             case _Event(type="content_block_start", index=index, content_block=_Block() as block):
                 self._begin(index, block)
             case _Event(type="message_start", message=_Message() as message):
@@ -306,9 +307,12 @@ class AnthropicResponseReader(ResponseReader):
                 "The provider sent a delta for a content block that was never started."
             )
         block.add(delta)
-        self._say(delta.text)
-        self._say(delta.thinking, reasoning=True)
-        self._grow(len(delta.partial_json))
+        if delta.text:
+            self._say(delta.text)
+        if delta.thinking:
+            self._say(delta.thinking, reasoning=True)
+        if delta.partial_json:
+            self._grow(len(delta.partial_json))
 
     def _count(self, usage: _Usage | None) -> None:
         """Take the newest token counts; each event carries the totals so far."""

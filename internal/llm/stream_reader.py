@@ -44,11 +44,20 @@ class EventDataReader:
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             return self._hold(chunk)
-        lines = b"".join((*self._held, head)).split(b"\n")
-        self._held, self._held_bytes = [], 0
+        if self._held:
+            head = b"".join((*self._held, head))
+            self._held, self._held_bytes = [], 0
         if tail:
             self._hold(tail)
-        return [data for line in lines if (data := self._line(line)) is not None]
+        complete: list[bytes] = []
+        for line in head.split(b"\n"):
+            if line.startswith(b"data: ") and not line.endswith(b"\r"):  # most of them
+                self._data.append(line[6:])
+            elif not line:
+                self._end_event(complete)
+            elif not line.startswith(b"event:"):
+                self._take_line(line.removesuffix(b"\r"), complete)
+        return complete
 
     def _hold(self, piece: bytes) -> list[bytes]:
         self._held.append(piece)  # joined once a newline comes, to avoid quadratic copying
@@ -57,17 +66,18 @@ class EventDataReader:
             raise ModelUnreachable("The provider sent a line that exceeds the size limit.")
         return []
 
-    def _line(self, line: bytes) -> bytes | None:
-        line = line.removesuffix(b"\r")
+    def _take_line(self, line: bytes, complete: list[bytes]) -> None:
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
+        elif not line:
+            self._end_event(complete)
         elif not _FIELD.match(line):
             raise ModelUnreachable(_INVALID)
-        elif not line and self._data:
-            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+
+    def _end_event(self, complete: list[bytes]) -> None:
+        if self._data:
+            complete.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
             self._data = []
-            return data
-        return None
 
 
 _T = TypeVar("_T")
@@ -87,7 +97,14 @@ class ResponseReader(ABC):
         self._stream = EventDataReader()
         self._size = 0
         self._words: list[TextDelta] = []
+        self._pieces: list[str] = []  # of the next delta
+        self._reasoning = False  # what kind they are
         self._halves = {False: "", True: ""}  # of a character that two deltas share, by `reasoning`
+
+    @property
+    def size(self) -> int:
+        """How many characters of text and arguments were received so far."""
+        return self._size
 
     def feed(self, chunk: bytes) -> list[TextDelta]:
         """Take the next bytes of the stream and return their text deltas, joined by kind.
@@ -102,6 +119,7 @@ class ResponseReader(ABC):
                 self._take(data)
         except ModelError as error:
             self._fail(error)
+        self._join_pieces()
         return self._words
 
     def end(self) -> list[TextDelta]:
@@ -140,17 +158,21 @@ class ResponseReader(ABC):
         if not text:
             return
         self._grow(len(text))
+        if reasoning is not self._reasoning:
+            self._join_pieces()
+            self._reasoning = reasoning
+        self._pieces.append(text)
+
+    def _join_pieces(self) -> None:
+        if not self._pieces:
+            return
+        text, n, reasoning = "".join(self._pieces), len(self._pieces), self._reasoning
+        self._pieces = []
         text = self._halves[reasoning] + text
         whole = len(text) - ("\ud800" <= text[-1] <= "\udbff")
         self._halves[reasoning] = text[whole:]
-        text = replace_surrogates(text[:whole])
-        if not text:
-            return
-        last = self._words[-1] if self._words else None
-        if last is not None and last.reasoning is reasoning:
-            self._words[-1] = TextDelta(last.text + text, last.n + 1, reasoning)
-        else:
-            self._words.append(TextDelta(text, 1, reasoning))
+        if text := replace_surrogates(text[:whole]):
+            self._words.append(TextDelta(text, n, reasoning))
 
     def _grow(self, characters: int) -> None:
         self._size += characters

@@ -8,6 +8,7 @@ import asyncio
 import codecs
 import contextlib
 import io
+import math
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -36,6 +37,8 @@ KEEPALIVE_SECONDS = 60.0
 """How long an unused connection stays open."""
 _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
+_READ_INTERVAL_SECONDS = 0.02
+"""Subscribers are shown new text of a reply at most so often, so nor is it read more often."""
 _REDIRECTS = {HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT}
 _LARGE_BYTES = 1024 * 1024
 _HEADERS = {
@@ -300,19 +303,25 @@ class ProviderHttpClient:
     ) -> AsyncGenerator[TextDelta, None]:
         """Feed the response to the reader and yield its text deltas. Closes the response.
 
-        After the model's response is complete, the rest is read for a moment to get the token
-        counts and to keep the connection usable; a failure there is ignored.
+        The first text is yielded as soon as it arrives; what follows in many small packets is read
+        every `_READ_INTERVAL_SECONDS`. After the model's response is complete, the rest is read
+        for a moment to get the token counts and to keep the connection usable; a failure there is
+        ignored.
 
         Raises:
             ModelUnreachable: the connection broke before the response was complete.
         """
+        pace = _ReadPace(response)
         try:
             async with contextlib.aclosing(self._chunks(response)) as chunks:
                 async for chunk in chunks:
+                    begun, size = asyncio.get_running_loop().time(), reader.size
                     for words in reader.feed(chunk):
                         yield words
                     if reader.is_complete or reader.is_finished:
                         break
+                    if reader.size > size:
+                        await pace.wait(begun)
                 for words in await _tail(chunks, reader) if reader.is_complete else ():
                     yield words
             for words in reader.end():
@@ -345,6 +354,34 @@ class ProviderHttpClient:
             sentence = f"{self._peer.name} sent nothing for {self._silence:g} s."
             return ModelUnreachable(sentence, detail=detail)
         return ModelUnreachable(f"Cannot connect to {self._peer.name}.", detail=detail)
+
+
+class _ReadPace:
+    """The minimum time between two reads of a response whose text arrives in many packets.
+
+    It ends early at the end of the response. The timer of the connection, which would be set again
+    for every packet, is switched off: each read has a time limit.
+    """
+
+    def __init__(self, response: "ClientResponse") -> None:
+        self._loop = asyncio.get_running_loop()
+        self._last = -math.inf
+        self._ended = asyncio.Event()
+        response.content.on_eof(self._ended.set)
+        connection = response.connection
+        protocol = None if connection is None else connection.protocol
+        if protocol is not None:
+            protocol.read_timeout = None
+
+    async def wait(self, since: float) -> None:
+        """Wait until text can be read again, after text that was read at a time."""
+        is_dense = since - self._last < 2 * _READ_INTERVAL_SECONDS
+        self._last = since
+        until = since + _READ_INTERVAL_SECONDS
+        if is_dense and not self._ended.is_set() and self._loop.time() < until:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._ended.wait()
 
 
 def _open_session(stack: _Stack, silence: float) -> "ClientSession":

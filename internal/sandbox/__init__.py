@@ -5,7 +5,7 @@ In reading order:
 - `workspaces`: the folders of sessions and subtasks, and the private homes of their commands
 - `selection`: opens the sandbox that the settings name
 - `native`: `NativeSandbox`, commands on this machine without isolation
-- `launcher`: the program between Larkspur and a native command, which ends all processes it started
+- `launcher`: the process that starts commands, and ends all processes that they started
 - `bubblewrap`: `BubblewrapSandbox`, commands in namespaces of their own
 - `mounts`: the files that such a command sees
 - `landlock`, `landlock_rules`: `LandlockSandbox`, commands that restrict themselves
@@ -13,6 +13,6 @@ In reading order:
 - `limits`: bounds of such a command
 - `packages`: installs the Python packages of commands
 - `probe`: tries to get out of a sandbox when Larkspur starts
-- `environment`, `command_io`: what all sandboxes share
+- `environment`, `command_io`, `child_process`: what sandboxes share
 - `process_privacy`: keeps child processes from reading this process's memory and environment
 """

@@ -20,6 +20,7 @@ from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
+from internal.sandbox.child_process import ChildProcess
 from internal.sandbox.command_io import (
     OutputPipe,
     create_home,
@@ -105,7 +106,8 @@ class BubblewrapSandbox:
             ToolError: the sandbox cannot be started, or a folder may not be a workspace.
         """
         program = self._environment.encode(command.argv, full_path=False)
-        home = await create_home(self._homes, command.session_id)
+        home, arguments = await asyncio.to_thread(self._prepare, command)
+        neighbours = await self._servers(command.session_id)
         group = self._groups.create() if self._groups else ControlGroup(())
         proxy = None
         if command.network.allow:
@@ -115,9 +117,9 @@ class BubblewrapSandbox:
             command,
             on_output,
             proxy=proxy,
-            neighbours=await self._servers(command.session_id),
+            neighbours=neighbours,
             join=group.arguments(),
-            arguments=[*self.arguments(command, home), *program],
+            arguments=[*arguments, *program],
             environment=self._environment.variables(home, further),
             bounds=_Bounds(self._limits.output_bytes, self._denied_calls),
         )
@@ -138,6 +140,15 @@ class BubblewrapSandbox:
             if ports := await asyncio.to_thread(listening_ports, pid):
                 found[pid] = ports
         return found
+
+    def _prepare(self, command: SandboxCommand) -> tuple[str, list[str]]:
+        """Return the home folder of a command, and the arguments of bubblewrap for it. Blocks.
+
+        Raises:
+            ToolError: a folder may not be used, or cannot be created.
+        """
+        home = create_home(self._homes, command.session_id)
+        return home, self.arguments(command, home)
 
     def arguments(self, command: SandboxCommand, home: str) -> list[str]:
         """Return the arguments of bubblewrap in front of the program.
@@ -231,7 +242,7 @@ class _Execution:
             os.set_blocking(status.fileno(), False)
             self._status_file = status
             async with OutputPipe(self._write, self.request_end) as output:
-                process = await self._start(output.writer, status_writer, gate)
+                process = self._start(output.writer, status_writer, gate)
                 status_writer.close()
                 try:
                     async with self._network(status):
@@ -277,9 +288,7 @@ class _Execution:
                 break
         return self._status.get("child-pid")
 
-    async def _start(
-        self, output: IO[bytes], status: IO[bytes], gate: IO[bytes]
-    ) -> asyncio.subprocess.Process:
+    def _start(self, output: IO[bytes], status: IO[bytes], gate: IO[bytes]) -> ChildProcess:
         denied = self._denied_calls
         descriptors = [status.fileno()]
         options = ["--json-status-fd", str(status.fileno())]
@@ -291,16 +300,12 @@ class _Execution:
                 if denied:
                     descriptors.append(calls.fileno())
                     options += ["--seccomp", str(calls.fileno())]
-                return await asyncio.create_subprocess_exec(
-                    *(*self._join, PROGRAM, *options),
-                    *self._arguments,
-                    stdin=stdin,
-                    stdout=output,
-                    stderr=output if self._command.stderr is None else self._command.stderr,
-                    cwd="/",
-                    env=self._environment,
-                    pass_fds=descriptors,
-                    start_new_session=True,
+                error = output if self._command.stderr is None else self._command.stderr
+                return ChildProcess(
+                    (*self._join, PROGRAM, *options, *self._arguments),
+                    streams=(stdin, output, error),
+                    environment=self._environment,
+                    descriptors=descriptors,
                 )
         except (OSError, ValueError) as error:
             raise start_error(self._command.argv[0], error) from error
@@ -315,7 +320,7 @@ class _Execution:
         if self._remaining < 0:
             self._end.set()
 
-    async def _wait(self, process: asyncio.subprocess.Process) -> bool:
+    async def _wait(self, process: ChildProcess) -> bool:
         """Wait until the command has ended or is to be ended. Return whether it timed out."""
         exited, ended = (
             asyncio.create_task(process.wait()),
@@ -330,7 +335,7 @@ class _Execution:
         ended.cancel()
         return not done
 
-    async def _terminate(self, process: asyncio.subprocess.Process, status: IO[bytes]) -> None:
+    async def _terminate(self, process: ChildProcess, status: IO[bytes]) -> None:
         """Ask all processes to end, kill them after the grace period, and wait for the end."""
         self._read_status(status)
         with contextlib.suppress(TimeoutError):
@@ -339,8 +344,7 @@ class _Execution:
                 while process.returncode is None:
                     signalled |= self._signal_new(signalled)
                     await _exit_or_pause(process)
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()  # --die-with-parent: the first process of the namespace ends with it
+        process.kill()  # --die-with-parent: the first process of the namespace ends with it
         await process.wait()
 
     async def _wait_for_last_process(self) -> None:
@@ -462,7 +466,7 @@ def _pipe_with(content: bytes) -> Generator[IO[bytes]]:
         yield source
 
 
-async def _exit_or_pause(process: asyncio.subprocess.Process) -> None:
+async def _exit_or_pause(process: ChildProcess) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_POLL_SECONDS):
             await process.wait()

@@ -47,14 +47,14 @@ async def wait_until_readable(file: IO[bytes] | socket.socket | int) -> None:
         loop.remove_reader(file)
 
 
-async def create_home(homes: SessionFolders, session_id: SessionId) -> str:
-    """Return the private home folder of a session's commands.
+def create_home(homes: SessionFolders, session_id: SessionId) -> str:
+    """Return the private home folder of a session's commands. Blocks.
 
     Raises:
         ToolError: it cannot be created.
     """
     try:
-        return await asyncio.to_thread(homes.create, session_id)
+        return homes.create(session_id)
     except StoreUnavailable as error:
         raise ToolError(str(error)) from error
 

@@ -93,7 +93,7 @@ class ContainerSandbox:
         """
         if command.network.allow:
             raise ToolError("commands cannot reach hosts in the sandbox container")
-        home = await create_home(self._homes, command.session_id)
+        home = await asyncio.to_thread(create_home, self._homes, command.session_id)
         name = f"larkspur-{os.getpid()}-{next(_numbers)}"
         execution = _Execution(
             [self._engine, *self._arguments(command, home, name)],

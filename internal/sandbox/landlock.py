@@ -27,11 +27,12 @@ from internal.agent.ports.sandbox import (
 from internal.sandbox.command_io import create_home
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.landlock_rules import READ, WRITE, create_ruleset
+from internal.sandbox.launcher.command import LaunchedCommand
+from internal.sandbox.launcher.process import Launcher
 from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
 from internal.sandbox.mounts import CHANGED, SYSTEM_FILES
-from internal.sandbox.native import LaunchedCommand
 from internal.sandbox.workspaces import SessionFolders
 
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -88,10 +89,15 @@ class LandlockSandbox:
         self._limits = limits or ResourceLimits()
         self._groups = groups
         self._environment = environment or CommandEnvironment()
+        self._launcher = Launcher()
         bounded = groups is not None and len(groups.resources) > 1
         self.capabilities = SandboxCapabilities(
             isolated=True, bounds="command" if bounded else "process"
         )
+
+    def close(self) -> None:
+        """End the process that starts commands; those that run are not affected."""
+        self._launcher.close()
 
     async def run(
         self, command: SandboxCommand, on_output: Callable[[bytes], None], /
@@ -105,17 +111,18 @@ class LandlockSandbox:
         if command.network.allow:
             raise ToolError("commands cannot reach hosts in the sandbox landlock")
         program = self._environment.encode(command.argv, full_path=False)
-        home = await create_home(self._homes, command.session_id)
+        home = await asyncio.to_thread(create_home, self._homes, command.session_id)
         group = self._groups.create() if self._groups else ControlGroup(())
         output = _BoundedOutput(on_output, self._limits.output_bytes)
         try:
             async with self._confine(command.access, home, group) as (temporary, descriptors):
                 further = {**command.environment, **_VARIABLES, "TMPDIR": temporary}
                 launched = LaunchedCommand(
+                    self._launcher,
                     command,
                     [*self._limits.arguments(command.timeout_seconds), *program],
                     self._environment.variables(home, further),
-                    output.write,
+                    on_output=output.write,
                     confinement=descriptors,
                 )
                 output.on_excess = launched.request_end
@@ -130,7 +137,7 @@ class LandlockSandbox:
     async def _confine(
         self, access: FileAccess, home: str, group: ControlGroup
     ) -> AsyncGenerator[tuple[str, list[int]]]:
-        """Yield a private folder for temporary files, and the descriptors for `launcher.py`.
+        """Yield a private folder for temporary files, and the descriptors for `launcher.program`.
 
         Raises:
             ToolError: the kernel refuses it, or a folder contains one of Larkspur.

@@ -158,6 +158,8 @@ class Mounts:
 
     def _places(self, path: str) -> Iterator[str]:
         """Yield where an existing file is seen below the folders that a command gets."""
+        if not os.path.lexists(path):  # the usual case, in one system call
+            return
         try:
             real = os.path.realpath(path, strict=True)
         except OSError:

@@ -169,7 +169,7 @@ async def _try_everything(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
         variables = {
             "WORKSPACE": str(workspace),
             "OUTSIDE": str(outside),
-            "OTHER_HOME": await create_home(homes, _OTHER_SESSION),
+            "OTHER_HOME": await asyncio.to_thread(create_home, homes, _OTHER_SESSION),
             "TCP": _port(services, "tcp"),
             "TCP_6": _port(services, "tcp6"),
             "UDP": _port(services, "udp"),

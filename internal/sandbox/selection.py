@@ -1,6 +1,7 @@
 """Opens the sandbox that the settings name, after proving that it isolates."""
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import AsyncGenerator, Iterable
@@ -131,7 +132,8 @@ async def open_sandbox(
                 sandbox = found
                 break
         if sandbox is None:
-            sandbox = options.native()
+            native = sandbox = options.native()
+            stack.callback(native.close)
         sandbox.capabilities = options.complete(sandbox.capabilities)
         yield sandbox
 
@@ -248,7 +250,10 @@ async def _open(provider: Provider, options: _Options) -> AsyncGenerator[Sandbox
     groups = ControlGroups(limits.memory_bytes, limits.processes)
     try:
         if provider == "landlock":
-            yield LandlockSandbox(options.homes, groups=groups, **common)
+            with contextlib.closing(
+                LandlockSandbox(options.homes, groups=groups, **common)
+            ) as landlock:
+                yield landlock
         else:
             private = options.private_networks
             yield BubblewrapSandbox(

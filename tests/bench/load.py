@@ -31,8 +31,6 @@ class Line:
 
     _reader: asyncio.StreamReader
     _writer: asyncio.StreamWriter
-    session: str
-    """The session of the last task."""
 
     def __init__(self, port: int, token: str) -> None:
         self._port = port
@@ -53,6 +51,10 @@ class Line:
 
     async def submit(self, task: str, session: object = None, **options: object) -> str:
         """Hand a task in; return the id of its run once it is on disk."""
+        return (await self.create(task, session, **options))["run_id"]
+
+    async def create(self, task: str, session: object = None, **options: object) -> dict[str, str]:
+        """Hand a task in; return what the gateway answers once it is on disk."""
         given: dict[str, object] = {"task": task, "options": options}
         if session is not None:
             given["session_id"] = session
@@ -62,10 +64,8 @@ class Line:
         assert length is not None, head
         body = await self._reader.readexactly(int(length[1]))
         assert head.startswith(b"HTTP/1.1 201"), body
-        made = json.loads(body)
-        self.session = made["session_id"]
-        run_id: str = made["run_id"]
-        return run_id
+        created: dict[str, str] = json.loads(body)
+        return created
 
     async def talk(self, path: str, body: bytes) -> tuple[float, int]:
         """Post, and read a chunked answer to its end; return when its first delta came."""
@@ -164,8 +164,8 @@ async def flood(
             session = None
             for _ in left:
                 begun = time.perf_counter()
-                run_id = (await mine.submit(task, session, **options)).encode()
-                session = mine.session if kept else None
+                made = await mine.create(task, session, **options)
+                run_id, session = made["run_id"].encode(), made["session_id"] if kept else None
                 end = await watch.ended[run_id]
                 if run_id in watch.first:
                     taken.first.append(watch.first[run_id] - begun)

@@ -43,7 +43,7 @@ class Measured(NamedTuple):
 
 
 @asynccontextmanager
-async def served(sim: LarkSim, home: Path, model: str) -> AsyncGenerator[Server]:
+async def served(sim: LarkSim, home: Path, model: str, **settings: str) -> AsyncGenerator[Server]:
     """Run a gateway that is connected to a simulated Lark."""
     lark = {
         "LARKSPUR_CHANNELS__LARK__ENABLED": "true",
@@ -52,7 +52,7 @@ async def served(sim: LarkSim, home: Path, model: str) -> AsyncGenerator[Server]
         "LARKSPUR_CHANNELS__LARK__DOMAIN": sim.url,
     }
     with ExitStack() as stack:
-        started = gateway(home, **with_model(model), **lark)
+        started = gateway(home, **with_model(model), **lark, **settings)
         server = await asyncio.to_thread(stack.enter_context, started)
         await sim.until(lambda _: sim.lark.delivery.connections, 60)
         yield server

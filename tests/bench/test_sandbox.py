@@ -44,9 +44,12 @@ def _bare() -> float:
 
 
 def _cpu() -> float:
-    """Return the seconds that this process and those that have ended for it computed."""
+    """Return the seconds that this process, its children and those that have ended computed."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(each.ru_utime + each.ru_stime for each in used) + sum(
+        sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        for pid in _descendants(os.getpid())  # the launcher, with the commands that have ended
+    ) / os.sysconf("SC_CLK_TCK")
 
 
 async def _calls(sandbox: Sandbox, command: SandboxCommand) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A session with 10,000 events, stored before a gateway opens it."""
+"""A session with thousands of events, stored before a gateway opens it."""
 
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from internal.agent.domain.usage import Usage
 from tests.support.web_app import open_web_app
 
 ITERATIONS = 2_000
+EVENTS_PER_ITERATION = 5
 
 
-async def fill(home: Path) -> str:
+async def fill(home: Path, iterations: int = ITERATIONS) -> str:
     """Store the events of one long run that was stopped, and return its session."""
     async with open_web_app(home) as app:
         run = await app.task("a very long task")
-        for first in range(0, ITERATIONS, 100):
+        for first in range(0, iterations, 100):
             events = [one for n in range(first, first + 100) for one in iteration(n)]
             await app.store(run, *events)
         await app.client.post(f"/api/tasks/{run.task_id}/stop", {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from larkspur.serve import background_simulator
+from larkspur.lark_simulator import background_simulator
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, status

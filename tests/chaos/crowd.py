@@ -77,7 +77,7 @@ class Crowd:
             found = [one for one in self.sim.messages(chat) if one.sender_type == "app"]
             order = [message_id for message_id in accepted if message_id in sent]
             assert sorted(order) == sorted(sent)
-            texts = [shown_text(self.sim, one) for one in found]
+            texts = [shown_text(self.sim, one) or one.content for one in found]
             expected = [f"chat {number} message {sent.index(each)}" for each in order]
             assert texts == expected, f"{texts} instead of {expected}"
             assert [one.parent_id for one in found] == order

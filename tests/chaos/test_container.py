@@ -18,7 +18,7 @@ from internal.sandbox.probe import probe_sandbox
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.chaos, pytest.mark.podman, pytest.mark.timeout(300)]
 
 IMAGE = "larkspur-test:1"
 APPLETS = (

@@ -35,7 +35,7 @@ ENVIRON = {
     "LARKSPUR_CHANNELS__LARK__REACT_EMOJI": "off",
 }
 SENT = Counter(["Here they are.", *FILES])
-COMMITS = range(MIGRATIONS + 3, MIGRATIONS + 34)
+COMMITS = range(MIGRATIONS + 6, MIGRATIONS + 37)
 """The commits of a new gateway from the message on, and some more."""
 
 PHASES = {

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
 from itertools import count
@@ -33,6 +34,8 @@ _SETTINGS = {
     "autovacuum": "off",
 }
 _numbers = count(1)
+_starter = ThreadPoolExecutor(1)
+"""The thread that starts servers: each ends when the thread that started it has ended."""
 
 
 class PostgresServer:
@@ -56,11 +59,12 @@ class PostgresServer:
         options = [f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()]
         address = (f"--port={self.port}", "--listen-addresses=127.0.0.1", "-k", str(self.folder))
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # it ends with this process
+            self._process = _starter.submit(
+                subprocess.Popen[bytes],
                 [*_as_postgres("--pdeathsig", "QUIT"), str(self._binaries / "postgres"),
                  "-D", str(self.folder / "data"), *address, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+            ).result()  # fmt: skip
         self._wait_until_ready()
 
     def stop(self, stop_signal: signal.Signals = signal.SIGINT) -> None:

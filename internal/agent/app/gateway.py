@@ -15,7 +15,8 @@ from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.chats import ChatDelivery, Chats
 from internal.agent.app.events.broadcaster import EventBroadcaster
-from internal.agent.app.events.subscription import Cursor, SessionFilter, StreamItem
+from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
+from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.hosts.moves import MovedSession, move_session
@@ -584,13 +585,13 @@ class Gateway:
         return await read()
 
     def watch(
-        self, sessions: SessionFilter, start: Cursor | None
+        self, sessions: SessionFilter, start: Cursor | None, sink: LiveSink | None = None
     ) -> AsyncGenerator[list[StreamItem]]:
         """Yield the items of a stream in batches; see `EventBroadcaster.watch`.
 
         Rights are not checked here: call `queries.session` first.
         """
-        return self._broadcaster.watch(sessions, start)
+        return self._broadcaster.watch(sessions, start, sink)
 
     def listen_for_messages(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `wake` as soon as messages to send were stored, for the length of a block.

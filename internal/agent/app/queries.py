@@ -309,6 +309,27 @@ class Queries:
 
         return await self._database.read(work)
 
+    async def events_before(
+        self, session_id: SessionId, principal: Principal, before: Cursor | None, *, limit: int
+    ) -> EventPage:
+        """Return a session's events before a cursor, or the newest ones, oldest first.
+
+        Raises:
+            NotFound: the session does not exist or belongs to another person.
+        """
+
+        def work() -> Read[EventPage]:
+            yield from self._get_session(session_id, principal)
+            bounds, reason = yield from check_cursor(self._stores.events, before)
+            if reason:
+                return EventPage(bounds, [], reason)
+            end = bounds.head + 1 if before is None else before.position
+            return EventPage(
+                bounds, (yield from self._stores.events.list_before(end, session_id, limit))
+            )
+
+        return await self._database.read(work)
+
     async def artifact(self, artifact_id: ArtifactId, principal: Principal) -> Artifact:
         """Return an artifact.
 

@@ -118,9 +118,8 @@ class SessionTitler:
         limits = task.spec.limits
         if not limits.has_daily_limit:
             return False
-        now = self._services.clock.now().astimezone(UTC)
-        since = rfc3339(now.replace(hour=0, minute=0, second=0, microsecond=0))
-        used = yield from self._stores.usage.get_of_person(task.origin.principal, since)
+        today = self._services.clock.now().astimezone(UTC).date().isoformat()
+        used = yield from self._stores.usage.get_of_person(task.origin.principal, today)
         return used.exceeds(limits)
 
     async def _request_title(self, candidate: _Candidate) -> ModelResponse:

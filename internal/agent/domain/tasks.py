@@ -293,6 +293,12 @@ class StopRequest(msgspec.Struct, frozen=True):
 MAX_CRASHES = 3
 """A run whose process dies this often in the same iteration waits for a person, or fails."""
 
+STEADY_SECONDS = 10.0
+"""How long a process must have worked before the last attempt with what others have died of.
+
+So it does not count against a run or a message that processes are killed again and again.
+"""
+
 
 class Run(msgspec.Struct, frozen=True):
     """One execution of a task. `fence` is the epoch in which it may write.

@@ -103,6 +103,12 @@ class ArtifactStore:
             rows = yield Statement("artifacts_page_of_task", of_task)
         elif principal is not None:
             rows = yield Statement("artifacts_page_of_principal", (*values, principal))
+        elif wanted.favourite:
+            of_favourites = (*cursor, newest, wanted.type, pattern, limit)
+            rows = yield Statement("favourite_artifacts", of_favourites)
+        elif wanted.type is not None and not wanted.text:
+            of_type = (*cursor, newest, wanted.type, limit)
+            rows = yield Statement("artifacts_page_of_type", of_type)
         else:
             rows = yield Statement("artifacts_page", values)
         return [_artifact(row) for row in rows]

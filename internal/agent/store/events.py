@@ -132,6 +132,15 @@ class EventStore:
             streams.append(_events(rows))
         return list(islice(heapq.merge(*streams, key=attrgetter("position")), limit))
 
+    def list_before(
+        self, position: int, session_id: SessionId, limit: int, /
+    ) -> Read[list[EventRecord]]:
+        """Return up to `limit` events of a session, the last before a position, oldest first."""
+        rows = yield Statement("session_positions_before", (session_id, position, limit))
+        if not rows:
+            return []
+        return (yield from self.list_after(rows[-1][0] - 1, [session_id], len(rows)))
+
     def list_by_run(self, run_id: RunId, kind: str | None = None, /) -> Read[list[EventRecord]]:
         """Return the events of a run in order, only those of a kind if one is given."""
         rows = yield Statement("events_of_run", (run_id, kind))

@@ -64,7 +64,16 @@ class QuestionStore:
         if before is not None:
             found = yield Statement("question", (before,))
             cursor = (_record(found[0]).asked, before) if found else ("", "")
-        rows = yield Statement("questions_page", (*cursor, principal, session_id, status, limit))
+        values = (*cursor, limit)
+        if session_id is not None:
+            of_session = (*values, status, session_id, principal)
+            rows = yield Statement("questions_page_of_session", of_session)
+        elif principal is not None:
+            rows = yield Statement("questions_page_of_principal", (*values, status, principal))
+        elif status is not None:
+            rows = yield Statement("questions_page_of_status", (*values, status))
+        else:
+            rows = yield Statement("questions_page", values)
         return _records(rows)
 
     def list_open_in_chat(self, chat: str, /) -> Read[list[QuestionRecord]]:

@@ -131,12 +131,14 @@ class RunStore:
         """Return queued runs that no terminal owns."""
         return {run_id for (run_id,) in (yield Statement("queued_runs", (limit,)))}
 
-    def get_ready_crashed(self, owner: str, now: str, /, *, host: str = "") -> Read[Run | None]:
+    def get_ready_crashed(
+        self, owner: str, now: str, /, *, host: str = "", except_crashes: int = 0
+    ) -> Read[Run | None]:
         """Return the run to start next of those whose process died while it executed them.
 
-        `host` is as for `list_ready`.
+        Runs with `except_crashes` are left out. `host` is as for `list_ready`.
         """
-        rows = yield Statement("ready_crashed_runs", (owner, now, host))
+        rows = yield Statement("ready_crashed_runs", (owner, now, host, except_crashes))
         return _first(rows)
 
     def list_owned(self, owner: str, /) -> Read[list[Run]]:

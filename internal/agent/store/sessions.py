@@ -19,6 +19,7 @@ from internal.agent.domain.tasks import (
 from internal.agent.domain.text import excerpt
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.usage import UsageStore
 
 _message = msgspec.json.Decoder(Message)
 _FIRST_CURSOR = (2, "", "")  # sorts after every (pinned, timestamp, id)
@@ -35,7 +36,6 @@ _DELETE_CONTENTS = (
     "delete_questions_of_session",
     "delete_plans_of_session",
     "delete_permission_rules_of_session",
-    "delete_usage_of_session",
     "delete_inbox_of_session",
     "delete_outbox_of_session",
     "delete_run_displays_of_session",
@@ -183,6 +183,7 @@ class SessionStore:
         rows = yield Statement("delete_session", (session_id,))
         if not rows:
             return False
+        yield from UsageStore().remove_of_session(session_id, rows[0][0])
         for query in _DELETE_CONTENTS:
             yield Statement(query, (session_id,))
         return True

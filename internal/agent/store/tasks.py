@@ -1,6 +1,7 @@
 """Tasks, those that runs create for others, and the results of requests about tasks."""
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 import msgspec
 
@@ -16,6 +17,7 @@ from internal.agent.domain.tasks import (
     StopReason,
     Task,
     TaskFilter,
+    TaskGroup,
     TaskSummary,
 )
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
@@ -34,6 +36,12 @@ _DECODERS = tuple(
     )
 )
 _FIRST_CURSOR = ("9999", "")  # sorts after every (timestamp, id)
+_CREATED = Task.__struct_fields__.index("created")
+_UNFINISHED_GROUPS: Mapping[TaskGroup | None, tuple[Status, ...]] = {
+    "needs_me": ("waiting",),
+    "running": ("queued", "running", "waiting"),
+}
+"""The statuses of the tasks of a group, apart from the group of ended ones."""
 
 
 class TaskStore:
@@ -68,7 +76,11 @@ class TaskStore:
                 to_json(task.reports),
             ),
         )
-        yield Statement("touch_session", (task.session_id, task.created))
+        if task.parent_task_id is None:
+            values = (task.session_id, task.created, task.id)
+            yield Statement("count_session_task", values)
+        else:
+            yield Statement("touch_session", (task.session_id, task.created))
 
     def get(self, task_id: TaskId, /) -> Read[Task | None]:
         """Return a task."""
@@ -103,18 +115,18 @@ class TaskStore:
             if not rows:
                 return []
             cursor = rows[0]
-        has_subtasks = wanted.subtasks or wanted.parent is not None
-        values = (*cursor, wanted.status, limit, wanted.group, int(has_subtasks))
-        if wanted.parent is not None:
-            rows = yield Statement("tasks_page_of_parent", (*values, wanted.parent, principal))
-        elif wanted.session_id is not None:
-            of_session = (*values, wanted.session_id, principal)
-            rows = yield Statement("tasks_page_of_session", of_session)
-        elif principal is not None:
-            rows = yield Statement("tasks_page_of_principal", (*values, principal))
+        has_subtasks = int(wanted.subtasks or wanted.parent is not None)
+        statuses = (wanted.status,) if wanted.status else _UNFINISHED_GROUPS.get(wanted.group, ())
+        if wanted.parent is None and statuses and "completed" not in statuses:
+            rows = []
+            for status in statuses:
+                values = (*cursor, status, limit, wanted.group, has_subtasks)
+                rows += yield _tasks_not_completed(values, principal, wanted.session_id)
+            rows.sort(key=itemgetter(_CREATED, 0), reverse=True)
         else:
-            rows = yield Statement("tasks_page", values)
-        return [_task(row) for row in rows]
+            values = (*cursor, wanted.status, limit, wanted.group, has_subtasks)
+            rows = yield _tasks_page(values, principal, wanted)
+        return [_task(row) for row in rows[:limit]]
 
     def get_summary(self, task_id: TaskId, /) -> Read[TaskSummary]:
         """Return what a list shows of the newest run of a task."""
@@ -252,6 +264,27 @@ class ResultStore:
         """
         values = (principal, command, idempotency_key, session_id, now, result)
         yield Statement("insert_request_result", values)
+
+
+def _tasks_page(values: Row, principal: str | None, wanted: TaskFilter) -> Statement:
+    if wanted.parent is not None:
+        return Statement("tasks_page_of_parent", (*values, wanted.parent, principal))
+    if wanted.session_id is not None:
+        return Statement("tasks_page_of_session", (*values, wanted.session_id, principal))
+    if principal is not None:
+        return Statement("tasks_page_of_principal", (*values, principal))
+    return Statement("tasks_page", values)
+
+
+def _tasks_not_completed(
+    values: Row, principal: str | None, session_id: SessionId | None
+) -> Statement:
+    """Return the statement for tasks of one status, which completed tasks do not slow down."""
+    if session_id is not None:
+        return Statement("tasks_not_completed_of_session", (*values, session_id, principal))
+    if principal is not None:
+        return Statement("tasks_not_completed_of_principal", (*values, principal))
+    return Statement("tasks_not_completed", values)
 
 
 def _task(row: Row) -> Task:

@@ -37,7 +37,7 @@ from internal.agent.domain.errors import (
 )
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.secrets import mask_secrets
-from internal.agent.domain.tasks import Task, chat_name
+from internal.agent.domain.tasks import STEADY_SECONDS, Task, chat_name
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
 from internal.channels.chat.background import BackgroundReader, PromptBuilder
@@ -142,6 +142,7 @@ class InboxWorker:
         self._prompts = PromptBuilder(self._background, people)
         self._router = TaskRouter(gateway, settings, defaults)
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
+        self._steady_at = 0.0
         self._busy: set[str] = set()
         self._alone = asyncio.Lock()
         self._unstored: dict[str, AcceptedMessage] = {}
@@ -155,6 +156,7 @@ class InboxWorker:
 
     async def run(self, supervisor: Supervisor, leadership: Leadership) -> None:
         """Process messages on every wake and every 30 s, while this process leads."""
+        self._steady_at = asyncio.get_running_loop().time() + STEADY_SECONDS
         await self._poll.run(partial(self._start, leadership), supervisor)
 
     async def _start(self, leadership: Leadership, tasks: asyncio.TaskGroup) -> None:
@@ -171,6 +173,8 @@ class InboxWorker:
     def _is_due(self, accepted: AcceptedMessage) -> bool:
         """Return True if a message may be processed now; otherwise wake when it may be."""
         wait = self._gateway.delivery.seconds_until_due(accepted)
+        if accepted.may_crash and accepted.attempts == MAX_ATTEMPTS - 1:
+            wait = max(wait, self._steady_at - asyncio.get_running_loop().time())
         if wait > 0:
             asyncio.get_running_loop().call_later(wait, self.wake)
         return wait <= 0

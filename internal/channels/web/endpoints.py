@@ -8,7 +8,8 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from internal.agent.app.events.subscription import Cursor, SessionFilter
+from internal.agent.app.events.live_buffer import SessionFilter
+from internal.agent.app.events.subscription import Cursor
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import Channel
 from internal.channels.web.requests import RequestContext

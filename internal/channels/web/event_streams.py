@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import aclosing, contextmanager
 
 from starlette.types import Receive, Scope
@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope
 from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Bye, Heartbeat
-from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.channels.web import sse
 from internal.channels.web.auth import token_id
 from internal.channels.web.endpoints import StreamRequest
@@ -25,7 +25,10 @@ MAX_TICK_SECONDS = 1.0
 
 
 class OpenStream:
-    """One open stream. Nothing is queued: a batch is fetched when the last one is written."""
+    """One open stream. Nothing is queued: a batch is fetched when the last one is written.
+
+    A `LiveSink`: the newest events are written at once while the client reads fast enough.
+    """
 
     def __init__(
         self,
@@ -34,9 +37,12 @@ class OpenStream:
         sender: ResponseSender,
         *,
         context: RequestContext,
+        renderer: sse.FrameRenderer,
     ) -> None:
         self.request = request
         self.context = context
+        self._debug = request.debug
+        self._renderer = renderer
         self.opened = asyncio.get_running_loop().time()
         self.last_heartbeat = self.opened
         self._transport = transport
@@ -65,14 +71,28 @@ class OpenStream:
         await self._sender(head)
         await self.write(sse.render_retry(sse.retry_ms()))
 
-    async def send_batch(self, batch: list[StreamItem], renderer: sse.FrameRenderer) -> None:
+    async def send_batch(self, batch: list[StreamItem]) -> None:
         """Send the frames of a batch that the client wants."""
-        rendered = renderer.render_batch(batch, debug=self.request.debug)
+        rendered = self._renderer.render_batch(batch, debug=self._debug)
         for chunk in rendered.chunks:
             if not self._ended:
                 await self._transport.write_chunk(chunk)
-        self._seen = rendered.last_position or self._seen
-        self._acknowledged = rendered.last_shown_position or self._acknowledged
+        self._note(rendered)
+
+    def write_events(self, events: Sequence[EventRecord]) -> bool:
+        """Write the frames of events that the client wants, unless that needs waiting."""
+        rendered = self._renderer.render_batch(events, debug=self._debug)
+        chunk = rendered.only_chunk
+        if self._ended or chunk is None or (chunk and not self._transport.try_write(chunk)):
+            return False
+        self._note(rendered)
+        return True
+
+    def _note(self, rendered: sse.RenderedBatch) -> None:
+        if rendered.last_position:
+            self._seen = rendered.last_position
+        if rendered.last_shown_position:
+            self._acknowledged = rendered.last_shown_position
 
     async def write(self, data: bytes) -> None:
         """Send bytes unless the stream has ended; waits until the client has read the last ones."""
@@ -126,7 +146,11 @@ class EventStreams:
     ) -> None:
         """Serve a stream until it ends or the client disconnects."""
         transport = scope.get("state", {}).get(TRANSPORT_KEY) or AsgiTransport(sender.send)
-        stream = OpenStream(request, transport, sender, context=scope[CONTEXT_KEY])
+        if self._renderer is None:
+            self._renderer = sse.FrameRenderer(self._services.broadcaster.epoch)
+        stream = OpenStream(
+            request, transport, sender, context=scope[CONTEXT_KEY], renderer=self._renderer
+        )
         await stream.start()
         self._open[stream] = None
         try:
@@ -184,11 +208,9 @@ class EventStreams:
         return sse.render_control(Heartbeat(t=now, head=str(self._services.broadcaster.head)))
 
     async def _deliver(self, stream: OpenStream) -> None:
-        if self._renderer is None:
-            self._renderer = sse.FrameRenderer(self._services.broadcaster.epoch)
         request = stream.request
-        batches = self._services.gateway.watch(request.watched, request.start)
+        batches = self._services.gateway.watch(request.watched, request.start, stream)
         async with aclosing(batches):
             async for batch in batches:
-                await stream.send_batch(batch, self._renderer)
+                await stream.send_batch(batch)
         await stream.end()

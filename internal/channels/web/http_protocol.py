@@ -50,6 +50,10 @@ class StreamTransport(Protocol):
         """Write a chunk as `sse.encode_chunk` returns it, after the client has read the last."""
         ...
 
+    def try_write(self, chunk: bytes) -> bool:
+        """Write a chunk if that needs no waiting; return False, without effect, if it does."""
+        ...
+
 
 class AsgiTransport:
     """Writes through ASGI `send`; used without a server, by clients in the same process."""
@@ -67,6 +71,10 @@ class AsgiTransport:
         """Send the content of a chunk."""
         body = sse.decode_chunk(chunk)
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    def try_write(self, chunk: bytes) -> bool:  # noqa: ARG002 - as the protocol says
+        """Return False: `send` must be awaited."""
+        return False
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -106,8 +114,17 @@ class HttpConnection(HttpToolsProtocol):
         """
         if self._write_paused is not None:
             await self.flow.drain()
-        if not self.is_closed:
-            self.transport.write(chunk)
+        self.try_write(chunk)
+
+    def try_write(self, chunk: bytes) -> bool:
+        """Write a chunk unless the client has not read the last one, or the connection is closed.
+
+        Called for every client of an event.
+        """
+        if self._write_paused is not None or self.transport.is_closing():
+            return False
+        self.transport.write(chunk)
+        return True
 
     def is_stalled(self, now: float, *, stall_seconds: float, head_seconds: float) -> bool:
         """Return True if the client takes too long to read a write or to send a request head."""

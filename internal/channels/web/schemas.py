@@ -49,6 +49,7 @@ AttachmentUri = Annotated[str, Meta(pattern=f"^attachment:[0-9a-f]{{64}}{_END}")
 Number = Annotated[str, Meta(pattern=f"^[0-9]{{1,18}}{_END}")]
 """Of the range of a 64-bit integer."""
 EventId = Annotated[str, Meta(pattern=f"^[0-9a-z]{{1,16}}-[0-9]{{1,18}}{_END}")]
+BeforeEvent = Annotated[str, Meta(pattern=f"^(end|[0-9a-z]{{1,16}}-[0-9]{{1,18}}){_END}")]
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 Data = Annotated[bytes, Meta(extra_json_schema={"format": "byte", "pattern": _BASE64})]
 """Decoded by msgspec, which refuses what the pattern in the schema does not match."""
@@ -217,9 +218,13 @@ class MessagesQuery(RequestModel, frozen=True):
 
 
 class EventsQuery(RequestModel, frozen=True):
-    """Events after the ID `after`, of the comma-separated `types`."""
+    """Events after the ID `after` or before the ID `before`, of the comma-separated `types`.
+
+    Before `end` are the newest events.
+    """
 
     after: EventId | UnsetType = UNSET
+    before: BeforeEvent | UnsetType = UNSET
     limit: Limit = 500
     types: str | UnsetType = UNSET
 
@@ -339,10 +344,15 @@ class EventItem(msgspec.Struct, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Events, oldest first. `next` is null on the last page; `head` and `earliest` are IDs."""
+    """Events, oldest first. `head` and `earliest` are IDs.
+
+    `next` is the `after` of the next page, null on the last one. `previous` is the `before` of the
+    page before a page that was asked for with `before`, null on the first one.
+    """
 
     events: list[EventItem]
     next: str | None
+    previous: str | None
     head: str
     earliest: str
 
@@ -489,7 +499,19 @@ def task_fields(task: Task) -> dict[str, Any]:
 
 def session_view(session: Session) -> SessionView:
     """Return the view of a session."""
-    return SessionView(
+    return SessionView(*_session_values(session))
+
+
+def session_list_item(summary: SessionSummary) -> SessionListItem:
+    """Return the view of a session in lists."""
+    of_list = (summary.status, summary.tasks, summary.found)
+    values = (*_session_values(summary.session), *of_list)
+    return SessionListItem(*values)
+
+
+def _session_values(session: Session) -> tuple[Any, ...]:
+    """Return the values of the fields of `SessionView`."""
+    return (
         session.id,
         session.title,
         session.channel,
@@ -501,14 +523,6 @@ def session_view(session: Session) -> SessionView:
         session.one_shot,
         session.workspace,
         session.forked_from,
-    )
-
-
-def session_list_item(summary: SessionSummary) -> SessionListItem:
-    """Return the view of a session in lists."""
-    fields = msgspec.structs.asdict(session_view(summary.session))
-    return SessionListItem(
-        status=summary.status, tasks=summary.tasks, found=summary.found, **fields
     )
 
 

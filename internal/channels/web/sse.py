@@ -61,11 +61,13 @@ class RenderedBatch(NamedTuple):
 
     Attributes:
         chunks: The encoded chunks.
+        only_chunk: The bytes of all chunks if there is at most one, else None.
         last_position: Position of the last durable event; 0 if there is none.
         last_shown_position: The same, of the events that are sent.
     """
 
     chunks: Iterable[bytes]
+    only_chunk: bytes | None
     last_position: int
     last_shown_position: int
 
@@ -75,26 +77,27 @@ class FrameRenderer:
 
     def __init__(self, epoch: str) -> None:
         self._id_prefix = f"id: {epoch}-".encode()
-        self._batch: Sequence[StreamItem] = ()
-        self._debug = False
-        self._rendered = RenderedBatch((), 0, 0)
+        empty: tuple[Sequence[StreamItem], RenderedBatch] = ((), RenderedBatch((), b"", 0, 0))
+        self._last = {False: empty, True: empty}  # by `debug`
 
     def render_batch(self, batch: Sequence[StreamItem], *, debug: bool) -> RenderedBatch:
         """Return the encoded batch; debug events are left out unless `debug` is set.
 
-        The last result is cached, because the clients of one buffer are woken one after the other
-        with the same frames. A large batch is not cached but encoded chunk by chunk.
+        The last result is cached, because the clients of one buffer get the same frames one after
+        the other. A large batch is not cached but encoded chunk by chunk.
         """
-        if debug is self._debug and batch == self._batch:
-            return self._rendered
+        last, rendered = self._last[debug]
+        if batch is last or batch == last:
+            return rendered
         shown = [item for item in batch if debug or not _is_debug(item)]
         positions = _last_position(batch), _last_position(shown)
         if sum(len(item.json) for item in shown if isinstance(item, EventRecord)) > MAX_WRITE_BYTES:
-            return RenderedBatch(self._chunks(shown), *positions)
+            return RenderedBatch(self._chunks(shown), None, *positions)
         body = b"".join([self._render(item) for item in shown])
-        self._batch, self._debug = batch, debug
-        self._rendered = RenderedBatch((encode_chunk(body),) if body else (), *positions)
-        return self._rendered
+        chunk = encode_chunk(body) if body else b""
+        rendered = RenderedBatch((chunk,) if chunk else (), chunk, *positions)
+        self._last[debug] = batch, rendered
+        return rendered
 
     def _chunks(self, shown: Iterable[StreamItem]) -> Generator[bytes]:
         frames: list[bytes] = []

@@ -22,6 +22,7 @@ _EVENTS: tuple[tuple[str, str, Resource], ...] = (
     ("memory.events", "oom_kill", "memory"),
     ("memory.oom_control", "oom_kill", "memory"),
 )
+_MAX_EVENT_BYTES = 4_096
 _numbers = itertools.count(1)  # of this process: all `ControlGroups` share a parent folder
 _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 
@@ -45,10 +46,9 @@ class ControlGroup:
         """Return which bound was reached, if any."""
         for folder in self.folders:
             for name, key, resource in _EVENTS:
-                with contextlib.suppress(OSError):
-                    words = (folder / name).read_text(encoding="ascii").split()
-                    if dict(zip(words[::2], words[1::2], strict=True)).get(key, "0") != "0":
-                        return resource
+                words = _read_words(f"{folder}/{name}")
+                if dict(zip(words[::2], words[1::2], strict=True)).get(key, "0") != "0":
+                    return resource
         return None
 
 
@@ -113,6 +113,20 @@ class ControlGroups:
                         break
                     folder.rmdir()
         return parents
+
+
+def _read_words(path: str) -> list[str]:
+    """Return the words of a file of the kernel; none if it does not exist."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return os.read(file, _MAX_EVENT_BYTES).decode("ascii").split()
+    except OSError:
+        return []
+    finally:
+        os.close(file)
 
 
 def _own_folders(resource: str) -> list[Path]:

@@ -1,7 +1,6 @@
 """Sockets of this process in the network namespace of a command."""
 
 import asyncio
-import contextlib
 import os
 import socket
 import sys
@@ -10,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from internal.agent.domain.errors import ToolError
+from internal.sandbox.child_process import ChildProcess
 from internal.sandbox.command_io import wait_until_readable
 
 _PROGRAM = str(Path(__file__).with_name("namespace_sockets.py"))
@@ -63,18 +63,16 @@ async def open_namespace(pid: int) -> AsyncGenerator[NetworkNamespace]:
     link, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with link, other:
         link.setblocking(False)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _PROGRAM, str(pid), str(other.fileno())),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={"PATH": os.defpath},
-            pass_fds=(other.fileno(),),
+        argv = (sys.executable, "-I", "-S", _PROGRAM, str(pid), str(other.fileno()))
+        process = ChildProcess(
+            argv,
+            streams=(asyncio.subprocess.DEVNULL,) * 3,
+            environment={"PATH": os.defpath},
+            descriptors=(other.fileno(),),
         )
         other.close()
         try:
             yield NetworkNamespace(link)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            process.kill()
             await process.wait()

@@ -58,7 +58,12 @@ order by created desc, id desc limit $7;
 select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
     size, uri, created, caption, favourite
 from artifacts
-where task_id = $1 or task_id in (select task_id from runs where root_task_id = $1)
+where task_id = $1
+union all
+select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
+    size, uri, created, caption, favourite
+from artifacts
+where task_id in (select task_id from runs where root_task_id = $1)
 order by created, id;
 
 -- name: artifacts_page_of_task
@@ -71,6 +76,22 @@ where task_id = $8 and (created, id) < ($1, $2) and newest >= $3
     and search like $6 escape '\'
     and (cast($9 as text) is null or principal = $9)
 order by created desc, id desc limit $7;
+
+-- name: artifacts_page_of_type
+select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
+    size, uri, created, caption, favourite
+from artifacts
+where type = $4 and (created, id) < ($1, $2) and newest >= $3
+order by created desc, id desc limit $5;
+
+-- name: favourite_artifacts
+select id, session_id, task_id, run_id, call_id, maker, name, version, type, media_type, sha256,
+    size, uri, created, caption, favourite
+from artifacts
+where favourite = 1 and (created, id) < ($1, $2) and newest >= $3
+    and (cast($4 as text) is null or type = $4)
+    and search like $5 escape '\'
+order by created desc, id desc limit $6;
 
 -- name: artifact_cursor
 select created, id from artifacts

@@ -27,6 +27,10 @@ where position > $1 order by position limit $2;
 select position, session_id, run_id, seq, event, envelope from events
 where session_id = $1 and position > $2 order by position limit $3;
 
+-- name: session_positions_before
+select position from events
+where session_id = $1 and position < $2 order by position desc limit $3;
+
 -- name: events_of_run
 select position, session_id, run_id, seq, event, envelope from events
 where run_id = $1 and (cast($2 as text) is null or event = $2) order by seq;

@@ -17,10 +17,31 @@ select question, run_id, task_id, session_id, principal, chat, audience, asked, 
     answer
 from questions
 where (asked, id) < ($1, $2)
-    and (cast($3 as text) is null or principal = $3)
-    and (cast($4 as text) is null or session_id = $4)
-    and (cast($5 as text) is null or status = $5)
-order by asked desc, id desc limit $6;
+order by asked desc, id desc limit $3;
+
+-- name: questions_page_of_status
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
+from questions
+where status = $4 and (asked, id) < ($1, $2)
+order by asked desc, id desc limit $3;
+
+-- name: questions_page_of_principal
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
+from questions
+where principal = $5 and (asked, id) < ($1, $2)
+    and (cast($4 as text) is null or status = $4)
+order by asked desc, id desc limit $3;
+
+-- name: questions_page_of_session
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
+from questions
+where session_id = $5 and (asked, id) < ($1, $2)
+    and (cast($4 as text) is null or status = $4)
+    and (cast($6 as text) is null or principal = $6)
+order by asked desc, id desc limit $3;
 
 -- name: open_questions_of_chat
 select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,

@@ -42,14 +42,7 @@ select number, at, 0 from audit_entries where number > $1 order by number limit 
 delete from audit_entries where number = $1;
 
 -- name: aging_usage
-select number, recorded, case when exists (
-        select 1 from runs
-        where runs.id = usage.run_id and runs.status in ('queued', 'running', 'waiting')
-    ) then 1 else 0 end
-from usage where number > $1 order by number limit $2;
-
--- name: prune_usage
-delete from usage where number = $1;
+select number, recorded, 1 - summed from usage where number > $1 order by number limit $2;
 
 -- name: idle_sessions
 select updated, id from sessions

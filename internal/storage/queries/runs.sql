@@ -100,7 +100,7 @@ select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
     used_seconds, subtask, started, ended
 from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $1)
-    and not_before <= $2
+    and not_before <= $2 and crashes <> $4
     and (
         $3 = '' or coalesce((select host from sessions where id = runs.session_id), '') in ('', $3)
     )

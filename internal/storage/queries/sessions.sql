@@ -31,15 +31,14 @@ select id, title, channel, owner, created, updated, scope, pinned, archived, one
             select 1 from questions
             where questions.session_id = tasks.session_id and questions.status = 'open'
         ) then 'running' else tasks.status end
-     from tasks where session_id = sessions.id and parent_task_id is null
-     order by created desc, id desc limit 1),
-    (select count(*) from tasks where session_id = sessions.id and parent_task_id is null)
+     from tasks where tasks.id = sessions.last_task_id),
+    task_count
 from sessions
 where (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)
-    and (cast($5 as bigint) is null or archived = $5)
+    and archived between coalesce($5, 0) and coalesce($5, 1)
     and (cast($6 as bigint) is null or pinned = $6)
-    and (cast($7 as bigint) is null or one_shot = $7)
+    and one_shot between coalesce($7, 0) and coalesce($7, 1)
 order by pinned desc, updated desc, id desc limit $8;
 
 -- name: sessions_page_of_owner
@@ -49,15 +48,14 @@ select id, title, channel, owner, created, updated, scope, pinned, archived, one
             select 1 from questions
             where questions.session_id = tasks.session_id and questions.status = 'open'
         ) then 'running' else tasks.status end
-     from tasks where session_id = sessions.id and parent_task_id is null
-     order by created desc, id desc limit 1),
-    (select count(*) from tasks where session_id = sessions.id and parent_task_id is null)
+     from tasks where tasks.id = sessions.last_task_id),
+    task_count
 from sessions
 where owner = $8 and (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)
-    and (cast($5 as bigint) is null or archived = $5)
+    and archived between coalesce($5, 0) and coalesce($5, 1)
     and (cast($6 as bigint) is null or pinned = $6)
-    and (cast($7 as bigint) is null or one_shot = $7)
+    and one_shot between coalesce($7, 0) and coalesce($7, 1)
 order by pinned desc, updated desc, id desc limit $9;
 
 -- name: text_found
@@ -87,6 +85,11 @@ where id = $1;
 -- name: add_session_task
 update sessions set workspace = $2, title = case when title = '' then $3 else title end,
     one_shot = case when $4 = 1 then one_shot else 0 end
+where id = $1;
+
+-- name: count_session_task
+update sessions set updated = case when updated < $2 then $2 else updated end, last_task_id = $3,
+    task_count = task_count + 1
 where id = $1;
 
 -- name: touch_session
@@ -131,7 +134,7 @@ delete from sessions where id = $1
     and not exists (
         select 1 from runs where session_id = $1 and status in ('queued', 'running', 'waiting')
     )
-returning id;
+returning owner;
 
 -- name: delete_turn_logs_of_session
 delete from turn_log where run_id in (select id from runs where session_id = $1);
@@ -153,9 +156,6 @@ delete from permission_rules where scope = $1;
 
 -- name: delete_plans_of_session
 delete from plans where session_id = $1;
-
--- name: delete_usage_of_session
-delete from usage where session_id = $1;
 
 -- name: delete_inbox_of_session
 delete from inbox where session_id = $1;

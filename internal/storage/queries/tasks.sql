@@ -70,6 +70,43 @@ where parent_task_id = $7 and (created, id) < ($1, $2) and (cast($3 as text) is 
     and (cast($8 as text) is null or principal = $8)
 order by created desc, id desc limit $4;
 
+-- name: tasks_not_completed
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
+from tasks
+where status = $3 and status <> 'completed' and (created, id) < ($1, $2)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
+order by created desc, id desc limit $4;
+
+-- name: tasks_not_completed_of_principal
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
+from tasks
+where principal = $7 and status = $3 and status <> 'completed' and (created, id) < ($1, $2)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
+order by created desc, id desc limit $4;
+
+-- name: tasks_not_completed_of_session
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
+from tasks
+where session_id = $7 and status = $3 and status <> 'completed' and (created, id) < ($1, $2)
+    and (cast($5 as text) is null or $5 = case
+        when status in ('failed', 'cancelled') then 'done'
+        when status = 'waiting' and stop_reason <> 'await_tasks' then 'needs_me'
+        else 'running' end)
+    and ($6 = 1 or parent_task_id is null)
+    and (cast($8 as text) is null or principal = $8)
+order by created desc, id desc limit $4;
+
 -- name: task_summary
 select runs.started, runs.ended, runs.cost, runs.subtask,
     (select substr(above.instruction, 1, 200) from tasks above

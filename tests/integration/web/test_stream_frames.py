@@ -361,3 +361,23 @@ async def test_two_clients_receive_identical_bytes(app: WebApp) -> None:
         retry = re.compile(rb"^retry: \d+\n\n")
         bodies = [retry.sub(b"", bytes(stream.frames.body)) for stream in (first, second)]
         assert bodies[0] == bodies[1]
+
+
+async def test_the_newest_events_are_read_first(app: WebApp) -> None:
+    run = await app.task()
+    await app.store(run, *(working(f"phase {n}") for n in range(6)))
+    await app.task()  # another session
+    path = f"/api/sessions/{run.session_id}/events"
+    everything = (await app.client.get(path)).json()["events"]
+    assert len(everything) == 8
+    before, pages = "end", list[list[object]]()
+    while before is not None:
+        page = (await app.client.get(f"{path}?limit=3&before={before}")).json()
+        assert page["next"] is None
+        pages.insert(0, page["events"])
+        before = page["previous"]
+    assert [len(page) for page in pages] == [2, 3, 3]
+    assert [event for page in pages for event in page] == everything
+    for wrong, status in (("before=end&after=k3x9ap-1", 400), ("before=newest", 400)):
+        assert (await app.client.get(f"{path}?{wrong}")).status == status
+    assert (await app.client.get(f"{path}?before=zzzzzz-1")).status == 410

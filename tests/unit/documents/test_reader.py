@@ -18,6 +18,7 @@ from internal.agent.domain.errors import DocumentUnreadable
 from internal.agent.ports.documents import DocumentText
 from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.bubblewrap import BubblewrapSandbox
+from internal.sandbox.launcher import program as launcher
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
@@ -60,12 +61,16 @@ def in_every_sandbox(test: Any) -> Any:
 
 
 def descendants(pid: int | str) -> set[int]:
-    """Return the processes below a process, with those that were not reaped."""
+    """Return the processes below a process, with those that were not reaped.
+
+    The launcher, which stays, and its supervisors are not among them.
+    """
     found = set()
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in map(int, listing.read_text().split()):
-                found |= {child} | descendants(child)
+                own = launcher.__file__.encode() in Path(f"/proc/{child}/cmdline").read_bytes()
+                found |= descendants(child) | (set() if own else {child})
     return found
 
 

@@ -534,3 +534,13 @@ async def test_preload_is_optional_and_close_works_without_a_call(
     _, reply = await collect(warmed, make_request())
     assert reply.parts == (Text("well"),)
     await warmed.close()
+
+
+async def test_text_in_many_packets_is_read_together(
+    server: ScriptedAnthropic, model: AnthropicModel
+) -> None:
+    server.add(Scripted(text="word " * 400, pieces=400, packets="each"))
+    deltas, reply = await collect(model, make_request())
+    assert len(deltas) < 50, "140 without"
+    assert sum(delta.n for delta in deltas) == 400
+    assert reply.parts == (Text("word " * 400),)

@@ -1,6 +1,7 @@
 """The sandbox of Landlock with real, hostile processes: nothing outside is touched."""
 
 import asyncio
+import contextlib
 import glob
 import os
 import socket
@@ -31,7 +32,8 @@ def sandbox(place: Place, limits: ResourceLimits | None = None) -> LandlockSandb
 
 async def run(place: Place, script: str, seconds: float = 60.0) -> SandboxResult:
     place.output = b""
-    return await sandbox(place).run(place.command(script, seconds), place.take)
+    with contextlib.closing(sandbox(place)) as opened:
+        return await opened.run(place.command(script, seconds), place.take)
 
 
 async def test_output_exit_home_and_temporary_files(place: Place) -> None:

@@ -139,11 +139,9 @@ export const api = {
   messages: (id: string, cursor: string) =>
     request<MessagesPage>('GET', `${session(id)}/messages?limit=50${cursor && `&cursor=${cursor}`}`),
   remove: (id: string) => request<void>('DELETE', session(id)),
-  events: (id: string, after: string) =>
-    request<EventsPage>(
-      'GET',
-      `${session(id)}/events?limit=500${after ? `&after=${encodeURIComponent(after)}` : ''}`,
-    ),
+  /** The newest events before an ID; before `end`, the newest of all. */
+  events: (id: string, before: string) =>
+    request<EventsPage>('GET', `${session(id)}/events?limit=500&before=${encodeURIComponent(before)}`),
   submit: (body: CreateTaskRequest) => request<Submitted>('POST', '/api/tasks', body),
   steer: (id: string, text: string, key: string) =>
     request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key }),

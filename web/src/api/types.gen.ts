@@ -210,10 +210,11 @@ export interface EventItem {
   event: unknown;
 }
 
-/** Events, oldest first. `next` is null on the last page; `head` and `earliest` are IDs. */
+/** Events, oldest first. `head` and `earliest` are IDs. `next` is the `after` of the next page, null on the last one. `previous` is the `before` of the page before a page that was asked for with `before`, null on the first one. */
 export interface EventsPage {
   events: Array<EventItem>;
   next: string | null;
+  previous: string | null;
   head: string;
   earliest: string;
 }

@@ -4,7 +4,7 @@ import { useEffect } from 'react';
 import { create } from 'zustand';
 import { api, type AnswerInput, type QuestionsPage } from '../api/client';
 import { toQuestion, type Answer, type Question } from './questions';
-import { subscribe, useSessionStore } from './session_store';
+import { loadEarlier, subscribe, useSessionStore } from './session_store';
 import type { Envelope } from '../stream/events';
 
 /** A question that was answered elsewhere a moment ago. */
@@ -57,6 +57,14 @@ export function useShownQuestion() {
   const index = position % Math.max(1, open.length);
   const shown = open[index];
   const listed = data?.questions.find((view) => view.question_id === shown?.id);
+  const session = useSessionStore((store) => store.session);
+  const earlier = useSessionStore((store) => store.earlier);
+  const mayBeEarlier =
+    earlier !== null &&
+    data?.questions.some((view) => view.session_id === session && !questions.some((one) => one.id === view.question_id));
+  useEffect(() => {
+    if (mayBeEarlier && earlier !== null) void loadEarlier();
+  }, [mayBeEarlier, earlier]);
   const showNext = () => usePosition.setState({ position: (index + 1) % open.length });
   return { shown, index, count: open.length, mayAnswer: listed?.may_answer ?? true, showNext };
 }

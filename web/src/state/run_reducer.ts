@@ -8,13 +8,16 @@ const MAX_ENDED_NODES = 64;
 /** The live node that shows a wait for the model, as a reply. */
 export const RETRY = 'retry:say';
 
+/** The events that a queued run can have. One of which others are known first has begun before. */
+const WHILE_QUEUED = new Set(['workflow.input.received', 'workflow.lifecycle.updated']);
+
 export function newRun(event: Envelope): RunState {
   return {
     run: event.run_id,
     task: event.task_id,
     text: '',
     channel: '',
-    status: 'queued',
+    status: WHILE_QUEUED.has(event.event) ? 'queued' : 'running',
     reason: null,
     started: event.timestamp,
     usage: NO_TOKENS,
@@ -28,7 +31,7 @@ export function newRun(event: Envelope): RunState {
 export function reduceRun(run: RunState, event: Envelope): RunState {
   switch (event.event) {
     case 'workflow.input.received':
-      return run.text === '' ? { ...run, text: event.payload.task, channel: event.payload.channel } : run;
+      return run.text === '' && event.payload.steer !== true ? { ...run, text: event.payload.task, channel: event.payload.channel } : run;
     case 'workflow.lifecycle.updated': {
       const { status, stop_reason: reason } = event.payload;
       if (isOver(run.status)) return run;

@@ -1,4 +1,7 @@
-/** The session shown in this tab: its stored events in pages, then live ones once per frame. */
+/**
+ * The session shown in this tab: its newest stored events, then live ones once per frame. Earlier
+ * events are loaded when they are needed.
+ */
 import { create } from 'zustand';
 import { api, hasStatus } from '../api/client';
 import type { Envelope } from '../stream/events';
@@ -10,6 +13,12 @@ import type { Frame } from '../stream/reconnecting_stream';
 export interface SessionStore {
   session: string | null;
   state: State;
+  /** Where the events that are not loaded end; null if all are loaded. */
+  earlier: string | null;
+  /** The session did not fit into one page of events. */
+  isLong: boolean;
+  /** The last change added earlier events, so that the view keeps its distance to the end. */
+  grewAtStart: boolean;
   phase: 'none' | 'loading' | 'ready' | 'missing' | 'failed';
   /** When the connection was lost; null while connected. */
   lostSince: number | null;
@@ -20,6 +29,9 @@ export interface SessionStore {
 export const useSessionStore = create<SessionStore>(() => ({
   session: null,
   state: EMPTY,
+  earlier: null,
+  isLong: false,
+  grewAtStart: false,
   phase: 'none',
   lostSince: null,
   loggedOut: false,
@@ -28,7 +40,13 @@ export const useSessionStore = create<SessionStore>(() => ({
 const set = useSessionStore.setState;
 const get = useSessionStore.getState;
 
+/** Events that are folded at once, so that a page with many earlier events stays responsive. */
+const FOLDED_AT_ONCE = 2_000;
+
 let pending: Row[] = [];
+/** The durable events of `state`. */
+let loaded: Row[] = [];
+let isLoadingEarlier = false;
 let scheduled = false;
 let lastRequest = 0;
 const eventListeners = new Set<(event: Envelope) => void>();
@@ -69,7 +87,9 @@ export function subscribe(listener: (event: Envelope) => void): () => void {
 export function showSession(session: string | null): void {
   if (session === get().session && get().phase !== 'failed') return;
   pending = [];
-  set({ session, state: EMPTY, phase: session === null ? 'none' : 'loading' });
+  loaded = [];
+  const phase = session === null ? 'none' : 'loading';
+  set({ session, state: EMPTY, earlier: null, isLong: false, grewAtStart: false, phase });
   if (session === null) stream.watch(null);
   else void loadHistory(session);
 }
@@ -84,28 +104,63 @@ export function reloadSession(): void {
 
 async function loadHistory(session: string): Promise<void> {
   const request = ++lastRequest;
-  let state = EMPTY;
-  let after = '';
+  let page: Awaited<ReturnType<typeof api.events>>;
   try {
-    for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- a page names the next one
-      const page = await api.events(session, after);
-      if (request !== lastRequest) return;
-      state = reduceEvents(state, page.events as unknown as Row[]);
-      if (page.next === null) {
-        // continue after all stored events, also those of other sessions
-        if (isAfterCursor(page.head, state.cursor)) state = { ...state, cursor: page.head };
-        break;
-      }
-      after = page.next;
-    }
+    page = await api.events(session, 'end');
   } catch (error) {
     if (request === lastRequest) handleLoadError(error, session);
     return;
   }
-  set({ state, phase: 'ready' });
+  if (request !== lastRequest) return;
+  loaded = page.events as unknown as Row[];
+  let state = reduceEvents(EMPTY, loaded);
+  // continue after all stored events, also those of other sessions
+  if (isAfterCursor(page.head, state.cursor)) state = { ...state, cursor: page.head };
+  set({ state, earlier: page.previous, isLong: page.previous !== null, phase: 'ready' });
   requestAnimationFrame(() => performance.mark('larkspur.shown'));
   stream.watch({ session, cursor: state.cursor });
+}
+
+/** Load as many earlier events again as are loaded, or all. Without effect while that is done. */
+export async function loadEarlier(all = false): Promise<void> {
+  const request = lastRequest;
+  const { session, phase } = get();
+  let before = get().earlier;
+  if (session === null || phase !== 'ready' || before === null || isLoadingEarlier) return;
+  isLoadingEarlier = true;
+  try {
+    const pages: Row[][] = [];
+    const wanted = all ? Infinity : loaded.length;
+    for (let count = 0; before !== null && count < wanted;) {
+      // oxlint-disable-next-line no-await-in-loop -- a page names the previous one
+      const page = await api.events(session, before);
+      if (request !== lastRequest) return;
+      pages.unshift(page.events as unknown as Row[]);
+      count += page.events.length;
+      before = page.previous;
+    }
+    const added = pages.flat();
+    let state = EMPTY;
+    let folded = 0;
+    // live events may be added meanwhile
+    for (;;) {
+      const rows = [...added, ...loaded].slice(folded, folded + FOLDED_AT_ONCE);
+      if (rows.length === 0) break;
+      state = reduceEvents(state, rows);
+      folded += rows.length;
+      // oxlint-disable-next-line no-await-in-loop -- the browser may paint and take input
+      await new Promise((done) => setTimeout(done));
+      if (request !== lastRequest) return;
+    }
+    loaded = [...added, ...loaded];
+    const { cursor, live } = get().state;
+    set({ state: { ...state, cursor, live }, earlier: before, grewAtStart: true });
+  } catch (error) {
+    if (hasStatus(error, 401)) set({ loggedOut: true });
+    // else they are loaded with the next attempt
+  } finally {
+    isLoadingEarlier = false;
+  }
 }
 
 function checkSession(): void {
@@ -162,7 +217,8 @@ function flush(): void {
   if (pending.length === 0 || get().phase !== 'ready') return;
   const rows = pending;
   pending = [];
-  set({ state: reduceEvents(get().state, rows) });
+  loaded.push(...rows.filter((row) => row.id !== undefined && isAfterCursor(row.id, get().state.cursor)));
+  set({ state: reduceEvents(get().state, rows), grewAtStart: false });
 }
 
 document.addEventListener('visibilitychange', flush);

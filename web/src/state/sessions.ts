@@ -67,6 +67,6 @@ export function useListed(session: string | null): SessionView | undefined {
 /** Return the title of a session; without one, the first line of its first task. */
 export function useTitle(session: string | null): string {
   const title = useListed(session)?.title;
-  const task = useSessionStore((store) => store.state.runs[0]?.text);
+  const task = useSessionStore((store) => (store.earlier === null ? store.state.runs[0]?.text : undefined));
   return title || task?.split('\n')[0]?.slice(0, MAX_TITLE_CHARS) || '';
 }

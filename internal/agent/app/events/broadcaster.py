@@ -9,13 +9,12 @@ from functools import partial
 from msgspec import UNSET
 
 from internal.agent.app.background_task import background_task
+from internal.agent.app.events.live_buffer import LiveBuffer, LiveSink, SessionFilter
 from internal.agent.app.events.relay import ANNOUNCE_SECONDS, LiveRelay
 from internal.agent.app.events.subscription import (
     PAGE_SIZE,
     Cursor,
     EventFeed,
-    LiveBuffer,
-    SessionFilter,
     StreamItem,
     Subscription,
     check_cursor,
@@ -46,7 +45,6 @@ class EventBroadcaster:
         self._runs = stores.runs
         self._feed = EventFeed(database, stores.events, clock)
         self._version = version
-        self._head = 0
         self._buffers: dict[SessionId | None, LiveBuffer] = {}
         self._held: deque[EventRecord] = deque()
         self._gap = asyncio.Event()
@@ -68,12 +66,12 @@ class EventBroadcaster:
     @property
     def head(self) -> Cursor:
         """The position of the newest event that was delivered in this process."""
-        return Cursor(self.epoch, self._head)
+        return Cursor(self.epoch, self._feed.head)
 
     async def start(self) -> None:
         """Read the end of the log. Must be called before the first `publish` and `watch`."""
         bounds = await self._bounds()
-        self._feed.epoch, self._head = bounds.epoch, bounds.head
+        self._feed.epoch, self._feed.head = bounds.epoch, bounds.head
 
     async def follow(self, supervisor: Supervisor) -> None:
         """Deliver the events of other processes until cancelled."""
@@ -95,7 +93,7 @@ class EventBroadcaster:
         """End all streams: every `watch` returns after the events it already has."""
         self._feed.closed = True
         for buffer in self._buffers.values():
-            buffer.wake()
+            buffer.release()
 
     def forget(self, run_id: RunId) -> None:
         """Discard the partial outputs of a run that left this process."""
@@ -136,13 +134,13 @@ class EventBroadcaster:
             self._listeners.remove(listener)
 
     async def watch(
-        self, sessions: SessionFilter, start: Cursor | None
+        self, sessions: SessionFilter, start: Cursor | None, sink: LiveSink | None = None
     ) -> AsyncGenerator[list[StreamItem]]:
         """Yield the items of a stream in batches, as soon as there are any.
 
         The order is: Connected, the stored events after `start`, ReplayDone, the partial outputs,
-        then new events. `start` None means the end of the log. Returns when the broadcaster is
-        closed.
+        then new events. `start` None means the end of the log. New events that a `sink` writes are
+        not yielded. Returns when the broadcaster is closed.
         """
         with self._buffer(sessions) as buffer:
             connected, bounds, reason = await self._database.read(
@@ -160,29 +158,30 @@ class EventBroadcaster:
                 yield batch
             if self._relay is not None:  # not before: a replay skips what is not stored
                 self._relay.announce(self._buffers, [_only_session(sessions)])
-            async for batch in subscription.live():
+            async for batch in subscription.live(sink):
                 yield batch
 
     async def _follow_log(self) -> None:
-        if self._held or (self._buffers and (await self._bounds()).head > self._head):
+        if self._held or (self._buffers and (await self._bounds()).head > self._feed.head):
             await self._catch_up()
 
     def _leaves_gap(self, records: Sequence[EventRecord]) -> bool:
         first = next((record.position for record in records if record.position), 0)
-        return bool(self._buffers) and first > self._head + 1
+        return bool(self._buffers) and first > self._feed.head + 1
 
     def _deliver(self, record: EventRecord) -> None:
         if record.envelope is not None:
             self._feed.outputs.add(record.envelope)
             if self._relay is not None and not record.position:
                 self._relay.offer(record)
-        if record.position == 0 or record.position > self._head:  # else: read from the log already
-            self._append(record)
+        if record.position and record.position <= self._feed.head:
+            return  # read from the log already
+        self._append(record)
 
     def _append(self, record: EventRecord) -> None:
         if record.position:
-            self._feed.recent.append(record, contiguous=record.position == self._head + 1)
-            self._head = record.position
+            self._feed.recent.append(record, contiguous=record.position == self._feed.head + 1)
+            self._feed.head = record.position
             for listener in self._listeners:
                 listener(record)
         for key in (record.session_id, None):
@@ -193,7 +192,7 @@ class EventBroadcaster:
         """Deliver the stored events after the head, and those held back meanwhile, in order."""
         while True:
             stored = await self._read_after_head()
-            newest = stored[-1].position if stored else self._head
+            newest = stored[-1].position if stored else self._feed.head
             while self._held and self._held[0].position <= newest:
                 held = self._held.popleft()
                 while stored and stored[0].position <= held.position:
@@ -207,7 +206,7 @@ class EventBroadcaster:
     async def _read_after_head(self) -> deque[EventRecord]:
         records: deque[EventRecord] = deque()
         while True:
-            position = records[-1].position if records else self._head
+            position = records[-1].position if records else self._feed.head
             page = await self._database.read(
                 partial(self._log.list_after, position, None, PAGE_SIZE)
             )
@@ -216,9 +215,9 @@ class EventBroadcaster:
                 return records
 
     def _append_stored(self, record: EventRecord) -> None:
-        if record.position > self._head:
+        if record.position > self._feed.head:
             # the log returns all events, so a hole in the positions is not a missing event
-            self._head = record.position - 1
+            self._feed.head = record.position - 1
             self._append(record)
 
     @contextmanager

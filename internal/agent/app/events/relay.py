@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 from msgspec.structs import replace
 
-from internal.agent.app.events.subscription import SessionFilter
+from internal.agent.app.events.live_buffer import SessionFilter
 from internal.agent.domain.events.envelope import (
     EventRecord,
     WorkflowEventEnvelope,

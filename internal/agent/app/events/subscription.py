@@ -1,12 +1,11 @@
 """Subscriptions: each reads the log from a cursor and then the live events from a buffer."""
 
-import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncGenerator
-from itertools import islice
 from typing import NamedTuple
 
+from internal.agent.app.events.live_buffer import LiveBuffer, LiveSink, SessionFilter
 from internal.agent.app.events.partials import PartialOutputs
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.control import ControlFrame, ReplayDone, StreamDropped
@@ -20,14 +19,6 @@ PAGE_SIZE = 500
 
 MAX_RECENT_EVENTS = 2000
 MAX_RECENT_BYTES = 16_000_000
-
-MAX_LIVE_EVENTS = 1024
-MAX_LIVE_BYTES = 1_000_000
-WAKE_INTERVAL_SECONDS = 0.02
-"""Minimum time between two wake-ups for ephemeral events."""
-
-SessionFilter = frozenset[SessionId] | None
-"""The sessions of a subscription; None: all."""
 
 StreamItem = EventRecord | ControlFrame
 """What a subscriber receives: events, and messages about the stream itself."""
@@ -110,94 +101,11 @@ class RecentEvents:
         return [record for record in self._records if record.position > position]
 
 
-class LiveBuffer:
-    """The newest stored and ephemeral events of a session, in delivery order.
-
-    Each event has an index that only increases. The buffer holds the indices from `base` up to
-    `end`; a subscriber whose index is below `base` has to read the log again.
-    """
-
-    def __init__(self) -> None:
-        self.base = 0
-        self.subscribers = 0
-        self._records: deque[EventRecord | None] = deque()  # None: of a deleted session
-        self._bytes = 0
-        self._waiters: list[asyncio.Future[None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._woken_at = 0.0
-        self._cached_key = (0, 0, 0)
-        self._cached: list[EventRecord] = []
-
-    @property
-    def end(self) -> int:
-        """The index after the newest event."""
-        return self.base + len(self._records)
-
-    def append(self, record: EventRecord) -> None:
-        """Add an event and wake the subscribers: at once, or paced for an ephemeral event."""
-        self._records.append(record)
-        self._bytes += len(record.json)
-        while len(self._records) > MAX_LIVE_EVENTS or self._bytes > MAX_LIVE_BYTES:
-            oldest = self._records.popleft()
-            self._bytes -= 0 if oldest is None else len(oldest.json)
-            self.base += 1
-        if not self._waiters:
-            return
-        loop = asyncio.get_running_loop()
-        delay = 0.0
-        if not record.position:
-            delay = self._woken_at + WAKE_INTERVAL_SECONDS - loop.time()
-        if delay <= 0:
-            self.wake()
-        elif self._timer is None:
-            self._timer = loop.call_later(delay, self.wake)
-
-    def forget_session(self, session_id: SessionId) -> None:
-        """Remove the events of a session. Indices do not change."""
-        for index, record in enumerate(self._records):
-            if record is not None and record.session_id == session_id:
-                self._bytes -= len(record.json)
-                self._records[index] = None
-        self._cached_key = (0, 0, 0)
-
-    def wake(self) -> None:
-        """Wake everyone who waits in `changed`."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._waiters:
-            self._woken_at = asyncio.get_running_loop().time()
-            waiters, self._waiters = self._waiters, []
-            for future in waiters:
-                if not future.done():  # the waiter was cancelled
-                    future.set_result(None)
-
-    def since(self, index: int, cursor: int) -> list[EventRecord]:
-        """Return the events from an index on, without stored ones at or below the cursor.
-
-        The index must not be below `base`. Subscribers at the same index share the returned list;
-        it must not be changed.
-        """
-        key = (index, cursor, self.end)
-        if key != self._cached_key:
-            records = islice(self._records, index - self.base, None)
-            self._cached = [
-                record
-                for record in records
-                if record is not None and not 0 < record.position <= cursor
-            ]
-            self._cached_key = key
-        return self._cached
-
-    async def changed(self) -> None:
-        """Wait until an event is appended or `wake` is called."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiters.append(future)
-        await future
-
-
 class EventFeed:
-    """The state that all subscriptions of a process share. `epoch` names the log."""
+    """The state that all subscriptions of a process share.
+
+    `epoch` names the log; `head` is the position of the newest event that was delivered.
+    """
 
     def __init__(self, database: Database, log: EventStore, clock: Clock) -> None:
         self.database = database
@@ -205,6 +113,7 @@ class EventFeed:
         self.recent = RecentEvents()
         self.outputs = PartialOutputs()
         self.epoch = ""
+        self.head = 0
         self.closed = False
         self._clock = clock
 
@@ -238,18 +147,23 @@ class Subscription:
             yield page
         yield self._switch_to_live()
 
-    async def live(self) -> AsyncGenerator[list[StreamItem]]:
-        """Yield new events until the feed is closed."""
+    async def live(self, sink: LiveSink | None = None) -> AsyncGenerator[list[StreamItem]]:
+        """Yield new events until the feed is closed, those that a sink does not write."""
         while not self._feed.closed:
             if self._index < self._buffer.base:  # overrun: read the log again from the cursor
                 since = self._event_id()
                 async for page in self._backlog():
                     yield page
                 yield self._switch_to_live(since)
-            elif self._index == self._buffer.end:
+            elif self._index < self._buffer.end:
+                if records := self._advance(self._buffer.since(self._index, self._cursor)):
+                    yield [*records]
+            elif sink is None or self._cursor > self._feed.head or self._buffer.has_unwritten:
                 await self._buffer.changed()
-            elif records := self._advance(self._buffer.since(self._index, self._cursor)):
-                yield [*records]
+            else:  # every later event of the buffer is new to the sink
+                sessions = self._sessions if self._filters_live else None
+                self._index, position = await self._buffer.follow(sink, sessions)
+                self._cursor = max(self._cursor, position)
 
     async def _backlog(self) -> AsyncGenerator[list[StreamItem]]:
         """Yield pages of the log until there are no more and the buffer covers what follows."""

@@ -17,13 +17,7 @@ from internal.agent.domain.events.envelope import (
     rfc3339,
     wrap_event,
 )
-from internal.agent.domain.events.types import (
-    ContextSnapshot,
-    Event,
-    LifecycleUpdated,
-    NodeCompleted,
-    NodeStarted,
-)
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import StopRequest
 from internal.agent.ports.runtime import Clock, EventListener
@@ -38,9 +32,6 @@ MAX_BATCH_ENTRIES = 64
 MAX_QUEUED_ENVELOPES = 1024
 MAX_DEFER_SECONDS = 0.02
 """How long an entry waits at most for the next one, to be stored with it."""
-
-_ANNOUNCEMENTS = (ContextSnapshot, LifecycleUpdated, NodeCompleted, NodeStarted)
-"""Events that need not be stored before a delta is shown that comes after them."""
 
 ExtraWork = Callable[[], Write[list[EventRecord]]]
 """Statements for the same transaction. Returns events of other runs that are delivered with it."""
@@ -66,7 +57,6 @@ class _Entry:
     time: datetime
     unless_stopped: bool = False
     drops_checkpoint: bool = False
-    is_ordered: bool = False
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -74,7 +64,8 @@ class SerializingEventListener:
     """The event stream of one run: one queue and one delivery task.
 
     Every event before a stored checkpoint is stored, and only stored events are delivered.
-    Ephemeral events are delivered at once if nothing but announcements comes before them.
+    Ephemeral events overtake the events that are not stored yet, so that text never waits for a
+    commit; except in a run that continues a former attempt, whose nodes start again.
 
     `used_seconds` is the running time of earlier attempts. With every entry the running time so far
     is stored.
@@ -105,8 +96,8 @@ class SerializingEventListener:
         self._room = asyncio.Event()
         self._deferred: list[_Entry] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._ordered = 0
-        """The entries, not delivered yet, that deltas must not overtake."""
+        self._is_storing = False
+        self._is_resumed = fence > 1
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -115,12 +106,16 @@ class SerializingEventListener:
         return self._used_seconds + self._clock.monotonic() - self._started_at
 
     def add(self, listener: EventListener) -> None:
-        """Deliver to this listener too. It must return quickly; see `QueuedListener`."""
+        """Deliver durable events to this listener too.
+
+        It must return quickly; see `QueuedListener`.
+        """
         self._listeners.append(listener)
 
     def resume_from(self, stored_rows: int) -> None:
         """Continue a turn log that has this many rows already."""
         self._checkpoints = CheckpointEncoder(stored_rows)
+        self._is_resumed = True
 
     @property
     def has_checkpoint(self) -> bool:
@@ -130,14 +125,12 @@ class SerializingEventListener:
     async def emit(
         self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
-        """Queue one entry; waits only while the queue is full.
+        """Queue one entry; waits only while the queue is full. Ephemeral events are delivered.
 
         Raises:
             LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
         """
-        if turn is None and also is None and (records := self._deliver_at_once(events)):
-            for record in records:
-                await self._notify(record)
+        if turn is None and also is None and self._deliver_now(events):
             return
         await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
 
@@ -151,7 +144,7 @@ class SerializingEventListener:
         """
         if self._failed.done():
             self._failed.result()
-        self._defer(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
+        self._deferred.append(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(MAX_DEFER_SECONDS, self._flush)
@@ -188,14 +181,14 @@ class SerializingEventListener:
         (stored if stored.done() else self._failed).result()
 
     def offer(self, event: Event) -> bool:
-        """Queue an ephemeral event without waiting; returns False when the queue is full."""
+        """Deliver an ephemeral event without waiting; returns False if it must be dropped."""
         if self._failed.done():
             return False
-        if not self._listeners and self._deliver_at_once((event,)):
+        if self._deliver_now((event,)):
             return True
         if self._queue.qsize() >= MAX_QUEUED_ENTRIES:
             return False
-        self._defer(_Entry((event,), None, None, self._clock.now()))
+        self._deferred.append(_Entry((event,), None, None, self._clock.now()))
         self._flush()
         return True
 
@@ -212,6 +205,7 @@ class SerializingEventListener:
             self._room.set()
             if self._failed.done():
                 continue
+            self._is_storing = True
             try:
                 await self._store(batch)
             except (LeaseLost, StoreUnavailable) as error:
@@ -219,6 +213,18 @@ class SerializingEventListener:
             except Exception as error:  # the run must not wait for ever
                 logger.exception("events cannot be stored", extra={"run_id": self.ids.run_id})
                 self._fail(StoreError(f"The events of the run cannot be stored: {error}"))
+            finally:
+                self._is_storing = False
+
+    def _deliver_now(self, events: Sequence[Event]) -> bool:
+        """Deliver ephemeral events; return False if they must be queued, or are not ephemeral."""
+        if self._failed.done() or any(event.durable for event in events):
+            return False
+        if self._is_resumed and (self._is_storing or self._deferred or not self._queue.empty()):
+            return False
+        now = self._clock.now()
+        self._broadcaster.publish([self._ephemeral(event, now) for event in events])
+        return True
 
     def _fail(self, error: LeaseLost | StoreError) -> None:
         self._failed.set_exception(error)
@@ -227,16 +233,11 @@ class SerializingEventListener:
     async def _put(self, entry: _Entry) -> None:
         if self._failed.done():
             self._failed.result()
-        self._defer(entry)
+        self._deferred.append(entry)
         self._flush()
         if self._queue.qsize() > MAX_QUEUED_ENTRIES:
             self._room.clear()
             await self._room.wait()
-
-    def _defer(self, entry: _Entry) -> None:
-        entry.is_ordered = not all(isinstance(event, _ANNOUNCEMENTS) for event in entry.events)
-        self._ordered += entry.is_ordered
-        self._deferred.append(entry)
 
     def _flush(self) -> None:
         if self._timer is not None:
@@ -245,15 +246,6 @@ class SerializingEventListener:
         for entry in self._deferred:
             self._queue.put_nowait(entry)
         self._deferred.clear()
-
-    def _deliver_at_once(self, events: Sequence[Event]) -> list[EventRecord]:
-        """Deliver ephemeral events unless others come first; return what was delivered."""
-        if self._failed.done() or self._ordered or any(event.durable for event in events):
-            return []
-        now = self._clock.now()
-        records = [self._ephemeral(event, now) for event in events]
-        self._broadcaster.publish(records)
-        return records
 
     def _checkpoint(self, turn: Turn | None) -> CheckpointDelta | None:
         return None if turn is None else self._checkpoints.encode(turn)
@@ -270,10 +262,10 @@ class SerializingEventListener:
             for entry in _accepted(batch, stop)
             for event in entry.events
         ]
-        self._ordered -= sum(entry.is_ordered for entry in batch)
         self._broadcaster.publish([*others, *records])
         for record in records if self._listeners else ():
-            await self._notify(record)
+            if record.position:
+                await self._notify(record)
         for entry in batch:
             if entry.stored is None or entry.stored.done():
                 continue

@@ -273,10 +273,9 @@ class ReactEngine:
         limits, principal = context.task.spec.limits, context.task.origin.principal
         if not limits.has_daily_limit:
             return False
-        midnight = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0)
-        since = rfc3339(midnight.replace(microsecond=0))
+        today = self._clock.now().astimezone(UTC).date().isoformat()
         used = await self._database.read(
-            partial(self._stores.usage.get_of_person, principal, since)
+            partial(self._stores.usage.get_of_person, principal, today)
         )
         return used.exceeds(limits)
 

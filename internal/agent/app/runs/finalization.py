@@ -102,6 +102,7 @@ def finalize_run(
         yield from stores.usage.save(
             run, task.origin.principal, model, usage=usage, cost=cost, now=end.ended
         )
+    yield from stores.usage.add_to_sums(run.id)
     yield from stores.questions.close_of_run(run.id, end.ended)
     events: list[EventRecord] = []
     if end.stop_reason == "user_stop":  # a stop also discards the steering that was not read

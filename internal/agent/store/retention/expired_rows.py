@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.database import Batch, Read, Statement, Write
+from internal.agent.store.usage import UsageStore
 
 RowKind = Literal["events", "inbox", "outbox", "audit_entries", "usage"]
 """A table whose rows have a number that increases with their time, more or less."""
@@ -64,7 +65,9 @@ class RetentionStore:
     def remove_page(self, kind: RowKind, after: int, before: str, /) -> Write[RowPage]:
         """Remove what `list_page` returns, and return it."""
         page = yield from self.list_page(kind, after, before)
-        if page.expired:
+        if page.expired and kind == "usage":
+            yield from UsageStore().remove_old(after, page.expired[-1], before)
+        elif page.expired:
             yield Batch(_STATEMENTS[kind][1], [(number,) for number in page.expired])
             if kind == "events":
                 yield Statement("record_pruned_events", (page.expired[-1],))

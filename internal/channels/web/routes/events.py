@@ -2,7 +2,8 @@
 
 from msgspec import UNSET
 
-from internal.agent.app.events.subscription import Cursor, SessionFilter, parse_cursor
+from internal.agent.app.events.live_buffer import SessionFilter
+from internal.agent.app.events.subscription import Cursor, parse_cursor
 from internal.agent.domain.errors import Forbidden, InvalidRequest
 from internal.agent.domain.ids import SessionId
 from internal.channels.web.endpoints import ApiRequest, StreamRequest

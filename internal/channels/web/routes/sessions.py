@@ -7,9 +7,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
+from internal.agent.domain.errors import InvalidRequest
+from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import SessionListFilter, SessionMarks
 from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.store.events import LogBounds
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
@@ -138,30 +141,43 @@ async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> Mes
 
 
 async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsPage:
-    """List the stored events of a session after an ID, including debug events.
+    """List the stored events of a session after or before an ID, including debug events.
 
     `types` filters within a page, so a page may be short or empty and still have a `next`.
     """
-    query = request.query
-    after = parse_cursor(query.after) if query.after else None
-    bounds, rows, reset_reason = await request.services.gateway.queries.events(
-        _id(request), request.principal, after=after, limit=query.limit
-    )
+    query, queries = request.query, request.services.gateway.queries
+    session_id, principal = _id(request), request.principal
+    if query.before and query.after:
+        raise InvalidRequest("Set either after or before.")
+    if query.before:
+        before = None if query.before == "end" else parse_cursor(query.before)
+        page = await queries.events_before(session_id, principal, before, limit=query.limit)
+    else:
+        after = parse_cursor(query.after) if query.after else None
+        page = await queries.events(session_id, principal, after=after, limit=query.limit)
+    bounds, rows, reset_reason = page
     if reset_reason:
         raise HttpError(
             410, "cursor_gone", "The cursor is not in the log anymore. Read from the beginning."
         )
     types = None if query.types is UNSET else frozenset(query.types.split(","))
+    is_full = len(rows) == query.limit
     return EventsPage(
         events=[
             EventItem(str(Cursor(bounds.epoch, row.position)), msgspec.Raw(row.json))
             for row in rows
             if types is None or row.event in types
         ],
-        next=str(Cursor(bounds.epoch, rows[-1].position)) if len(rows) == query.limit else None,
+        next=None if query.before else _edge(bounds, rows[-1:], is_full=is_full),
+        previous=_edge(bounds, rows[:1], is_full=is_full) if query.before else None,
         head=str(Cursor(bounds.epoch, bounds.head)),
         earliest=str(Cursor(bounds.epoch, bounds.earliest)),
     )
+
+
+def _edge(bounds: LogBounds, edge: list[EventRecord], *, is_full: bool) -> str | None:
+    """Return the ID at which another page begins, None if this page was not full."""
+    return str(Cursor(bounds.epoch, edge[0].position)) if is_full else None
 
 
 def _id(request: ApiRequest[Any, Any]) -> SessionId:

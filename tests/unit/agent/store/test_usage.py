@@ -45,21 +45,22 @@ async def test_a_request_after_a_run_is_added_to_its_usage(
     assert rows == [("big", 0.75, 2, 4, 6, 8), ("small", None, 1, 2, 3, 4)]
 
 
-async def test_the_usage_of_a_person_is_summed_since_a_time(
+async def test_the_usage_of_a_person_is_summed_since_a_day(
     database: Database, stores: Stores
 ) -> None:
-    uses = (("me", "big", 0.5, T0), ("me", "big", 0.25, T1), ("me", "unknown", None, T1))
-    for number, (principal, model, cost, now) in enumerate((*uses, ("you", "big", 9.0, T1))):
+    later = "2026-02-01T00:00:00.000Z"
+    uses = (("me", "big", 0.5, T0), ("me", "big", 0.25, later), ("me", "unknown", None, later))
+    for number, (principal, model, cost, now) in enumerate((*uses, ("you", "big", 9.0, later))):
         run = run_of("session-1", number)
         save = partial(stores.usage.save, run, principal, model, usage=Usage(1, 2, 3, 4), cost=cost)
         await database.write(partial(save, now=now))
 
-    async def used(since: str) -> PersonUsage:
-        return await database.read(partial(stores.usage.get_of_person, "me", since))
+    async def used(day: str) -> PersonUsage:
+        return await database.read(partial(stores.usage.get_of_person, "me", day))
 
-    assert await used(T0) == PersonUsage(0.75, 10)
-    assert await used(T1) == PersonUsage(0.25, 10)
-    assert await used("9999") == PersonUsage(0.0, 0)
+    assert await used("2026-01-31") == PersonUsage(0.75, 10)
+    assert await used("2026-02-01") == PersonUsage(0.25, 10)
+    assert await used("2026-02-02") == PersonUsage(0.0, 0)
 
 
 async def test_sums_by_day_session_and_model(database: Database, stores: Stores) -> None:

@@ -18,7 +18,7 @@ from internal.config.loader import load
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.llm.model_catalog import make_model_book
-from larkspur.serve import background_simulator
+from larkspur.lark_simulator import background_simulator
 from larkspur.task_defaults import open_profiles, task_defaults
 
 BOT = "ou_bot"

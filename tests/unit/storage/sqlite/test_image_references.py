@@ -39,6 +39,17 @@ _SUBTASK_COLUMNS = (
     ),
 )
 """Of migration 17."""
+_LIST_INDEXES = (
+    "usage_not_summed",
+    "tasks_not_completed",
+    "tasks_not_completed_of_principal",
+    "tasks_not_completed_of_session",
+    "questions_by_status",
+    "questions_of_principal",
+    "artifacts_of_type",
+    "artifacts_favourite",
+)
+"""Of migration 22."""
 
 
 def with_picture(data: str) -> str:
@@ -103,6 +114,11 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
             f"alter table inbox drop column {name}"  # of migration 19
             for name in ("attempts", "next_attempt", "failure", "failed")
         ),
+        *(f"drop index {name}" for name in _LIST_INDEXES),  # of migration 22
+        "drop table usage_sums",
+        "alter table usage drop column summed",
+        "create index usage_of_person on usage (principal, recorded)",
+        *(f"alter table sessions drop column {name}" for name in ("last_task_id", "task_count")),
         "drop index sessions_of_host",  # of migration 21
         "alter table sessions drop column host",
         "alter table runs drop column told_host",

@@ -1,6 +1,6 @@
-import { useState, type ReactNode } from 'react';
+import { useEffect, useState, type ReactNode } from 'react';
 import { sumTokens } from '../../state/run_reducer';
-import { useSessionStore } from '../../state/session_store';
+import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { isOver, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
@@ -11,6 +11,9 @@ import { BackgroundCommands } from './background_commands';
 import { StatusIcon } from '../thread/status_icon';
 import { stepProgress, Steps } from '../thread/plan_steps';
 
+/** The end of a session is shown before the whole session is read. */
+const LOAD_ALL_AFTER_MS = 500;
+
 type Tab = 'overview' | 'files';
 
 /** The plan, usage, tasks and files of the session. */
@@ -19,6 +22,13 @@ export function SidePanel() {
   const f = useFileMessages();
   const state = useSessionStore((store) => store.state);
   const [tab, setTab] = useState<Tab>('overview');
+  const earlier = useSessionStore((store) => store.earlier);
+  // sums and files are those of the whole session
+  useEffect(() => {
+    if (earlier === null) return;
+    const timer = setTimeout(() => void loadEarlier(true), LOAD_ALL_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [earlier]);
   const tabs: Array<[Tab, string, number]> = [
     ['overview', f.overview, 0],
     ['files', f.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length],

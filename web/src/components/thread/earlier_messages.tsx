@@ -3,11 +3,21 @@ import { Link } from 'wouter';
 import { api } from '../../api/client';
 import type { MessageView } from '../../api/types.gen';
 import { useRunActionMessages } from '../../i18n/run_actions';
-import { useSessionStore } from '../../state/session_store';
+import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { MarkdownView } from './markdown_view';
 
 /** The browser lays out a row only near the part that is seen, so that a long conversation stays fast. */
 const OUT_OF_VIEW = '[content-visibility:auto] [contain-intrinsic-size:auto_6rem]';
+
+/** The start of the events that are loaded; scrolling up to it loads more. */
+export function EarlierEvents() {
+  const a = useRunActionMessages();
+  return (
+    <button type="button" className="mb-2 text-[13px] text-accent hover:underline" onClick={() => void loadEarlier()}>
+      {a.showEarlier}
+    </button>
+  );
+}
 
 /** The conversation of the session that this one was branched from, up to the branch. */
 export function EarlierMessages({ session }: { session: string }) {

@@ -4,7 +4,7 @@ import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
 import { useRunActionMessages } from '../../i18n/run_actions';
 import type { EndLine, InputLine, State } from '../../state/session_state';
-import { useSessionStore } from '../../state/session_store';
+import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
 import { randomId } from '../../stream/shared_stream';
 import { Action, Failure, useAttempt } from './action';
@@ -28,13 +28,13 @@ export function RunActions({ line }: { line: EndLine }) {
     });
   const retry = () =>
     attempt(async () => {
-      const { session, state } = useSessionStore.getState();
-      const input = inputOf(state, line.run);
+      const { session } = useSessionStore.getState();
+      const input = await findInput(line.run);
       if (session !== null && input !== undefined) await submit(session, input, input.text);
     });
   const regenerate = () =>
     attempt(async () => {
-      const input = inputOf(useSessionStore.getState().state, line.run);
+      const input = await findInput(line.run);
       if (input !== undefined) await sendInBranch(input, input.text);
     });
   const branch = () => attempt(async () => openBranch(await fork({ run_id: line.run, after: true })));
@@ -110,6 +110,14 @@ export function EditMessage({ line }: { line: InputLine }) {
       </span>
     </form>
   );
+}
+
+/** Return the message that a run began with, which may be an event that is not loaded. */
+async function findInput(run: string): Promise<InputLine | undefined> {
+  const known = inputOf(useSessionStore.getState().state, run);
+  if (known !== undefined) return known;
+  await loadEarlier(true);
+  return inputOf(useSessionStore.getState().state, run);
 }
 
 function inputOf(state: State, run: string): InputLine | undefined {

@@ -2,7 +2,7 @@ import { ArrowDown } from 'lucide-react';
 import { Fragment, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { VirtualizerHandle } from 'virtua';
 import { useLocationProperty } from 'wouter/use-browser-location';
-import { useSessionStore } from '../../state/session_store';
+import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { keyOf, type Line, type LiveNode, type State, type SubtaskLine } from '../../state/session_state';
 import { isTyping } from '../../lib/keyboard';
 import { useMessages } from '../../i18n/catalog';
@@ -14,6 +14,9 @@ import { WorkingRow, type Activity } from './working_row';
 const EarlierMessages = lazyComponent(() =>
   import('./earlier_messages').then((module) => module.EarlierMessages),
 );
+const EarlierEvents = lazyComponent(() =>
+  import('./earlier_messages').then((module) => module.EarlierEvents),
+);
 const Lanes = lazyComponent(() => import('../tasks/lanes').then((module) => module.Lanes));
 const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
 
@@ -23,6 +26,8 @@ const VIRTUALIZE_FROM = 200;
 const ROWS_BEFORE = 1;
 /** The view follows the end while it is closer than this. */
 const NEAR_END_PX = 80;
+/** Earlier events are loaded while the view is closer to the start than this. */
+const NEAR_START_PX = 800;
 
 type Entry =
   | { key: string; run: string; line: Line }
@@ -71,6 +76,9 @@ export function Thread() {
   const t = useMessages();
   const session = useSessionStore((store) => store.session);
   const state = useSessionStore((store) => store.state);
+  const earlier = useSessionStore((store) => store.earlier);
+  const isLong = useSessionStore((store) => store.isLong);
+  const grewAtStart = useSessionStore((store) => store.grewAtStart);
   const entries = useMemo(() => entriesOf(state), [state]);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [selected, setSelected] = useState<string | null>(null);
@@ -79,7 +87,7 @@ export function Thread() {
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
   const shown = useRef('');
-  const isVirtual = entries.length > VIRTUALIZE_FROM;
+  const isVirtual = isLong || entries.length > VIRTUALIZE_FROM;
   const place = useLocationProperty(() => location.hash.slice(1));
   const linked = useMemo(() => linkedKey(state, entries, place), [state, entries, place]);
 
@@ -92,6 +100,7 @@ export function Thread() {
     if (box === null) return;
     follows.current = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
     setIsAwayFromEnd(!follows.current);
+    if (!follows.current && box.scrollTop < NEAR_START_PX) void loadEarlier();
   }, []);
 
   const scrollToEnd = useCallback(() => {
@@ -115,6 +124,10 @@ export function Thread() {
   }, [entries, isVirtual, linked, scrollToEnd]);
 
   useLayoutEffect(follow, [follow]);
+
+  useEffect(() => {
+    if (place !== '' && earlier !== null && !entries.some((one) => one.key === linked)) void loadEarlier();
+  }, [place, linked, earlier, entries]);
 
   const toggle = useCallback(
     (key: string) => {
@@ -173,10 +186,8 @@ export function Thread() {
       </RowBoundary>
     );
   });
-  const earlier = session !== null && (
-    <Suspense fallback={null}>
-      <EarlierMessages session={session} />
-    </Suspense>
+  const before = session !== null && (
+    <Suspense fallback={null}>{earlier === null ? <EarlierMessages session={session} /> : <EarlierEvents />}</Suspense>
   );
   return (
     <div className="relative min-h-0 flex-1">
@@ -193,13 +204,13 @@ export function Thread() {
         <div className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
-              <VirtualRows list={list} view={view} onMount={follow}>
-                {[<Fragment key="earlier">{earlier}</Fragment>, ...rows]}
+              <VirtualRows list={list} view={view} shift={grewAtStart} onMount={follow}>
+                {[<Fragment key="earlier">{before}</Fragment>, ...rows]}
               </VirtualRows>
             </Suspense>
           ) : (
             <>
-              {earlier}
+              {before}
               {rows}
             </>
           )}

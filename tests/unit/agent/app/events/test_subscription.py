@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
+from internal.agent.app.events.live_buffer import MAX_LIVE_EVENTS, LiveBuffer
 from internal.agent.app.events.subscription import (
-    MAX_LIVE_EVENTS,
     MAX_RECENT_EVENTS,
     Cursor,
-    LiveBuffer,
     RecentEvents,
     parse_cursor,
 )

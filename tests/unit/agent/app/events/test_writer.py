@@ -1,8 +1,8 @@
-"""How the events of a run are stored and delivered, and the queue of a slow listener."""
+"""The queue of a slow listener, and deltas that do not wait for commits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import TypeVar
 
 import pytest
@@ -14,19 +14,14 @@ from internal.agent.app.events.writer import (
     QueuedListener,
     SerializingEventListener,
 )
-from internal.agent.domain.events.control import Connected
+from internal.agent.domain.events.control import ReplayDone
 from internal.agent.domain.events.envelope import (
     EventRecord,
     RunIds,
     WorkflowEventEnvelope,
     wrap_event,
 )
-from internal.agent.domain.events.types import (
-    LifecycleUpdated,
-    NodeFailed,
-    NodeStarted,
-    OutputDelta,
-)
+from internal.agent.domain.events.types import LifecycleUpdated, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
@@ -70,114 +65,69 @@ async def test_a_slow_listener_drops_events_when_its_queue_is_full(
     listening.cancel()
 
 
-class HeldDatabase(DatabaseWrapper):
-    """A database whose writes wait while `go` is not set. `begun` counts them."""
+@pytest.mark.parametrize("is_resumed", [False, True])
+async def test_text_is_shown_before_the_events_that_are_not_stored_yet(
+    database: Database, stores: Stores, broadcaster: EventBroadcaster, is_resumed: bool
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    stream = SerializingEventListener(
+        RunIds.of(run),
+        run.fence,
+        database,
+        stores=stores,
+        broadcaster=broadcaster,
+        clock=SystemClock(),
+    )
+    if is_resumed:
+        stream.resume_from(0)
+    events: list[str] = []
+    async with aclosing(broadcaster.watch(frozenset({run.session_id}), None)) as batches:
+        async for batch in batches:
+            if any(isinstance(item, ReplayDone) for item in batch):
+                break
+        await stream.emit(NodeStarted(node_id="iter:1", kind="iteration", iteration=1))
+        await stream.emit(OutputDelta(node_id="iter:1:say", k=1, n=1, text="one"))
+        assert stream.offer(OutputDelta(node_id="iter:1:say", k=2, n=1, text="two"))
+        async with background_task(stream.deliver()):
+            await stream.commit()
+            async for batch in batches:
+                events += [item.event for item in batch if isinstance(item, EventRecord)]
+                if len(events) == 3:
+                    break
+    deltas = ["workflow.node.output.delta"] * 2
+    started = ["workflow.node.started"]
+    assert events == (started + deltas if is_resumed else deltas + started)
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self.go = asyncio.Event()
-        self.go.set()
-        self.begun = 0
+
+class CountedDatabase(DatabaseWrapper):
+    """A database that counts the writes."""
+
+    writes = 0
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
-        self.begun += 1
-        await self.go.wait()
+        self.writes += 1
         return await super().write(work)
 
 
-class Shown:
-    """The events that a subscriber has received."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._changed = asyncio.Condition()
-
-    async def follow(self, broadcaster: EventBroadcaster, connected: asyncio.Event) -> None:
-        async with aclosing(broadcaster.watch(frozenset({IDS.session_id}), None)) as batches:
-            async for batch in batches:
-                for item in batch:
-                    if isinstance(item, Connected):
-                        connected.set()
-                    elif isinstance(item, EventRecord):
-                        self.names.append(item.event.removeprefix("workflow."))
-                async with self._changed:
-                    self._changed.notify_all()
-
-    async def count(self, count: int) -> list[str]:
-        async with asyncio.timeout(30), self._changed:
-            await self._changed.wait_for(lambda: len(self.names) >= count)
-        return self.names
-
-
-@asynccontextmanager
-async def written(
-    database: Database, stores: Stores, broadcaster: EventBroadcaster
-) -> AsyncGenerator[tuple[SerializingEventListener, HeldDatabase, Shown]]:
-    run = await add_running_run(database, stores, a_run())
-    held, shown, connected = HeldDatabase(database), Shown(), asyncio.Event()
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_a_deferred_entry_is_stored_with_the_next_one_or_after_a_moment(
+    database: Database, stores: Stores, broadcaster: EventBroadcaster, is_followed: bool
+) -> None:
+    run, counted = await add_running_run(database, stores, a_run()), CountedDatabase(database)
     stream = SerializingEventListener(
-        IDS, run.fence, held, stores=stores, broadcaster=broadcaster, clock=SystemClock()
+        RunIds.of(run),
+        run.fence,
+        counted,
+        stores=stores,
+        broadcaster=broadcaster,
+        clock=SystemClock(),
     )
-    async with (
-        background_task(stream.deliver()),
-        background_task(shown.follow(broadcaster, connected)),
-    ):
-        await connected.wait()
-        await stream.commit(RUNNING)
-        await shown.count(1)  # live from here on
-        shown.names.clear()
-        held.begun = 0
-        yield stream, held, shown
-
-
-def delta(k: int) -> OutputDelta:
-    return OutputDelta(node_id="iter:1:say", k=k, n=1, text="word ")
-
-
-STARTED = NodeStarted(node_id="iter:1", kind="iteration", iteration=1)
-FAILED = NodeFailed(node_id="iter:1:say", phase="think", error="broken", recoverable=False)
-
-
-async def test_a_deferred_entry_is_stored_with_the_next_one(
-    database: Database, stores: Stores, broadcaster: EventBroadcaster
-) -> None:
-    async with written(database, stores, broadcaster) as (stream, held, shown):
-        await stream.defer(STARTED)
-        await stream.commit(RUNNING)
-        assert await shown.count(2) == ["node.started", "lifecycle.updated"]
-        assert held.begun == 1
-
-
-async def test_a_deferred_entry_that_nothing_follows_is_stored_by_itself(
-    database: Database, stores: Stores, broadcaster: EventBroadcaster
-) -> None:
-    async with written(database, stores, broadcaster) as (stream, _, shown):
-        await stream.defer(STARTED)
-        assert await shown.count(1) == ["node.started"]
-
-
-async def test_a_delta_is_shown_before_announcements_are_stored(
-    database: Database, stores: Stores, broadcaster: EventBroadcaster
-) -> None:
-    async with written(database, stores, broadcaster) as (stream, held, shown):
-        held.go.clear()
-        await stream.emit(STARTED)
-        await stream.emit(delta(1))
-        assert await shown.count(1) == ["node.output.delta"]
-        held.go.set()
-        await stream.commit()
-        assert await shown.count(2) == ["node.output.delta", "node.started"]
-
-
-async def test_a_delta_does_not_overtake_the_end_of_what_it_belongs_to(
-    database: Database, stores: Stores, broadcaster: EventBroadcaster
-) -> None:
-    async with written(database, stores, broadcaster) as (stream, held, shown):
-        held.go.clear()
-        await stream.emit(FAILED)
-        await stream.emit(delta(1))
-        assert stream.offer(delta(2))
-        held.go.set()
-        await stream.commit()
-        await stream.emit(delta(3))
-        assert await shown.count(4) == ["node.failed", *["node.output.delta"] * 3]
+    shown: asyncio.Queue[str] = asyncio.Queue()
+    with broadcaster.listen(lambda record: shown.put_nowait(record.event)):
+        async with background_task(stream.deliver()), asyncio.timeout(30):
+            await stream.defer(NodeStarted(node_id="iter:1", kind="iteration", iteration=1))
+            if is_followed:
+                await stream.commit(RUNNING)
+            events = [await shown.get() for _ in range(1 + is_followed)]
+    assert events == ["workflow.node.started", "workflow.lifecycle.updated"][: len(events)]
+    assert counted.writes == 1

@@ -60,6 +60,7 @@ def add_content(stores: Stores, run: Run) -> Write[None]:
     yield from stores.sessions.add_messages(run.session_id, run.id, [message], now=T0)
     usage = Usage(input_tokens=1, output_tokens=2)
     yield from stores.usage.save(run, LOCAL_OWNER.id, "model", usage=usage, cost=0.5, now=T0)
+    yield from stores.usage.add_to_sums(run.id)
 
 
 async def add_ended_run(

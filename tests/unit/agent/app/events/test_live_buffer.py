@@ -1,0 +1,159 @@
+"""Sinks: the buffer writes new events to all that are ready, and the others continue themselves."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.events.live_buffer import MAX_LIVE_EVENTS, LiveBuffer, SessionFilter
+from internal.agent.domain.events.control import ReplayDone
+from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.store.database import Database
+from internal.agent.store.stores import Stores
+from tests.support.store_records import RUNNING, a_run, add_running_run, append
+
+ONE, TWO = SessionId("session-1"), SessionId("session-2")
+
+
+class Sink:
+    """A subscriber that is ready or not, and keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.batches: list[list[int]] = []
+        self.written = asyncio.Event()
+
+    def write_events(self, events: Sequence[EventRecord]) -> bool:
+        if self.ready:
+            self.batches.append([event.position for event in events])
+            self.written.set()
+        return self.ready
+
+
+class BrokenSink(Sink):
+    def write_events(self, events: Sequence[EventRecord]) -> bool:
+        raise ValueError("cannot write")
+
+
+def event(position: int, session_id: SessionId = ONE) -> EventRecord:
+    return EventRecord(session_id, RunId("run-1"), "workflow.node.started", b"x", position)
+
+
+async def follow(
+    buffer: LiveBuffer, sink: Sink, sessions: SessionFilter = None
+) -> asyncio.Task[tuple[int, int]]:
+    following = asyncio.create_task(buffer.follow(sink, sessions))
+    await asyncio.sleep(0)  # one step: it follows
+    return following
+
+
+async def test_events_of_one_step_are_written_together_to_all_sinks() -> None:
+    buffer, sinks = LiveBuffer(), [Sink(), Sink()]
+    buffer.append(event(1))
+    tasks = [await follow(buffer, sink) for sink in sinks]
+    for position in (2, 3, 4):
+        buffer.append(event(position))
+    assert buffer.has_unwritten
+    for sink in sinks:
+        await sink.written.wait()
+    assert [sink.batches for sink in sinks] == [[[2, 3, 4]]] * 2
+    buffer.release()
+    assert [await task for task in tasks] == [(4, 4)] * 2
+
+
+async def test_a_sink_that_is_not_ready_continues_where_it_stopped() -> None:
+    buffer, slow, fast = LiveBuffer(), Sink(), Sink()
+    tasks = [await follow(buffer, slow), await follow(buffer, fast)]
+    buffer.append(event(5))
+    await fast.written.wait()
+    slow.ready = False
+    fast.written.clear()
+    buffer.append(event(6))
+    await fast.written.wait()
+    assert await tasks[0] == (1, 5)
+    assert slow.batches == [[5]]
+    buffer.append(event(7))
+    buffer.release()
+    assert await tasks[1] == (3, 7)
+    assert fast.batches == [[5], [6], [7]]
+
+
+async def test_a_sink_gets_the_events_of_its_sessions() -> None:
+    buffer, one, both = LiveBuffer(), Sink(), Sink()
+    tasks = [
+        await follow(buffer, one, frozenset({ONE})),
+        await follow(buffer, both, frozenset({ONE, TWO})),
+    ]
+    buffer.append(event(1, TWO))
+    buffer.append(event(2, ONE))
+    buffer.append(event(3, SessionId("session-3")))
+    buffer.release()
+    assert (one.batches, both.batches) == ([[2]], [[1, 2]])
+    assert [await task for task in tasks] == [(3, 3)] * 2
+
+
+async def test_sinks_that_fall_behind_the_buffer_read_the_log() -> None:
+    buffer, sink = LiveBuffer(), Sink()
+    following = await follow(buffer, sink)
+    for position in range(1, MAX_LIVE_EVENTS + 3):
+        buffer.append(event(position))
+    index, position = await following
+    assert (index, position) == (0, 0)
+    assert index < buffer.base
+    assert sink.batches == []
+
+
+async def test_a_sink_that_fails_does_not_affect_the_others() -> None:
+    buffer, sink = LiveBuffer(), Sink()
+    broken, following = await follow(buffer, BrokenSink()), await follow(buffer, sink)
+    buffer.append(event(1))
+    await sink.written.wait()
+    assert await broken == (0, 0)
+    buffer.release()
+    assert await following == (1, 1)
+
+
+async def test_a_cancelled_sink_leaves_the_buffer() -> None:
+    buffer, sink = LiveBuffer(), Sink()
+    following = await follow(buffer, sink)
+    following.cancel()
+    await asyncio.wait([following])
+    buffer.append(event(1))
+    assert not buffer.has_unwritten
+    assert sink.batches == []
+
+
+async def test_a_stream_with_a_sink_has_every_event_once(
+    database: Database, stores: Stores, broadcaster: EventBroadcaster
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    sink, yielded = Sink(), list[int]()
+
+    async def publish(seq: int) -> None:
+        broadcaster.publish(await database.write(lambda: append(stores, run, seq, RUNNING)))
+
+    async def read() -> None:
+        async with aclosing(broadcaster.watch(frozenset({ONE}), None, sink)) as batches:
+            async for batch in batches:
+                yielded.extend(item.position for item in batch if isinstance(item, EventRecord))
+                if any(isinstance(item, ReplayDone) for item in batch):
+                    live.set()
+                if yielded:
+                    again.set()
+
+    live, again = asyncio.Event(), asyncio.Event()
+    reading = asyncio.create_task(read())
+    await live.wait()
+    await publish(1)
+    await sink.written.wait()
+    sink.ready = False
+    await publish(2)
+    await again.wait()
+    sink.ready = True
+    sink.written.clear()
+    await publish(3)
+    await sink.written.wait()
+    assert (sink.batches, yielded) == ([[1], [3]], [2])
+    broadcaster.close()
+    await reading
