@@ -54,6 +54,8 @@ const TASKS = /src[\\/](components[\\/]tasks|i18n[\\/]tasks)/;
 
 const SETTINGS = /src[\\/](components[\\/]settings|i18n[\\/]settings|api[\\/]settings)/;
 
+const OPERATION = /src[\\/](components[\\/]operation|i18n[\\/]operation)/;
+
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
@@ -82,6 +84,7 @@ export default defineConfig({
             { name: 'sessions', test: SESSIONS },
             { name: 'decision', test: DECISION },
             { name: 'settings', test: SETTINGS },
+            { name: 'operation', test: OPERATION },
             { name: 'tasks', test: TASKS },
             { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
             { name: 'shared', test: isShared },

@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.process_list import (
+    ProcessActivity,
+    ProcessView,
+    view_processes,
+)
 from internal.agent.domain.errors import (
     LarkspurError,
     ModelKeyRejected,
@@ -26,6 +31,7 @@ from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.tasks import MAX_CRASHES
 from internal.agent.ports.documents import DocumentReader
+from internal.agent.store.runs import ProcessEntry
 from internal.channels.cli.application import (
     Check,
     FolderPrompt,
@@ -55,6 +61,7 @@ from internal.llm.registry import (
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
+from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import check_database, read_rows
 from larkspur.administration.database import DatabaseAdmin
 from larkspur.administration.mcp_servers import McpAdmin
@@ -272,6 +279,22 @@ class Application:
         sentence = f"Given up and waiting for you: {count} (messages and runs)."
         return [Check("dead letters", "warn", sentence, "larkspur dead-letters lists them.")]
 
+    def check_processes(self, config: str | None) -> list[Check]:
+        """Return a check for each gateway and worker of the database; none if not known.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        settings = self._load(config=config).settings
+        address = settings.database.address
+        if address == self._open_database:
+            return []
+        try:
+            views = asyncio.run(_read_processes(address, settings.dispatch.lease_seconds))
+        except StoreError:  # told by `check_database`
+            return []
+        return [_process_check(each) for each in views]
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it.
 
@@ -407,7 +430,7 @@ class Application:
         source = SettingsSource(load_settings, flags)
         return serve(source, opens_page=opens_page, executes=executes)
 
-    def work(self, config: str | None) -> int:
+    def work(self, config: str | None, flags: Mapping[str, Any]) -> int:
         """Execute runs beside gateways until a signal.
 
         Raises:
@@ -415,7 +438,7 @@ class Application:
         """
         from larkspur.serve import SettingsSource, work  # noqa: PLC0415 - as above
 
-        return work(SettingsSource(partial(self._load, config=config), {}))
+        return work(SettingsSource(partial(self._load, config=config), flags))
 
     def simulate_lark(self, port: int, app_id: str | None, app_secret: str | None) -> int:
         """Serve the simulator of Lark until a signal.
@@ -466,6 +489,28 @@ class Application:
         configure_logging()
         _log_errors_only()
         return loaded
+
+
+async def _read_processes(address: str, lease_seconds: float) -> list[ProcessView]:
+    """Return the gateways and workers of a database without changing it."""
+    entries = await read_rows(address, "processes")
+    runs = await read_rows(address, "active_runs_of_owners")
+    leaders = await read_rows(address, "leaders")
+    return view_processes(
+        sorted(map(ProcessEntry._make, entries), key=lambda each: each.started),
+        ProcessActivity(dict(runs), sorted((name, owner) for name, owner in leaders)),
+        processes=SystemProcesses(),
+        lease_seconds=lease_seconds,
+        now=SystemClock().now(),
+    )
+
+
+def _process_check(process: ProcessView) -> Check:
+    since = f"{process.started[:16].replace('T', ' ')} UTC"
+    sentence = f"{process.name}, since {since}: {process.detail}."
+    if not process.has_ended:
+        return Check("process", "ok", sentence)
+    return Check("process", "warn", sentence, "Other processes continue its runs.")
 
 
 def _log_to_file(loaded: Loaded) -> None:

@@ -204,7 +204,7 @@ async def find_host(loaded: Loaded, database: Database, stores: Stores, now: str
             now=now,
         )
     )
-    return Host(name, location, str(folder))
+    return Host(name, location, str(folder), has_hooks=bool(settings.hooks))
 
 
 def _shared_parts(loaded: Loaded, attachments: Attachments) -> list[StoragePart]:

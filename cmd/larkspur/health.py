@@ -1,23 +1,21 @@
-"""The health of a gateway: its database, background tasks and channels."""
+"""The health of a gateway or worker: its database, background tasks and channels."""
 
 from collections.abc import Sequence
 
 from msgspec import UNSET
 
+from internal.agent.app.processes.process_list import ProcessView
 from internal.agent.domain.chats import OutboxBacklog
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.store.runs import ProcessEntry, Role
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import ComponentHealth, Health
 from internal.dispatch.dispatcher import RunDispatcher
 from larkspur.services import GatewayServices
 
-_KINDS: dict[Role, str] = {"gateway": "gateway", "channels": "gateway", "worker": "worker"}
 
-
-class GatewayHealth:
-    """Reports the health of a running gateway."""
+class ProcessHealth:
+    """Reports the health of a running gateway, or of a worker, which has no channels."""
 
     def __init__(self, services: GatewayServices, channels: Sequence[ChatChannel]) -> None:
         self._services = services
@@ -29,11 +27,11 @@ class GatewayHealth:
         services = self._services
         failure, since = services.database.state
         backlogs: dict[str, OutboxBacklog] = {}
-        processes: list[ProcessEntry] = []
+        processes: list[ProcessView] = []
         dead_letters = 0
         try:
             await services.database.read(services.stores.events.get_bounds)
-            processes = await services.registry.list_all()
+            processes = await services.process_list.read()
             for channel in self._channels:
                 backlogs[channel.name] = await channel.backlog()
             dead_letters = await services.gateway.dead_letters.count()
@@ -43,8 +41,7 @@ class GatewayHealth:
             state.name: ComponentHealth(not state.failure, state.since, state.failure)
             for state in services.supervisor.states
         }
-        now = rfc3339(services.clock.now())
-        dispatcher = _dispatcher_health(services.dispatcher, self._since, processes, now)
+        dispatcher = _dispatcher_health(services.dispatcher, self._since, processes)
         is_degraded = any(map(any, backlogs.values())) or not all(t.ok for t in tasks.values())
         is_degraded = is_degraded or not (dispatcher.ok or services.dispatcher.is_stopping)
         channels = {
@@ -59,9 +56,7 @@ class GatewayHealth:
             channels=channels,
             lark=channels.get("lark", UNSET),
             processes={
-                f"{_KINDS[each.role]} {each.pid} on {each.host}": ComponentHealth(
-                    each.lease_until > now, each.started, f"larkspur {each.version}"
-                )
+                each.name: ComponentHealth(not each.has_ended, each.started, each.detail)
                 for each in processes
             },
             dead_letters=dead_letters,
@@ -69,10 +64,10 @@ class GatewayHealth:
 
 
 def _dispatcher_health(
-    dispatcher: RunDispatcher, since: str, processes: Sequence[ProcessEntry], now: str
+    dispatcher: RunDispatcher, since: str, processes: Sequence[ProcessView]
 ) -> ComponentHealth:
     """Return the state of the execution of runs. It fails when no process executes any."""
-    workers = [each for each in processes if each.role != "channels" and each.lease_until > now]
+    workers = [each for each in processes if each.role != "channels" and not each.has_ended]
     if processes and not workers:
         return ComponentHealth(False, since, "no process executes runs; start larkspur worker")
     detail = f"{dispatcher.active_count} active runs"

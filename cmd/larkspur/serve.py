@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import secrets
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -36,11 +37,14 @@ from internal.channels.mcp.server import McpServer
 from internal.channels.registry import create_channels
 from internal.channels.web.auth import Logins
 from internal.channels.web.routes.reviews import MCP_CALLBACK
+from internal.channels.web.routes.table import HEALTH
 from internal.channels.web.server import Address, WebServer
 from internal.channels.web.services import ModelsView, ModelView, WebServices
+from internal.channels.web.static_page import Page
 from internal.config import home
 from internal.config.home import GatewayAddress, HomeError
 from internal.config.loader import Loaded
+from internal.config.server import ServerSettings
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
@@ -50,7 +54,7 @@ from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from larkspur.administration.database import make_pruner
-from larkspur.health import GatewayHealth
+from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
     GatewayServices,
@@ -249,6 +253,7 @@ async def _work(loaded: Loaded) -> None:
         async with (
             open_gateway(loaded, role="worker") as services,
             services.registry.enter(services.process, "worker", services.supervisor),
+            _health_server(loaded, services) as health,
             AsyncExitStack() as stack,
             asyncio.TaskGroup() as tasks,
         ):
@@ -261,7 +266,7 @@ async def _work(loaded: Loaded) -> None:
             runs = loaded.settings.dispatch.concurrency
             print(
                 f"larkspur {VERSION} works as {services.process.pid} on {services.process.host},"
-                f" up to {runs} runs at once. The model is {_model(loaded)}. Ctrl+C stops.",
+                f" up to {runs} runs at once. The model is {_model(loaded)}. Ctrl+C stops.{health}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -270,6 +275,43 @@ async def _work(loaded: Loaded) -> None:
             dispatching.cancel()
     except* (LarkspurError, ConfigError, HomeError, OSError) as group:
         raise _first_error(group) from None
+
+
+@asynccontextmanager
+async def _health_server(loaded: Loaded, services: GatewayServices) -> AsyncGenerator[str]:
+    """Answer GET /health for the length of a block, if the settings name a port.
+
+    Yields the sentence about it. With the local token the answer has details, as that of a gateway.
+
+    Raises:
+        WebServerError: the port cannot be used.
+    """
+    port, path = loaded.settings.dispatch.health_port, loaded.home / "token"
+    if port is None:
+        yield ""
+        return
+    token = home.LocalToken(loaded.home, partial(register_secret, renewed="local token"))
+    nobodys = secrets.token_hex(32)  # a host with a home folder of its own may have no token
+    web = WebServices(
+        gateway=services.gateway,
+        broadcaster=services.broadcaster,
+        defaults=services.defaults,
+        token=lambda: token.read() if path.exists() else nobodys,
+        settings=ServerSettings(port=port),
+        health=ProcessHealth(services, ()).report,
+        version=VERSION,
+        clock=services.clock,
+        documents=None,
+        logins=Logins(),
+        page=Page(b"", {}),
+    )
+    server = WebServer(web, (HEALTH,), port_key="dispatch.health_port")
+    async with background_task(server.serve(services.supervisor)):
+        await server.ready()
+        try:
+            yield f" Its health: {server.address.url}/health"
+        finally:
+            await server.stop()
 
 
 def serve_with_simulator(
@@ -478,7 +520,7 @@ def _web_services(
         defaults=services.defaults,
         token=token.read,
         settings=loaded.settings.server,
-        health=GatewayHealth(services, channels).report,
+        health=ProcessHealth(services, channels).report,
         version=VERSION,
         clock=services.clock,
         documents=services.documents,

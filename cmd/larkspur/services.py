@@ -29,6 +29,7 @@ from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.hosts.shared_storage import SharedStorage
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.processes.leadership import Leaderships
+from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.completion import RunCompleter
@@ -45,7 +46,6 @@ from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTo
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
-from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.permissions.network import (
@@ -54,7 +54,7 @@ from internal.agent.domain.permissions.network import (
     rules_of_network,
 )
 from internal.agent.domain.permissions.policy import Mode
-from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
+from internal.agent.domain.permissions.rules import parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK
 from internal.agent.domain.tasks import Run
 from internal.agent.ports.attachments import Attachments
@@ -70,7 +70,6 @@ from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
-from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.registry import ProcessRegistry
@@ -83,9 +82,6 @@ from internal.hooks.webhooks import WebhookSender
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
-from internal.mcp.definition_files import DefinitionFiles
-from internal.mcp.login.token_file import TokenFile
-from internal.mcp.pins import McpPins
 from internal.mcp.results import ResultReader
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import McpServers
@@ -102,8 +98,7 @@ from internal.sandbox.packages import (
 from internal.sandbox.selection import ContainerSettings, open_sandbox
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.sandbox.workspaces import SessionFolders, Workspaces
-from internal.skills.library import SkillLibrary, SkillPlace
-from internal.skills.library import shipped_folder as shipped_skills
+from internal.skills.library import SkillLibrary
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.skills.tool_source import ReviewedSkills, SkillTools
@@ -114,6 +109,7 @@ from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
+from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_places
 from larkspur.file_storage import (
     NO_HOST,
     find_host,
@@ -161,6 +157,7 @@ class Services:
     recovery: Recovery
     leases: LeaseKeeper
     leaderships: Leaderships
+    process_list: ProcessList
     keeper: WorkspaceKeeper
     supervisor: Supervisor
     hooks: HookRunner
@@ -223,6 +220,7 @@ class TerminalServices(Services):
             reviews=self.reviews,
         )
         gateway.hooks = self.hooks
+        gateway.processes = self.process_list
         gateway.worktrees = make_worktree_applier(self)
         return gateway
 
@@ -315,6 +313,9 @@ async def open_services(
                 stores=stores,
                 clock=clock,
                 processes=processes,
+            ),
+            process_list=ProcessList(
+                database, stores, clock, processes=processes, lease_seconds=seconds
             ),
             keeper=WorkspaceKeeper(
                 host,
@@ -490,7 +491,8 @@ def _run_services(services: Services) -> RunServices:
         services.stores,
         services.broadcaster,
         services.clock,
-        services.workspaces,
+        services.workspaces.find,
+        services.workspaces.create,
         services.hooks,
     )
 
@@ -526,6 +528,7 @@ def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatc
         reviews=services.reviews,
     )
     gateway.hooks = services.hooks
+    gateway.processes = services.process_list
     gateway.worktrees = make_worktree_applier(services)
     return gateway
 
@@ -538,7 +541,7 @@ def make_worktree_applier(services: Services) -> WorktreeApplier:
         services.clock,
         files=services.files,
         worktrees=services.workspaces.worktrees,
-        workspaces=services.workspaces,
+        workspaces=services.workspaces.create,
         remove_worktree=services.workspaces.remove_worktree,
     )
 
@@ -620,18 +623,12 @@ async def _packages(
             yield sandbox if network else NativeSandbox(homes)
 
     rules = [parse_rule(text, {}) for text in rules_of_network(settings.network)]
-    access = network_access(rules, _denied_hosts(loaded), REGISTRIES)
+    access = network_access(rules, denied_hosts(loaded), REGISTRIES)
     folder = packages_folder(loaded)
     try:
         return await install_packages(Path(settings.packages), folder, open_installer, access)
     finally:
         await homes.remove(PACKAGES_SESSION)
-
-
-def _denied_hosts(loaded: Loaded) -> list[Rule]:
-    """Return the rules about hosts that no command reaches."""
-    denied = (text for text in loaded.settings.tools.deny if split_rule(text)[0] == NETWORK)
-    return [parse_rule(text, {}) for text in denied]
 
 
 def _coordinator(
@@ -745,50 +742,4 @@ def make_chat_instructions(services: Services) -> ChatInstructions:
         services.stores,
         services.instruction_files,
         services.workspaces.folders.path,
-    )
-
-
-SKILLS_FOLDER = "skills"
-"""The folder of the owner's skills in the home folder."""
-
-
-def skill_places(loaded: Loaded) -> list[SkillPlace]:
-    """Return the folders with skills: the owner's, the shipped one, and those of the settings."""
-    return [
-        SkillPlace(loaded.home / SKILLS_FOLDER, "own"),
-        SkillPlace(shipped_skills(), "shipped"),
-        *(SkillPlace(folder, "shared") for folder in loaded.settings.skills.paths),
-    ]
-
-
-def open_skills(loaded: Loaded) -> SkillLibrary:
-    """Return the skills of all places; those of the owner take precedence."""
-    reserved = [spec.name for spec in TOOL_SPECS]
-    return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
-
-
-def open_mcp_servers(loaded: Loaded) -> McpServers:
-    """Return the MCP servers of the settings and the home folder; none is started.
-
-    Raises:
-        RuleError: a rule of the settings is invalid.
-    """
-    entries = {
-        name: entry.get_secret_value() for name, entry in loaded.settings.mcp.servers.items()
-    }
-
-    def expand(value: Any, where: str) -> Any:
-        try:
-            return loaded.expand(value, where)
-        except ConfigError as error:
-            raise LarkspurError(str(error)) from error
-
-    files = DefinitionFiles(loaded.home, entries, expand)
-    token_key = loaded.settings.mcp.token_key
-    return McpServers(
-        files,
-        McpPins(loaded.home),
-        version=VERSION,
-        logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
-        deny=_denied_hosts(loaded),
     )

@@ -1,7 +1,7 @@
-"""Health check of a container: exits with 1 unless the gateway in it answers and is not failing.
+"""Health check of a container: exits with 1 unless its process answers and is not failing.
 
-A degraded gateway serves people, for instance while one message cannot be sent: it must not be
-restarted or taken out of service. Standard library only.
+A degraded gateway or worker serves people, for instance while one message cannot be sent: it must
+not be restarted or taken out of service. Standard library only.
 
 Usage: check_health.py [port]
 """
@@ -14,10 +14,10 @@ TIMEOUT_SECONDS = 4.0
 
 
 def read_status(port: int) -> str:
-    """Return the `status` of the gateway on this port of 127.0.0.1.
+    """Return the `status` of the gateway or worker on this port of 127.0.0.1.
 
     Raises:
-        OSError, ValueError, KeyError, http.client.HTTPException: no gateway answers there.
+        OSError, ValueError, KeyError, http.client.HTTPException: none answers there.
     """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     connection.request("GET", "/health")

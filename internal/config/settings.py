@@ -26,6 +26,7 @@ from internal.config.types import (
     Network,
     Origin,
     OutsidePath,
+    Port,
     RetentionDays,
     Seconds,
     Secret,
@@ -250,6 +251,11 @@ class DispatchSettings(Section):
         30.0,
         "Seconds that a stopped process waits for its runs to end, before it hands them over to"
         " others; with SQLite it does not wait.",
+    )
+    health_port: Port | None = key(
+        None,
+        "Port of 127.0.0.1 on which a worker answers GET /health, 0 for any free one; without it"
+        " there is none.",
     )
     host: HostName = key(
         "",

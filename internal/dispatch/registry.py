@@ -102,8 +102,9 @@ class ProcessRegistry:
 
     def _entry(self, process: ProcessIdentity, role: Role) -> ProcessEntry:
         expiry = self._leases.expiry()
+        host = self._leases.host.name or process.host
         return ProcessEntry(
-            str(process), role, process.host, process.pid, self._version, self._started, expiry
+            str(process), role, host, process.pid, self._version, self._started, expiry
         )
 
     def _replace(self, found: list[ProcessEntry], entry: ProcessEntry) -> Write[bool]:

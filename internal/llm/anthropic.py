@@ -7,6 +7,7 @@ import contextlib
 import logging
 import re
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
@@ -14,18 +15,20 @@ import msgspec
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.messages import (
     Image,
+    Message,
     Part,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
 )
+from internal.agent.domain.react.request_messages import encode_messages
 from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.text import replace_surrogates
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest, ModelResponse, ModelStreamEvent
 from internal.llm.errors import ProviderInfo, error_from_status, retry_after
-from internal.llm.lenient_json import encode_json, encode_nested
+from internal.llm.lenient_json import encode_json
 from internal.llm.stream_reader import (
     ResponseReader,
     decode_event,
@@ -86,27 +89,31 @@ def has_thinking(request: ModelRequest) -> bool:
     return any(isinstance(part, Thinking) for m in request.messages for part in m.parts)
 
 
-def _messages(request: ModelRequest, *, thinking: bool) -> list[msgspec.Raw]:
-    """Return the encoded messages.
+def _messages(request: ModelRequest, *, thinking: bool) -> msgspec.Raw:
+    """Return the encoded messages. The last one has a breakpoint, so it is encoded by itself."""
+    messages, last = request.messages[:-1], request.messages[-1:]
+    encode = partial(_message, images=request.images, thinking=thinking)
+    kept_as = "anthropic" if thinking else "anthropic without thinking"
+    encoded = encode_messages(messages, kept_as, encode)
+    encoded += [encode(message, is_last=True) for message in last]
+    return msgspec.Raw(b"[%s]" % b",".join(encoded))
 
-    Each is encoded by itself: the dictionaries of a long history, all at once, would make the
-    garbage collector run in every request.
-    """
-    encoded: list[msgspec.Raw] = []
-    for number, message in enumerate(request.messages, 1):
-        content: list[dict[str, Any]] = []
-        for part in message.parts:
-            if isinstance(part, Text):  # at once: most parts of a long history are texts
-                if part.text.strip():
-                    content.append({"type": "text", "text": part.text})
-            elif thinking or not isinstance(part, Thinking):
-                content += filter(None, [_block(part, request.images)])
-        content = content or [dict(_EMPTY)]
-        # thinking blocks cannot carry a breakpoint
-        if number == len(request.messages) and "thinking" not in content[-1]["type"]:
-            content[-1]["cache_control"] = _BREAKPOINT
-        encoded.append(encode_nested({"role": message.role, "content": content}))
-    return encoded
+
+def _message(
+    message: Message, *, images: Mapping[str, str], thinking: bool, is_last: bool = False
+) -> bytes:
+    content: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, Text):  # at once: most parts of a long history are texts
+            if part.text.strip():
+                content.append({"type": "text", "text": part.text})
+        elif thinking or not isinstance(part, Thinking):
+            content += filter(None, [_block(part, images)])
+    content = content or [dict(_EMPTY)]
+    # thinking blocks cannot carry a breakpoint
+    if is_last and "thinking" not in content[-1]["type"]:
+        content[-1]["cache_control"] = _BREAKPOINT
+    return encode_json({"role": message.role, "content": content})
 
 
 def _block(

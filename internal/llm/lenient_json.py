@@ -17,11 +17,6 @@ def encode_json(value: Any) -> bytes:
         return msgspec.json.encode(replace_surrogates_in(value))
 
 
-def encode_nested(value: Any) -> msgspec.Raw:
-    """Encode a part of larger data as `encode_json` does, for use within that data."""
-    return msgspec.Raw(encode_json(value))
-
-
 def decode_json(raw: bytes) -> Any:
     """Decode JSON leniently: broken UTF-8 and lone surrogates are replaced, bare controls kept.
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -19,8 +20,9 @@ from internal.agent.domain.messages import (
     ToolResult,
     images_in,
 )
+from internal.agent.domain.react.request_messages import encode_messages
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
-from internal.llm.lenient_json import encode_json, encode_nested
+from internal.llm.lenient_json import encode_json
 
 MAX_DIALECT_CHANGES = 4
 
@@ -81,11 +83,7 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
     """Return the JSON body of a streaming request."""
     body: _Json = {
         "model": request.model,
-        # each by itself: fewer objects at once for the garbage collector
-        "messages": [
-            *map(encode_nested, _system(request)),
-            *map(encode_nested, _messages(request, dialect)),
-        ],
+        "messages": msgspec.Raw(_messages(request, dialect)),
         "stream": True,
         dialect.limit_field: request.max_output_tokens,
     }
@@ -115,23 +113,26 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
 def estimate_tokens(request: ModelRequest) -> int:
     """Estimate the input tokens: four bytes of UTF-8 per token, 1,000 tokens per image."""
     images = len(images_in(request.messages))
-    words = list(_messages(replace(request, images={}), Dialect()))
-    told = {"system": request.system, "messages": words}
+    size = len(_messages(replace(request, images={}), Dialect()))
     tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
-    return len(encode_json({**told, "tools": tools})) // 4 + images * 1_000
+    return (size + len(encode_json({"tools": tools}))) // 4 + images * 1_000
 
 
-def _system(request: ModelRequest) -> Iterator[_Json]:
+def _messages(request: ModelRequest, dialect: Dialect) -> bytes:
+    """Return the encoded system prompt and messages, which are kept for each kind of dialect."""
+    encode = partial(_message, images=request.images, dialect=dialect)
+    kept_as = "openai with reasoning" if dialect.resend_reasoning else "openai"
+    encoded = encode_messages(request.messages, kept_as, encode)
     if request.system.strip():
-        yield {"role": "system", "content": request.system}
+        encoded.insert(0, encode_json({"role": "system", "content": request.system}))
+    return b"[%s]" % b",".join(encoded)
 
 
-def _messages(request: ModelRequest, dialect: Dialect) -> Iterator[_Json]:
-    for message in request.messages:
-        if message.role == "assistant":
-            yield _assistant(message, dialect)
-        else:
-            yield from _user(message, request.images)
+def _message(message: Message, *, images: Mapping[str, str], dialect: Dialect) -> bytes:
+    """Return a message as one or more encoded messages of this API, separated by commas."""
+    if message.role == "assistant":
+        return encode_json(_assistant(message, dialect))
+    return b",".join(map(encode_json, _user(message, images)))
 
 
 def _assistant(message: Message, dialect: Dialect) -> _Json:

@@ -1,6 +1,7 @@
 """The folders of sessions and subtasks that tools work in, and the private homes of commands."""
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -119,8 +120,10 @@ class Workspaces:
         task_roots = (self.task_folders.root, self.worktree_folders.root)
         return (self.folders.root, self.homes.root, self.files.root, *task_roots)
 
-    def __call__(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
-        """Return the workspace of a task. Blocks; making a worktree takes seconds.
+    def find(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
+        """Return the workspace of a task. Of the managed ones only a worktree is created.
+
+        Blocks; making a worktree takes seconds.
 
         Raises:
             InvalidRequest: the named workspace is not a folder, belongs to Larkspur itself, or is
@@ -129,18 +132,29 @@ class Workspaces:
         """
         named = task.spec.workspace
         if task.spec.own_folder:
-            workspace = self.task_folders.create(task)
-        elif choice == "worktree":
+            return self.task_folders.path(task)
+        if choice == "worktree":
             workspace = self.worktree_folders.path(task)
             self.worktrees.create(named or self.folders.create(task.session_id), workspace)
-        elif not named:
-            workspace = self.folders.create(task.session_id)
-        else:
-            if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
-                raise InvalidRequest(f"The workspace {truncate(named, 200)} is not a folder.")
-            if self._is_private(Path(named).resolve()):
-                raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
-            workspace = named
+            return workspace
+        if not named:
+            return self.folders.path(task.session_id)
+        if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
+            raise InvalidRequest(f"The workspace {truncate(named, 200)} is not a folder.")
+        if self._is_private(Path(named).resolve()):
+            raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
+        return named
+
+    def create(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
+        """Create the workspace of a task, unless it exists, and its folders for files.
+
+        Returns and raises what `find` does.
+        """
+        workspace = self.find(task, choice)
+        if task.spec.own_folder:
+            self.task_folders.create(task)
+        elif choice != "worktree" and not task.spec.workspace:
+            self.folders.create(task.session_id)
         self._create_file_folders(task.session_id, workspace)
         return workspace
 
@@ -184,6 +198,25 @@ class Workspaces:
         if versions.is_file() and versions.parent.name == VERSIONS_FOLDER:
             await asyncio.to_thread(versions.unlink, missing_ok=True)
 
+    def list_empty(self, before: float, /) -> list[SessionId]:
+        """Return the sessions whose folders have no files and are older than a time. Blocks.
+
+        `before` is in seconds since 1970. Folders that cannot be read are left out.
+        """
+        names: set[str] = set()
+        for root in (self.folders.root, self.files.root):
+            with contextlib.suppress(OSError), os.scandir(root) as entries:
+                names.update(entry.name for entry in entries if _is_empty(entry.path, before))
+        return [SessionId(name) for name in sorted(names)]
+
+    def remove_empty(self, session_id: SessionId, /) -> bool:
+        """Remove the folders of a session that have no files; return whether there were any.
+
+        Blocks. A file that is written at the same moment is never removed.
+        """
+        roots = (self.folders.root, self.files.root)
+        return sum(_remove_empty(root / session_id) for root in roots) > 0
+
     async def remove_worktree(self, task: Task, /) -> None:
         """Remove the worktree of a task and its branch, which stays if somebody has changed it.
 
@@ -208,6 +241,43 @@ class Workspaces:
             )
         except FileNotFoundError:
             return False  # there is no home folder, or the workspace is gone
+
+
+_FILE_FOLDERS = ("input", "output")
+
+
+def _is_empty(folder: str, before: float) -> bool:
+    """Return True for an old folder with nothing but empty folders for files."""
+    try:
+        if os.lstat(folder).st_mtime >= before:
+            return False
+        with os.scandir(folder) as entries:
+            inner = [(each.name, each.path) for each in entries]
+        return all(name in _FILE_FOLDERS and not _has_entries(path) for name, path in inner)
+    except OSError:
+        return False
+
+
+def _has_entries(folder: str) -> bool:
+    """Return True if there is anything in a folder; raises OSError for a link."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with os.scandir(opened) as entries:
+            return any(entries)
+    finally:
+        os.close(opened)
+
+
+def _remove_empty(folder: Path) -> bool:
+    # rmdir refuses a folder that is not empty, and a link
+    for name in _FILE_FOLDERS:
+        with contextlib.suppress(OSError):
+            (folder / name).rmdir()
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def _folder_name(task: Task) -> str:

@@ -93,6 +93,8 @@ class WorkspaceInstructionFiles:
         below = Path(workspace).relative_to(root).parts
         try:
             folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:  # the folder of a session is created when it is needed
+            return []
         except OSError as error:
             sentence = f"the folder {_shown(root)} was not searched: {error.strerror}"
             ignored.append(IgnoredFile("folder", "", "no_folder", sentence))

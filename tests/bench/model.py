@@ -8,6 +8,7 @@ made once. What is sent is said in the task: the last ``bench:MODE:COUNT`` of th
 - ``each``: COUNT text deltas, each in a packet of its own, about one a millisecond.
 - ``late``: a short text after COUNT milliseconds.
 - ``calls``: COUNT calls of ``shell true`` in one reply, then a short text.
+- ``steps``: COUNT replies with one call of ``list_dir``, then a short text.
 - ``hostile``: one call of the command in `HOSTILE` with that number, then a short text.
 """
 
@@ -28,7 +29,7 @@ HOSTILE = {
 }
 """Commands that use up what they may, for three seconds at most."""
 
-_WANTED = re.compile(rb"bench:(words|burst|each|late|calls|hostile):(\d+)")
+_WANTED = re.compile(rb"bench:(words|burst|each|late|calls|steps|hostile):(\d+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
@@ -43,6 +44,8 @@ def packets(mode: str, count: int) -> tuple[bytes, ...]:
     """The packets of a reply, chunk by chunk, the head with the first."""
     text = "word " * count
     calls = [Call("shell", {"command": "true"}) for _ in range(count)] if mode == "calls" else []
+    if mode == "steps":
+        calls = [Call("list_dir", {"path": "."})]
     if mode == "hostile":
         command = list(HOSTILE.values())[count]
         calls = [Call("shell", {"command": command, "timeout_seconds": 3})]
@@ -87,6 +90,9 @@ class Connection(asyncio.Protocol):
             return
         if mode in {b"calls", b"hostile"} and b'"tool_result"' in body:
             mode, count = b"words", 10
+        if mode == b"steps":
+            is_done = body.count(b'"tool_result"') >= int(count)
+            mode, count = (b"words", 10) if is_done else (mode, 1)
         self._send(list(reversed(packets(mode.decode(), int(count)))))
 
     def _send(self, left: list[bytes]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder
+from internal.agent.app.hosts.host import ONLY_HOST, WorkspaceUse
 from internal.agent.app.queries import Queries
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.artifacts import ArtifactFilter
@@ -70,7 +71,8 @@ async def _scans(folder: Path) -> dict[str, list[float]]:
             stream = SerializingEventListener(
                 ids, 1, database, stores=stores, broadcaster=broadcaster, clock=clock
             )
-            return RunContext(ids, run, task, stream, 0.0)
+            use = WorkspaceUse(ONLY_HOST, run, task, database=database, stores=stores)
+            return RunContext(ids, run, task, stream, 0.0, use)
 
         async def look(used: RunContext) -> None:
             made = await recorder.record_output(used, str(folder), None)

@@ -10,6 +10,7 @@ from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
 from internal.agent.domain.ids import SessionId
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
+from internal.sandbox.workspaces import Workspaces
 from internal.storage.database_url import open_database
 from internal.storage.maintenance.interface import DatabaseMaintenance
 from internal.storage.maintenance.json_lines import export_rows
@@ -18,6 +19,7 @@ from internal.storage.maintenance.selection import find_maintenance
 from internal.storage.maintenance.sqlite_files import back_up
 from internal.storage.maintenance.tables import Table as DatabaseTable
 from internal.storage.maintenance.tables import TableConnection
+from internal.worktrees.worktrees import GitWorktrees
 from tests.bench.load import run
 from tests.bench.table import Row, Table
 from tests.support.postgres_server import find_binaries, postgres_url
@@ -74,7 +76,12 @@ async def prune_all(address: str) -> float:
     async with open_database(address) as database:
         policy = RetentionPolicy(events_days=30)
         pruner = Pruner(
-            database, Stores(), clock=SystemClock(), policy=policy, remove_session=remove_none
+            database,
+            Stores(),
+            clock=SystemClock(),
+            policy=policy,
+            remove_session=remove_none,
+            workspaces=Workspaces(Path(address).parent / "none", GitWorktrees()),
         )
         begun = time.perf_counter()
         (pruned,) = await pruner.prune()

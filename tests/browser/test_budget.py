@@ -26,6 +26,7 @@ MAX_CHUNKS = {
     "files": 14_700,
     "highlight": 27_000,
     "math": 78_000,
+    "operation": 2_500,
     "settings": 12_000,
     "tasks": 5_000,
     "virtual_rows": 5_000,

@@ -115,6 +115,30 @@ def test_dead_letters_are_retried_and_dismissed(
     assert query(home / "larkspur.db", "select status from inbox") == [("handled",)]
 
 
+def test_processes_are_shown_with_their_leases(
+    home: Path, serve: Serve, enter: Open, shots: Path
+) -> None:
+    page = enter(gateway := serve())
+    execute(
+        home / "larkspur.db",
+        "insert into processes (owner, role, host, pid, version, started, lease_until) values"
+        " ('worker-1/99/1/other/other/build-2', 'worker', 'build-2', 99, '0.1.0',"
+        " '2026-11-22T10:00:00.000Z', '2026-11-22T10:00:30.000Z')",
+        "insert into leaderships (name, owner, fence, lease_until) values"
+        " ('lark:cli_a', 'worker-1/99/1/other/other/build-2', 1, '2026-11-22T10:00:30.000Z')",
+    )
+    page.goto(f"{gateway.url}/settings/processes")
+    rows = page.get_by_role("region", name="Processes").get_by_role("row")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(1)).to_contain_text("Worker 99 · build-2")
+    expect(rows.nth(1)).to_contain_text("leads lark:cli_a")
+    expect(rows.nth(1)).to_contain_text("ended")
+    expect(rows.nth(2)).to_contain_text("Gateway ")
+    expect(rows.nth(2)).to_contain_text("renewed")
+    accessible(page)
+    page.screenshot(path=shots / "settings-processes.png")
+
+
 def test_a_key_is_tried_stored_and_removed(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -28,6 +28,7 @@ SERVICES: dict[str, dict[str, Any]] = FILE["services"]
 OURS = [name for name, each in SERVICES.items() if each["image"] == "larkspur"]
 PROFILES = ("single", "team")
 IMAGE = read_stages(ROOT / "Dockerfile")[-1]
+HEALTH = re.compile(r"Its health: http://127\.0\.0\.1:(\d+)/health")
 
 
 def of_profile(profile: str) -> dict[str, dict[str, Any]]:
@@ -163,7 +164,9 @@ def test_the_proxy_knows_the_gateways() -> None:
     assert set(re.findall(r"\{\$(\w+)", caddyfile)) == set(environment)
     # the image checks the default port; a gateway on another one says so
     for each in SERVICES.values():
-        port = each.get("environment", {}).get("LARKSPUR_SERVER__PORT", "8420")
+        given = each.get("environment", {})
+        port = given.get("LARKSPUR_SERVER__PORT", "8420")
+        port = given.get("LARKSPUR_DISPATCH__HEALTH_PORT", port)
         if port != "8420":
             assert each["healthcheck"]["test"][-1] == port
 
@@ -182,29 +185,34 @@ async def test_a_profile_works_as_processes(
             hosts, more = await stack.enter_async_context(team_services(tmp_path / "s3"))
             secrets |= more
         gateways = []
+        checked: list[int] = []
+        """The ports of workers."""
         for service in services.values():
             environment: dict[str, str] = service.get("environment", {})
             given = {key: interpolated(text, secrets) for key, text in environment.items()}
             given = {key: moved(text, hosts) for key, text in given.items()}
-            variables = {**machine, **secrets, **given, "LARKSPUR_SERVER__PORT": "0"}
+            ports = {"LARKSPUR_SERVER__PORT": "0", "LARKSPUR_DISPATCH__HEALTH_PORT": "0"}
+            variables = {**machine, **secrets, **given, **ports}
             arguments: list[str | Path] = [LARKSPUR, *command(service)]
             if "serve" in arguments:
                 serving = running_gateway(variables, home, *arguments, provider="")
                 gateways.append(await stack.enter_async_context(serving))
                 continue
             for _ in range(service["deploy"]["replicas"]):
-                await stack.enter_async_context(running_worker(variables, home, *arguments))
+                working = running_worker(variables, home, *arguments)
+                checked.append(await stack.enter_async_context(working))
         first, last = gateways[0].client, gateways[-1].client
         made = (await first.post("/api/tasks?wait=60", {"task": "what is 6*7"})).json()
         assert "42" in made["run"]["answer"]
         assert (await last.get(f"/api/tasks/{made['task_id']}")).json()["run"] == made["run"]
         check = ROOT / "configs/deploy/check_health.py"
-        for gateway in gateways:
+        for port in (*(each.client.port for each in gateways), *checked):
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, check, str(gateway.client.port)), stdout=asyncio.subprocess.PIPE
+                *(sys.executable, check, str(port)), stdout=asyncio.subprocess.PIPE
             )
             assert (await process.communicate())[0] == b"ok\n"
             assert process.returncode == 0
+        assert len(checked) == (2 if profile == "team" else 0)
 
 
 @asynccontextmanager
@@ -231,13 +239,20 @@ async def team_services(folder: Path) -> AsyncGenerator[tuple[dict[str, str], di
 @asynccontextmanager
 async def running_worker(
     environ: dict[str, str], home: Path, *arguments: str | Path
-) -> AsyncGenerator[None]:
-    """Run a worker; it must live until it is stopped, and end in order."""
+) -> AsyncGenerator[int]:
+    """Run a worker and yield the port of its health check.
+
+    It must live until it is stopped, and end in order.
+    """
     process = await asyncio.create_subprocess_exec(
         *arguments, env=environ, cwd=home.parent, stderr=asyncio.subprocess.PIPE
     )
+    assert process.stderr is not None
     try:
-        yield
+        async with asyncio.timeout(60):
+            while not (found := HEALTH.search((await process.stderr.readline()).decode())):
+                assert process.returncode is None
+        yield int(found[1])
     finally:
         assert process.returncode is None, await process.communicate()
         process.terminate()

@@ -197,15 +197,20 @@ def test_the_image_is_built_and_starts() -> None:
     assert program, "neither docker, podman nor buildah works here"
     name = f"larkspur-test-{os.getpid()}"
     subprocess.run([program, "build", "--tag", name, ROOT], check=True)
-    if Path(program).name == "buildah":
-        return
+    runs = [program, "run", "--rm", "--entrypoint", "", name]
     try:
-        said = subprocess.run(
-            [program, "run", "--rm", name, "--version"], capture_output=True, text=True, check=True
-        )
-        assert said.stdout.startswith("larkspur ")
-        who = [program, "run", "--rm", "--entrypoint", "id", name, "--user"]
-        user = subprocess.run(who, capture_output=True, text=True, check=True)
-        assert user.stdout.strip() == IMAGE.of("USER")[0].text.partition(":")[0]
+        if Path(program).name == "buildah":  # it runs commands in containers of their own
+            made = said_by(program, "from", "--pull-never", f"localhost/{name}:latest")
+            runs = [program, "run", made, "--"]
+        assert said_by(*runs, "larkspur", "--version").startswith("larkspur ")
+        assert said_by(*runs, "id", "--user") == IMAGE.of("USER")[0].text.partition(":")[0]
+        assert said_by(*runs, "stat", "--format", "%a %U", "/data") == "700 larkspur"
+        assert "fail " not in said_by(*runs, "larkspur", "doctor")
     finally:
         subprocess.run([program, "rmi", "--force", name], check=False)
+
+
+def said_by(*argv: str) -> str:
+    """Return the output of a command that succeeds."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

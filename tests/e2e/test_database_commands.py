@@ -172,7 +172,8 @@ async def test_retention_that_is_killed_removes_sessions_as_a_whole(
     async with running_gateway(environ, home) as gateway:
         removed = [await run_task(gateway.client, "what is 1+1?") for _ in range(3)]
         kept = await run_task(gateway.client, "what is 2+2?")
-        assert all((home / "workspaces" / session).is_dir() for session in removed)
+        for session in (*removed, kept):  # as a tool call does
+            (home / "workspaces" / session).mkdir(parents=True)
     names = ", ".join(f"'{session}'" for session in removed)
     execute(database, f"update sessions set updated = '{OLD}' where id in ({names})")  # noqa: S608 - ids
     number = 1

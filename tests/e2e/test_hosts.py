@@ -73,7 +73,7 @@ async def test_a_host_with_other_files_is_refused_when_it_starts(hosts: Hosts) -
 
 async def test_a_session_is_moved_from_the_command_line(hosts: Hosts) -> None:
     async with running_gateway(hosts.environ("one"), prepare(hosts.home("one"))) as gateway:
-        body = {"task": "what is 6*7"}
+        body = {"task": "list the files here"}
         made = await gateway.client.request("POST", "/api/tasks?wait=30", body)
         session_id = made.json()["session_id"]
     moved = await asyncio.to_thread(hosts.run, "one", "sessions", "move", session_id, "--any-host")

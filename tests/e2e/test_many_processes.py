@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import signal
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -15,7 +16,7 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.config.home import prepare, read_token
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
-from tests.support.anthropic_server import Reply, ScriptedAnthropic
+from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.gateway_process import LARKSPUR
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP, shown_text
@@ -77,12 +78,17 @@ class Team:
     url: str
     members: list[Member] = field(default_factory=list)
 
-    async def start(self, *argv: str) -> Member:
-        home = prepare(self.folder / "home")
+    async def start(self, *argv: str, host: str = "") -> Member:
+        """Start a process; those of a named host have a home folder of their own."""
+        home = prepare(self.folder / (f"home-{host}" if host else "home"))
+        token = self.folder / "home" / "token"
+        if host and not (home / "token").exists():
+            shutil.copy(token, home / "token")
+        named = {"LARKSPUR_DISPATCH__HOST": host} if host else {}
         process = await asyncio.create_subprocess_exec(
             LARKSPUR,
             *argv,
-            env={**self.environ, "LARKSPUR_HOME": str(home)},
+            env={**self.environ, **named, "LARKSPUR_HOME": str(home)},
             cwd=self.folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -100,6 +106,10 @@ class Team:
 
     async def work(self) -> Member:
         return await self.start("worker")
+
+    async def work_on(self, host: str) -> Member:
+        """Start a worker on a host with folders of its own."""
+        return await self.start("worker", host=host)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         name = self.url.rpartition("/")[2]
@@ -305,3 +315,109 @@ async def test_sqlite_is_refused_for_several_processes(
     assert process.returncode == 3
     assert "needs PostgreSQL" in message.decode()
     assert "Set database.url" in message.decode()
+
+
+HEALTH = re.compile(r"Its health: http://([\d.]+):(\d+)/health")
+
+
+async def test_a_worker_answers_health_checks_on_a_port_of_its_own(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply("The sum is 42.", hold="go")]
+    async with ScriptedAnthropic(script) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        worker = await here.start("worker", "--health-port", "0")
+        found = next(match for line in worker.said if (match := HEALTH.search(line)))
+        client = HttpClient(found[1], int(found[2]), read_token(worker.home))
+        reply = await client.get("/health")
+        health = reply.json()
+        assert (reply.status, health["status"], health["channels"]) == (200, "ok", {})
+        name = f"worker {worker.process.pid} on "
+        [own] = [each for each in health["processes"] if each.startswith(name)]
+        assert health["processes"][own]["ok"]
+        stranger = HttpClient(found[1], int(found[2]), "wrong")
+        assert (await stranger.get("/health")).json() == {"status": "ok"}
+        for path in ("/", "/api/tasks", "/api/me", "/mcp"):
+            assert (await client.get(path)).status == 404
+        refused = await client.request("GET", "/health", headers={"Host": "example.com"})
+        assert refused.status == 421
+
+        await submit(gateway, "what is 6*7?")
+        await model.until_asked(1)
+        shown = (await client.get("/health")).json()
+        assert shown["dispatcher"]["detail"] == "1 active runs"
+        assert "1 active run, " in shown["processes"][own]["detail"]
+        worker.process.terminate()  # it waits for its run, and answers meanwhile
+        await worker.until_said("Waiting up to 30 s for 1 active run")
+        assert (await client.get("/health")).json()["dispatcher"]["ok"] is False
+        model.release("go")
+        assert await worker.over() == 0
+
+
+async def test_a_port_that_is_in_use_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
+    async with ScriptedAnthropic([]) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        port = str(gateway.client.port)
+        process = await asyncio.create_subprocess_exec(
+            *(LARKSPUR, "worker", "--health-port", port),
+            env={**here.environ, "LARKSPUR_HOME": str(gateway.home)},
+            cwd=tmp_path,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await process.communicate()
+        sentence = f"Port {port} on 127.0.0.1 is already in use. Stop the other program or set"
+        assert f"{sentence} dispatch.health_port.\n" == said.decode().splitlines(keepends=True)[-1]
+        assert process.returncode == 1
+
+
+async def test_another_host_goes_on_with_sessions_that_have_no_files(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """Two workers on hosts of their own; the first one dies while it executes two runs."""
+    command = Call("shell", {"command": "echo of the first host > note.txt"})
+    script = Rules(
+        [
+            Reply("The sum is 42.", hold="sum", when=When(last_user="sum")),
+            Reply("written", hold="note", when=When(last_user="note", results=1)),
+            Reply(calls=[command], when=When(last_user="note")),
+        ]
+    )
+    shared = {"LARKSPUR_ATTACHMENTS__FOLDER": str(tmp_path / "attachments")}
+    environ = {**environ, **shared, "LARKSPUR_AGENT__GATES": "off"}
+    async with ScriptedAnthropic(script) as model, team(tmp_path, environ, model) as here:
+        gateway = await here.serve("--no-work")
+        first = await here.work_on("one")
+        without, with_files = [await submit(gateway, text) for text in ("the sum", "a note")]
+        await model.until_asked(3)
+        assert await here.rows("select host from sessions order by host") == [("",), ("one",)]
+        first.process.kill()
+        await first.over()
+        second = await here.work_on("two")
+        model.release("sum")
+        model.release("note")
+        async with gateway.client.stream(f"session_id={without['session_id']}") as stream:
+            frames = await stream.until("workflow.result.final")
+        assert "The sum is 42." in frames[-1].data
+        assert await here.owner("select owner from runs order by arrival limit 1") is second
+        statuses = "select status from runs order by arrival"
+        await here.until(statuses, ("completed",), ("queued",))
+        await here.rows(
+            "update hosts set seen = '2026-01-31T08:00:00.000Z' where name = 'one' returning name"
+        )
+        query = f"session_id={with_files['session_id']}&debug=1"
+        async with gateway.client.stream(query) as stream:
+            frames = await stream.until("workflow.diagnostic.error")
+        assert frames[-1].json()["payload"]["error"] == (
+            "Waiting for host one, where the files of this session are; it was last seen 2026-01-31"
+            " 08:00 UTC. To go on without these files: larkspur sessions move"
+            f" {with_files['session_id']} --any-host"
+        )
+        assert await here.rows(statuses) == [("completed",), ("queued",)]
+        assert await here.rows("select host from sessions order by host") == [("",), ("one",)]
+
+        again = await here.work_on("one")
+        async with gateway.client.stream(f"session_id={with_files['session_id']}") as stream:
+            frames = await stream.until("workflow.result.final")
+        assert "written" in frames[-1].data
+        last = "select owner from runs order by arrival desc limit 1"
+        assert await here.owner(last) is again

@@ -7,8 +7,14 @@ from typing import Any, NamedTuple
 
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
-from internal.agent.domain.react.history import History, HistoryRef, StoredMessage
-from internal.agent.store.history import HistoryRead, MessageCache, load_history, read_history
+from internal.agent.domain.react.history import History, HistoryRef
+from internal.agent.store.history import (
+    HistoryRead,
+    MessageCache,
+    SessionMessages,
+    load_history,
+    read_history,
+)
 from internal.agent.store.sessions import SessionStore
 from internal.storage import queries
 from internal.storage.migrations import migrations
@@ -83,7 +89,7 @@ class StoredSession:
         """Return the history of the next run, as a process reads it that has this cache."""
         kept = MessageCache() if cache is None else cache
         found: HistoryRead = self._execute(partial(self._counted, budget, kept.get(SESSION)))
-        kept.put(SESSION, found.newest_first)
+        kept.put(SESSION, found.known)
         return found.history
 
     def load(self, ref: HistoryRef) -> History:
@@ -98,10 +104,8 @@ class StoredSession:
     def _execute(self, work: Callable[[], Generator[Any, Any, Any]]) -> Any:
         return execute(self._connection, queries.load(), work)
 
-    def _counted(
-        self, budget: int, cached: Sequence[StoredMessage]
-    ) -> Generator[Any, Any, HistoryRead]:
-        work = read_history(self._sessions, SESSION, budget, cached=cached)
+    def _counted(self, budget: int, known: SessionMessages) -> Generator[Any, Any, HistoryRead]:
+        work = read_history(self._sessions, SESSION, budget, known=known)
         statement = next(work)
         self.statements = self.rows_read = 0
         while True:

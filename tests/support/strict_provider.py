@@ -58,7 +58,10 @@ def check_request_encoding(messages: Sequence[Message], config: RunConfig, *, fi
         tool_choice="none" if final else "auto",
         max_output_tokens=1000,
     )
-    check_request(HEADERS, msgspec.json.decode(encode_request(request)))
+    body = encode_request(request)
+    check_request(HEADERS, msgspec.json.decode(body))
+    kept = msgspec.structs.replace(request, messages=messages)
+    assert encode_request(kept) == encode_request(kept) == body
 
 
 def _check_results(at: int, message: Message, open_calls: tuple[str, ...]) -> None:

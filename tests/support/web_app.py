@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.errors import RunExit
@@ -34,6 +35,7 @@ from internal.channels.web.static_page import Page
 from internal.config.server import ServerSettings
 from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
+from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.registry import TOOLS
@@ -158,6 +160,10 @@ async def open_backend(
             files=session_files(folder, database, stores),
             commands=BackgroundCommandPool(clock, UntrustedFiles(folder)),
             reviews=owner_reviews(folder),
+        )
+
+        gateway.processes = ProcessList(
+            database, stores, clock, processes=SystemProcesses(), lease_seconds=30.0
         )
 
         async def current_health() -> Health:

@@ -28,6 +28,7 @@ from internal.storage.maintenance.selection import find_maintenance
 from internal.storage.maintenance.sqlite_files import new_file
 from internal.storage.maintenance.status import read_content
 from internal.storage.migrations import Migration
+from larkspur.file_storage import open_workspaces
 from larkspur.services import Services, make_gateway, make_terminal_dispatcher, open_services
 
 
@@ -138,7 +139,12 @@ class DatabaseAdmin:
         async with open_database(self._address) as database:
             policy = _policy(self._loaded.settings)
             return await Pruner(
-                database, Stores(), clock=SystemClock(), policy=policy, remove_session=remove_none
+                database,
+                Stores(),
+                clock=SystemClock(),
+                policy=policy,
+                remove_session=remove_none,
+                workspaces=open_workspaces(self._loaded),
             ).count()
 
     async def _move(
@@ -181,6 +187,7 @@ def make_pruner(services: Services, gateway: Gateway) -> Pruner:
         clock=services.clock,
         policy=_policy(services.settings),
         remove_session=gateway.delete_idle_session,
+        workspaces=services.workspaces,
     )
 
 

@@ -16,8 +16,9 @@ from internal.config.loader import Loaded
 from internal.mcp.definition_files import read_entries
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import home_session
+from larkspur.extensions import open_mcp_servers
 from larkspur.file_storage import open_workspaces
-from larkspur.services import open_mcp_servers, open_sandbox_in
+from larkspur.services import open_sandbox_in
 
 
 class McpAdmin:

@@ -15,7 +15,7 @@ from internal.skills.library import Skill, read_skill
 from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.storage.database_url import open_database
-from larkspur.services import SKILLS_FOLDER, open_skills
+from larkspur.extensions import SKILLS_FOLDER, open_skills
 from larkspur.task_defaults import TOOL_SPECS
 
 

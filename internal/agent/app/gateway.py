@@ -21,6 +21,7 @@ from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.hosts.moves import MovedSession, move_session
 from internal.agent.app.hosts.workspace_keeper import new_version
+from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
@@ -105,10 +106,12 @@ class Gateway:
     """Facade used by all channels. When a method returns, its changes are on disk.
 
     Methods that take a principal check its rights. `hooks` are asked about each task and each
-    message to a run before it is stored. `worktrees` applies the changes of subtasks.
+    message to a run before it is stored. `worktrees` applies the changes of subtasks, `processes`
+    are the gateways and workers of the database.
     """
 
     hooks: Hooks = NO_HOOKS
+    processes: ProcessList
     worktrees: WorktreeApplier
 
     def __init__(

@@ -215,7 +215,10 @@ class RunStopped(RunExit):
 
 
 class RunHandedOver(RunExit):
-    """This process shuts down. The run is queued again from its last checkpoint."""
+    """This process shuts down, or another host has the files of the run.
+
+    The run is queued again from its last checkpoint.
+    """
 
 
 class LeaseLost(RunExit):

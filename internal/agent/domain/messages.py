@@ -99,23 +99,15 @@ def user_message(text: str, images: Iterable[Image] = ()) -> Message:
     return Message("user", (*images, *words))
 
 
-def merge_messages(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages with neighbours of the same role merged: roles must alternate.
+def join_messages(first: Message, second: Message) -> Message:
+    """Return two messages of one role as one: roles must alternate.
 
-    Tool results come first in a merged message, as providers require after a call.
+    Tool results come first, as providers require after a call.
     """
-    joined: list[Message] = []
-    for message in messages:
-        if not message.parts:
-            continue
-        if joined and joined[-1].role == message.role:
-            parts = (*joined[-1].parts, *message.parts)
-            results = tuple(part for part in parts if isinstance(part, ToolResult))
-            others = tuple(part for part in parts if not isinstance(part, ToolResult))
-            joined[-1] = Message(message.role, (*results, *others))
-        else:
-            joined.append(message)
-    return joined
+    parts = (*first.parts, *second.parts)
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    others = tuple(part for part in parts if not isinstance(part, ToolResult))
+    return Message(first.role, (*results, *others))
 
 
 def assign_call_ids(calls: Iterable[ToolCall], used: set[str], prefix: str) -> tuple[ToolCall, ...]:

@@ -12,6 +12,7 @@ from internal.agent.domain.permissions.targets import (
     SandboxTarget,
     Target,
     ToolTargets,
+    mcp_server,
 )
 from internal.i18n.language import Language
 
@@ -42,6 +43,11 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     def schema_text(self) -> str:
         """The parameters as JSON."""
         return msgspec.json.encode(self.parameters).decode()
+
+    @property
+    def may_use_files(self) -> bool:
+        """False for a tool that reaches the web and nothing on this machine."""
+        return self.risk != "net" or bool(mcp_server(self.name))
 
     def command(self, arguments: Mapping[str, Any]) -> str | None:
         """Return the command line of a call of a tool that runs nothing else, else None."""

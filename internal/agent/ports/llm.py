@@ -1,7 +1,7 @@
 """Model clients: requests, streamed replies, limits and prices."""
 
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -24,13 +24,14 @@ ToolChoice = Literal["auto", "none"]
 class ModelRequest(msgspec.Struct, frozen=True):
     """A request to a model. The roles of `messages` alternate and start with `user`.
 
+    They are `RequestMessages` if their encodings are to be kept for later requests.
     `images` holds the images of the messages in base64, by SHA-256; those that cannot be read are
     missing.
     """
 
     model: str
     system: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = "auto"
     max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS

@@ -66,6 +66,18 @@ class WorkspaceArchives(Protocol):
         ...
 
 
+class EmptyWorkspaces(Protocol):
+    """Finds and removes folders of sessions that have no files. The methods block."""
+
+    def list_empty(self, before: float, /) -> list[SessionId]:
+        """Return the sessions whose folders are empty and older than a time, seconds since 1970."""
+        ...
+
+    def remove_empty(self, session_id: SessionId, /) -> bool:
+        """Remove the folders of a session if they are still empty; return whether they were."""
+        ...
+
+
 class WorktreeChanges(msgspec.Struct, frozen=True):
     """What was changed in a worktree: a commit on its branch, and the same as a patch.
 

@@ -249,7 +249,10 @@ class HostStore:
         yield Statement("upsert_shared_storage", (kind, marker))
 
     def bind(self, session_id: SessionId, host: str, /) -> Write[None]:
-        """Record that the files of a session are on a host, unless they are on another one."""
+        """Record that the files of a session are on a host, unless they are on another one.
+
+        Called in or before the transaction that precedes their first use.
+        """
         yield Statement("bind_session", (session_id, host))
 
     def get_of_session(self, session_id: SessionId, /) -> Read[str]:

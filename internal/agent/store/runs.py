@@ -345,7 +345,7 @@ class ProcessEntry(NamedTuple):
     Attributes:
         owner: the process, as `ProcessIdentity` writes it.
         role: a gateway has channels and executes runs; others do only one of them.
-        host: the name of its machine.
+        host: the name of its host, else of its machine.
         pid: its number there.
         version: of Larkspur.
         started: RFC 3339.
@@ -368,6 +368,10 @@ class ProcessStore:
         """Return all processes, those that started first before the others."""
         rows = yield Statement("processes")
         return sorted(map(ProcessEntry._make, rows), key=lambda entry: (entry.started, entry.owner))
+
+    def count_runs(self) -> Read[dict[str, int]]:
+        """Return how many runs each owner executes, terminals included."""
+        return dict((yield Statement("active_runs_of_owners")))
 
     def add(self, entry: ProcessEntry, /) -> Write[None]:
         """Insert a process, or renew its lease."""
@@ -408,6 +412,11 @@ class LeadershipStore:
         """Return a leadership, None if it was never claimed."""
         rows = yield Statement("leadership", (name,))
         return LeadershipRow._make(rows[0]) if rows else None
+
+    def list_leaders(self) -> Read[list[tuple[str, str]]]:
+        """Return the names of leaderships with their owners, in order."""
+        rows = yield Statement("leaders")
+        return sorted((name, owner) for name, owner in rows)
 
     def claim(
         self, name: str, owner: str, lease_until: str, seen: LeadershipRow | None, /

@@ -1,13 +1,15 @@
 """Sessions and their messages."""
 
 from collections.abc import Sequence
+from sys import getsizeof
 
 import msgspec
 
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.messages import Message
-from internal.agent.domain.react.context_window import message_tokens
+from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
+from internal.agent.domain.react.context_window import weigh
 from internal.agent.domain.react.history import MessageKind, StoredMessage, message_kinds
+from internal.agent.domain.react.request_messages import MAX_KEPT_BYTES, WeighedMessage
 from internal.agent.domain.tasks import (
     Channel,
     Session,
@@ -21,6 +23,10 @@ from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
 from internal.agent.store.usage import UsageStore
 
+_MESSAGE_BYTES, _PART_BYTES, _IMAGE_BYTES = 450, 50, 500
+_ARGUMENTS_BYTES, _FRAME_BYTES = 350, 100
+"""Bytes of memory of a message without its parts, of a part without its texts, of an image, of
+arguments without their values, and what an encoding contains besides the text."""
 _message = msgspec.json.Decoder(Message)
 _FIRST_CURSOR = (2, "", "")  # sorts after every (pinned, timestamp, id)
 _SEARCHED_PAGE = 100
@@ -218,28 +224,28 @@ class SessionStore:
     ) -> Read[list[StoredMessage]]:
         """Return messages before a number, newest first."""
         rows = yield Statement("messages_before", (session_id, _top(before), limit))
-        return [_stored(*row) for row in rows]
+        return _stored(rows)
 
     def list_newest(
         self, session_id: SessionId, first: int, limit: int, /
     ) -> Read[list[StoredMessage]]:
         """Return messages from number `first` on, newest first: the newest if there are more."""
         rows = yield Statement("messages_from", (session_id, first, limit))
-        return [_stored(*row) for row in rows]
+        return _stored(rows)
 
     def list_words(
         self, session_id: SessionId, before: int | None, limit: int, /
     ) -> Read[list[StoredMessage]]:
         """Return the messages of every kind but `exchange` before a number, newest first."""
         rows = yield Statement("words_before", (session_id, _top(before), limit))
-        return [_stored(*row) for row in rows]
+        return _stored(rows)
 
     def get_last_message(
         self, session_id: SessionId, kind: MessageKind, before: int | None, /
     ) -> Read[StoredMessage | None]:
         """Return the last message of a kind before a number; of any kind but `exchange`."""
         rows = yield Statement("last_message_of_kind", (session_id, _top(before), kind))
-        return _stored(*rows[0]) if rows else None
+        return _stored(rows)[0] if rows else None
 
 
 def _session(row: Row) -> Session:
@@ -258,6 +264,39 @@ def _top(before: int | None) -> int:
     return _MAX_NUMBER if before is None else before
 
 
-def _stored(number: int, run_id: RunId, message: str, created: str) -> StoredMessage:
-    decoded = _message.decode(message)
-    return StoredMessage(number, run_id, decoded, created, message_tokens(decoded))
+def _stored(rows: Sequence[Row]) -> list[StoredMessage]:
+    """Return the messages of rows. Those of one run share its id and time."""
+    shared: dict[str, str] = {}
+    stored: list[StoredMessage] = []
+    for number, run_id, kind, message, created in rows:
+        weighed = weigh(_message.decode(message))
+        run = RunId(shared.setdefault(run_id, run_id))
+        time = shared.setdefault(created, created)
+        stored.append(StoredMessage(number, run, kind, time, weighed, _memory(weighed)))
+    return stored
+
+
+def _memory(weighed: WeighedMessage) -> int:
+    """Return about the bytes of memory that a message takes once it was sent to a provider."""
+    size = _MESSAGE_BYTES
+    for part in weighed.message.parts:
+        size += _PART_BYTES
+        match part:
+            case Text(text):
+                size += _text_memory(text)
+            case ToolResult(call_id, text, _, images):
+                size += _text_memory(text) + getsizeof(call_id) + len(images) * _IMAGE_BYTES
+            case ToolCall(call_id, name, arguments, malformed):
+                size += getsizeof(call_id) + getsizeof(name) + _text_memory(malformed or "")
+                size += _ARGUMENTS_BYTES + 3 * len(to_json(arguments))
+            case Thinking(text, signature, redacted):
+                size += _text_memory(text) + _text_memory(signature) + _text_memory(redacted)
+            case Image():
+                size += _IMAGE_BYTES
+    # an encoding has about three bytes per token
+    return size + min(3 * weighed.tokens + _FRAME_BYTES, MAX_KEPT_BYTES)
+
+
+def _text_memory(text: str) -> int:
+    # Python keeps the UTF-8 form of other texts once they were encoded
+    return getsizeof(text) if text.isascii() else getsizeof(text) + len(text.encode("utf-8"))

@@ -338,6 +338,10 @@ class Application(Protocol):
         """Return a check that counts what was given up; none if that is nothing or not known."""
         ...
 
+    def check_processes(self, config: str | None) -> list[Check]:
+        """Return a check for each gateway and worker of the database; none if not known."""
+        ...
+
     def check_sandbox(self, config: str | None) -> list[Check]:
         """Check the sandbox by trying to get out of it, one check for each way.
 
@@ -448,7 +452,7 @@ class Application(Protocol):
         """Serve the gateway until a signal; without `executes` others execute the runs."""
         ...
 
-    def work(self, config: str | None) -> int:
+    def work(self, config: str | None, flags: Mapping[str, Any]) -> int:
         """Execute runs beside gateways until a signal."""
         ...
 

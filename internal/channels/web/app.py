@@ -1,7 +1,7 @@
 """The ASGI application."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
@@ -39,8 +39,12 @@ MIN_COMPRESSED_BYTES = 2048
 _NOT_COMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")
 
 
-def build_app(services: WebServices, streams: EventStreams | None = None) -> ASGIApp:
-    """Return the ASGI application.
+def build_app(
+    services: WebServices,
+    streams: EventStreams | None = None,
+    routes: Sequence[Endpoint] = ROUTES,
+) -> ASGIApp:
+    """Return the ASGI application with these endpoints.
 
     It needs no server: it can be called in memory with a scope of type `http` whose headers
     carry a valid Host and `Authorization: Bearer` with `services.token`. Heartbeats are sent and
@@ -48,17 +52,17 @@ def build_app(services: WebServices, streams: EventStreams | None = None) -> ASG
     """
     open_streams = streams or EventStreams(services)
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for endpoint in ROUTES:
+    for endpoint in routes:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
 
-    routes = [
+    resources = [
         Route(path, Resource(services, open_streams, endpoints))
         for path, endpoints in by_path.items()
     ]
     if services.mcp is not None:
-        routes.append(Route(MCP_PATH, McpResource(services, services.mcp)))
-    router = Router(routes, redirect_slashes=False, default=_not_found)
-    return RequestMiddleware(services, router, is_public=_public_path_predicate(ROUTES))
+        resources.append(Route(MCP_PATH, McpResource(services, services.mcp)))
+    router = Router(resources, redirect_slashes=False, default=_not_found)
+    return RequestMiddleware(services, router, is_public=_public_path_predicate(routes))
 
 
 def _public_path_predicate(endpoints: Iterable[Endpoint]) -> Callable[[str], bool]:

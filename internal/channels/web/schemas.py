@@ -8,11 +8,12 @@ from msgspec import UNSET, Meta, UnsetType
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitted
 from internal.agent.app.task_options import TaskDefaults, TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
-from internal.agent.domain.messages import Message, Thinking
+from internal.agent.domain.messages import Thinking
 from internal.agent.domain.permissions.network import NetworkKind, NetworkSetting, network_kind
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
+from internal.agent.domain.react.history import StoredMessage
 from internal.agent.domain.tasks import (
     Attachment,
     Channel,
@@ -526,7 +527,9 @@ def _session_values(session: Session) -> tuple[Any, ...]:
     )
 
 
-def message_view(number: int, run_id: RunId, message: Message, created: str) -> MessageView:
+def message_view(row: StoredMessage) -> MessageView:
     """Return the view of a message, without the model's thinking."""
+    message = row.message
     parts = [part for part in message.parts if not isinstance(part, Thinking)]
-    return MessageView(number, run_id, message.role, created, msgspec.to_builtins(parts))
+    content = msgspec.to_builtins(parts)
+    return MessageView(row.number, row.run_id, message.role, row.created, content)

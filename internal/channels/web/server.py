@@ -5,7 +5,7 @@ import contextlib
 import errno
 import ipaddress
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,9 +14,11 @@ import uvicorn
 from internal.agent.app.background_task import background_task
 from internal.agent.app.supervision import Supervisor
 from internal.channels.web.app import build_app
+from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.event_streams import EventStreams
 from internal.channels.web.http_protocol import HttpConnection
 from internal.channels.web.routes.login import one_time_link
+from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.services import WebServerError, WebServices
 from internal.config.server import ServerSettings
 
@@ -41,12 +43,22 @@ class Address(NamedTuple):
 class WebServer:
     """Binds its socket when created; serves while `serve` runs.
 
+    Args:
+        routes: the endpoints that it serves.
+        port_key: the setting of its port, which is named if the port is in use.
+
     Raises:
         WebServerError: The port is in use, or the host is unknown or not a loopback address.
     """
 
-    def __init__(self, services: WebServices) -> None:
-        self._socket = _listen(services.settings)
+    def __init__(
+        self,
+        services: WebServices,
+        routes: Sequence[Endpoint] = ROUTES,
+        *,
+        port_key: str = "server.port",
+    ) -> None:
+        self._socket = _listen(services.settings, port_key)
         host, port = self._socket.getsockname()[:2]
         self.address = Address(host, port)
         settings = services.settings.model_copy(update={"port": port})
@@ -54,7 +66,7 @@ class WebServer:
         self._stopped = asyncio.Event()
         self._streams = EventStreams(self._services)
         config = uvicorn.Config(
-            build_app(self._services, self._streams),
+            build_app(self._services, self._streams, routes),
             http=HttpConnection,
             ws="none",
             lifespan="off",
@@ -166,7 +178,7 @@ class _UvicornServer(uvicorn.Server):
         yield
 
 
-def _listen(settings: ServerSettings) -> socket.socket:
+def _listen(settings: ServerSettings, port_key: str) -> socket.socket:
     host, port = settings.host, settings.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -189,7 +201,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise WebServerError(
                 f"Port {port} on {host} is already in use. Stop the other program or set"
-                " server.port."
+                f" {port_key}."
             ) from error
         raise WebServerError(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
     listener.setblocking(False)

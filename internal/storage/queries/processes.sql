@@ -4,6 +4,12 @@
 -- name: processes
 select owner, role, host, pid, version, started, lease_until from processes;
 
+-- name: active_runs_of_owners
+select owner, count(*) from runs where status = 'running' group by owner;
+
+-- name: leaders
+select name, owner from leaderships where owner <> '';
+
 -- name: insert_process
 insert into processes (owner, role, host, pid, version, started, lease_until)
 values ($1, $2, $3, $4, $5, $6, $7)

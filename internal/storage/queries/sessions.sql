@@ -113,19 +113,19 @@ where session_id = $1 and number <= $3;
 select min(number), max(number) from messages where session_id = $1 and run_id = $2;
 
 -- name: messages_before
-select number, run_id, message, created from messages
+select number, run_id, kind, message, created from messages
 where session_id = $1 and number < $2 order by number desc limit $3;
 
 -- name: messages_from
-select number, run_id, message, created from messages
+select number, run_id, kind, message, created from messages
 where session_id = $1 and number >= $2 order by number desc limit $3;
 
 -- name: words_before
-select number, run_id, message, created from messages
+select number, run_id, kind, message, created from messages
 where session_id = $1 and kind <> 'exchange' and number < $2 order by number desc limit $3;
 
 -- name: last_message_of_kind
-select number, run_id, message, created from messages
+select number, run_id, kind, message, created from messages
 where session_id = $1 and kind <> 'exchange' and number < $2 and kind = $3
 order by number desc limit 1;
 

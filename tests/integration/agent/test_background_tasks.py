@@ -19,7 +19,7 @@ from internal.channels.web.services import Health
 from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.config.loader import load
 from internal.storage.sqlite.database import SqliteDatabase
-from larkspur.health import GatewayHealth
+from larkspur.health import ProcessHealth
 from larkspur.services import open_terminal
 from tests.support.agent_app import Core, core, plain_gateway
 from tests.support.anthropic_server import Reply, Rules
@@ -37,7 +37,7 @@ def failing(here: Core) -> dict[str, str]:
 
 
 async def report(here: Core, *channels: ChatChannel) -> Health:
-    return await GatewayHealth(here.services, channels).report()
+    return await ProcessHealth(here.services, channels).report()
 
 
 @pytest.mark.parametrize(

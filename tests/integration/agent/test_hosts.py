@@ -98,6 +98,59 @@ async def test_the_tasks_of_a_session_are_executed_where_its_files_are(folder: P
         assert "of the first host" in results(events)[-1]["result"]
 
 
+async def test_a_session_without_files_is_executed_anywhere(folder: Path) -> None:
+    team = Team(folder)
+    async with team.host("one") as one:
+        first = await one.submit("hello")
+        await one.end_of(first)
+        assert await host_of(one, first) == ""
+    async with team.host("two") as two:
+        second = await two.submit("write", first.session_id)
+        await two.end_of(second)
+        assert await host_of(two, first) == "two"
+        assert (team.workspace("two", first) / "note.md").exists()
+    async with team.host("one") as one:
+        waiting = await one.submit("read", first.session_id)
+        await one.end_of(await one.submit("anything"))
+        assert (await one.run(waiting)).status == "queued"
+
+
+async def test_a_session_with_a_file_of_a_person_is_bound_at_once(folder: Path) -> None:
+    team = Team(folder)
+    async with team.host("one", [Reply(text="seen")]) as one:
+        file = await one.services.attachments.put("a.txt", "text/plain", b"words")
+        made = await one.submit("look", attachments=(file,))
+        await one.end_of(made)
+        assert await host_of(one, made) == "one"
+
+
+async def test_a_run_goes_on_where_another_one_has_used_files_meanwhile(folder: Path) -> None:
+    team = Team(folder)
+    script = Rules(
+        [
+            Reply(text="read", when=When(results=1)),
+            Reply(calls=[READ], hold="go"),
+        ]
+    )
+    async with team.host("one", script) as one:
+        services = one.services
+        made = await one.submit("read")
+        await one.model.until_asked(1)
+        bind = partial(services.stores.hosts.bind, made.session_id, "two")
+        await services.database.write(bind)
+        one.model.release("go")
+        async with asyncio.timeout(30):
+            while (await one.run(made)).status == "running":
+                pass
+        assert (await one.run(made)).status == "queued"
+        assert results(await one.durable(made)) == []
+    async with team.host("two", script) as other:
+        other.model.release("go")
+        events = await other.end_of(made)
+        assert "does not exist" in results(events)[-1]["error"]
+        assert len(results(events)) == 1
+
+
 async def test_an_archive_brings_the_files_to_another_host(folder: Path) -> None:
     team = Team(folder, LARKSPUR_WORKSPACES__LOCATION="archive")
     async with team.host("one") as one:
@@ -190,6 +243,7 @@ async def test_a_workspace_that_cannot_be_archived_stays_on_its_host(folder: Pat
         made = await one.submit("anything")
         await one.end_of(made)
         (worktrees / f"{made.session_id}.task-1").mkdir(parents=True)
+        team.workspace("one", made).mkdir(parents=True)
         (team.workspace("one", made) / "new").touch()
         events = await one.end_of(await one.submit("more", made.session_id))
         assert await host_of(one, made) == "one"
@@ -240,7 +294,7 @@ async def test_a_session_is_not_moved_while_a_task_of_it_is_running(folder: Path
     async with team.host("one", [Reply(text="now", hold="go")]) as one:
         made = await one.submit("wait")
         await one.until(made.session_id, lambda e: e["payload"].get("phase") == "execute")
-        with pytest.raises(Conflict, match="is running on host one"):
+        with pytest.raises(Conflict, match="A task of this session is running: wait"):
             await one.services.gateway.move_session(made.session_id, LOCAL_OWNER, "cli", host="")
         one.model.release("go")
         await one.end_of(made)

@@ -90,7 +90,8 @@ async def test_a_stop_waits_for_the_review_and_runs_no_call(home: Path, gate: Wa
         assert gate.on_loop == [False, False]
         assert not any(each["event"] == "workflow.tool.started" for each in events)
         rows = await here.services.gateway.queries.messages(made.session_id, LOCAL_OWNER)
-        results = [part for row in rows for part in row[2].parts if isinstance(part, ToolResult)]
+        parts = [part for row in rows for part in row.message.parts]
+        results = [part for part in parts if isinstance(part, ToolResult)]
         assert [result.text for result in results] == [NOT_RUN, NOT_RUN]
 
 

@@ -474,6 +474,20 @@ async def test_invalid_requests_are_rejected_with_a_message(home: Path) -> None:
             await here.submit("hi", max_cost=1.0)
 
 
+async def test_a_run_without_tools_creates_no_folder(home: Path, tmp_path: Path) -> None:
+    look = Reply(calls=[Call("list_dir", {"path": "."})])
+    script = [Reply(text="hi"), Reply(text="hi"), Reply(calls=[plan()]), look, Reply(text="empty")]
+    async with core(home, script) as here:
+        made = await here.submit("hi")
+        await here.end_of(made)
+        await here.end_of(await here.submit("hi", workspace=str(tmp_path)))
+        assert not (home / "workspaces").exists()
+        assert not (home / "session-files").exists()
+        events = await here.end_of(await here.submit("look", made.session_id))
+        assert events[-1]["payload"]["stop_reason"] == "final_answer"
+        assert (home / "workspaces" / made.session_id / "output").is_dir()
+
+
 async def test_a_missing_workspace_fails_the_run(home: Path) -> None:
     async with core(home, []) as here:
         made = await here.submit("work", workspace=str(home / "gone"))

@@ -99,11 +99,18 @@ async def test_a_created_task_is_told_once_at_the_next_step(home: Path, tmp_path
     rules = [
         Reply(calls=[create("dig", agent_profile={"role": "digger"})], when=when("start")),
         Reply(calls=[wait], when=when("start", 1)),
-        Reply("dug", when=when("dig")),
+        Reply("dug", hold="dig", when=when("dig")),
         Reply("the end", when=When(last_text="has ended")),
     ]
     async with core(home, Rules(rules), NO_GATES) as here:
         made = await here.submit("start", workspace=str(folder))
+        await here.until(
+            made.session_id,
+            lambda each: (
+                each["event"] == "workflow.tool.started" and each["payload"]["tool_name"] == "shell"
+            ),
+        )
+        here.model.release("dig")
         await here.until(
             made.session_id,
             lambda each: each["event"] == "workflow.result.final" and each["is_subtask"],

@@ -9,7 +9,7 @@ from internal.agent.app.chats import ChatDelivery
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim
-from larkspur.health import GatewayHealth
+from larkspur.health import ProcessHealth
 from tests.support.anthropic_server import Reply
 from tests.support.lark_gateway import APP, open_lark_gateway
 from tests.support.lark_outbox import Outbox, open_outbox
@@ -48,7 +48,7 @@ async def test_a_refused_answer_is_explained_and_kept(
         assert letter.outgoing.body == "the secret plan"
         assert not letter.unconfirmed
         assert str(code) in letter.failure
-        health = await GatewayHealth(services, [lark.channel]).report()
+        health = await ProcessHealth(services, [lark.channel]).report()
         assert health.status == "degraded"
         assert "1 message of the last day was given up" in health.channels["lark"].detail
 

@@ -370,7 +370,8 @@ async def test_the_newest_events_are_read_first(app: WebApp) -> None:
     path = f"/api/sessions/{run.session_id}/events"
     everything = (await app.client.get(path)).json()["events"]
     assert len(everything) == 8
-    before, pages = "end", list[list[object]]()
+    before: str | None = "end"
+    pages = list[list[object]]()
     while before is not None:
         page = (await app.client.get(f"{path}?limit=3&before={before}")).json()
         assert page["next"] is None

@@ -64,18 +64,22 @@ def test_a_folder_of_larkspur_is_no_workspace(root: Path, tmp_path: Path, name: 
     (tmp_path / "attachments").mkdir()
     (tmp_path / "link").symlink_to(root)
     with pytest.raises(InvalidRequest, match="belongs to Larkspur itself"):
-        Workspaces(tmp_path, GitWorktrees())(a_task(spec=RunSpec(workspace=str(tmp_path / name))))
+        Workspaces(tmp_path, GitWorktrees()).find(
+            a_task(spec=RunSpec(workspace=str(tmp_path / name)))
+        )
 
 
 def test_other_folders_and_those_of_sessions_are_workspaces(root: Path, tmp_path: Path) -> None:
     workspaces = Workspaces(tmp_path, GitWorktrees())
-    own = workspaces(a_task(session_id="session-1"))
+    own = workspaces.find(a_task(session_id="session-1"))
+    assert not Path(own).exists(), "most sessions need none"
+    assert workspaces.create(a_task(session_id="session-1")) == own
     assert own == str(root / "session-1")
     assert Path(own).stat().st_mode & 0o777 == 0o700
     for folder in (Path(own), tmp_path.parent):  # also one that contains the home folder
-        assert workspaces(a_task(spec=RunSpec(workspace=str(folder)))) == str(folder)
+        assert workspaces.create(a_task(spec=RunSpec(workspace=str(folder)))) == str(folder)
     with pytest.raises(InvalidRequest, match="is not a folder"):
-        workspaces(a_task(spec=RunSpec(workspace=str(tmp_path / "gone"))))
+        workspaces.create(a_task(spec=RunSpec(workspace=str(tmp_path / "gone"))))
 
 
 async def test_the_home_of_commands_is_removed_with_the_workspace(tmp_path: Path) -> None:
@@ -88,17 +92,17 @@ async def test_the_home_of_commands_is_removed_with_the_workspace(tmp_path: Path
 
 def test_a_workspace_with_too_long_a_name_is_refused_in_one_short_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="is not a folder") as refused:
-        Workspaces(tmp_path, GitWorktrees())(a_task(spec=RunSpec(workspace="/" + "a" * 5_000)))
+        Workspaces(tmp_path, GitWorktrees()).find(a_task(spec=RunSpec(workspace="/" + "a" * 5_000)))
     assert len(str(refused.value)) < 300
 
 
 async def test_a_subtask_has_a_folder_of_its_own_until_its_session_ends(tmp_path: Path) -> None:
     workspaces, spec = Workspaces(tmp_path, GitWorktrees()), RunSpec(own_folder=True)
     folders = [
-        Path(workspaces(a_task(task_id, session_id=session, spec=spec)))
+        Path(workspaces.create(a_task(task_id, session_id=session, spec=spec)))
         for task_id, session in (("task-1", "s"), ("task-2", "s"), ("task-3", "s.x"))
     ]
-    assert len({*folders, Path(workspaces(a_task(session_id="s")))}) == 4
+    assert len({*folders, Path(workspaces.create(a_task(session_id="s")))}) == 4
     first = folders[0]
     assert first.stat().st_mode & 0o777 == 0o700
     assert sorted(names_in(first)) == ["input", "output"]
@@ -107,7 +111,7 @@ async def test_a_subtask_has_a_folder_of_its_own_until_its_session_ends(tmp_path
     foreign = workspaces.file_folders(SessionId("other"), str(first))
     assert foreign.input == str(tmp_path / "session-files" / "other" / "input")
     shared = a_task("task-4", session_id="s", spec=RunSpec(workspace=str(first)))
-    assert workspaces(shared) == str(first)
+    assert workspaces.create(shared) == str(first)
     await workspaces.remove(SessionId("s"))
     assert [folder.exists() for folder in folders] == [False, False, True]
 

@@ -148,5 +148,5 @@ def test_invalid_utf_8_is_replaced(home: Path, repository: Path) -> None:
 
 
 def test_a_missing_folder_has_no_instructions(home: Path, tmp_path: Path) -> None:
-    (problem,) = read(home, tmp_path / "gone").problems
-    assert "gone" in problem
+    found = read(home, tmp_path / "gone")
+    assert (found.texts, found.problems) == ((), ())

@@ -10,6 +10,7 @@ import type {
   McpServerSummary,
   PairingCode,
   PeopleView,
+  ProcessesView,
   ProvidersView,
   RulesView,
   SkillReviewReport,
@@ -50,6 +51,7 @@ export const settingsApi = {
   retryLetter: (id: string, mayRepeat: boolean) =>
     send(`${letter(id)}/retry`, { method: 'POST', body: JSON.stringify({ may_repeat: mayRepeat }) }),
   dismissLetter: (id: string) => send(`${letter(id)}/dismiss`, { method: 'POST' }),
+  processes: () => read<ProcessesView>('/api/processes'),
   providers: () => read<ProvidersView>('/api/providers'),
   checkKey: (name: string, key: string) => read<Finding>(`${provider(name)}/check`, 'POST', { key }),
   storeKey: (name: string, key: string) => read<ProvidersView>(`${provider(name)}/key`, 'PUT', { key }),

@@ -437,6 +437,25 @@ export interface PlanStep {
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
 }
 
+/** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
+export interface ProcessView {
+  role: "channels" | "gateway" | "worker";
+  host: string;
+  pid: number;
+  version: string;
+  started: string;
+  lease_until: string;
+  lease_age_seconds: number;
+  has_ended: boolean;
+  runs: number;
+  leads: Array<string>;
+}
+
+/** The gateways and workers of the database, those that started first before the others. */
+export interface ProcessesView {
+  processes: Array<ProcessView>;
+}
+
 /** A profile, and why it cannot be used or what may be wrong with it. */
 export interface ProfileProblemView {
   name: string;

@@ -13,6 +13,7 @@ const en = {
     rules: 'Rules',
     people: 'People',
     letters: 'Dead letters',
+    processes: 'Processes',
   },
   failed: 'This cannot be loaded.',
   language: 'Language',
@@ -125,15 +126,6 @@ const en = {
   codeFor: 'A code gives one person this right. They send it to the bot: /pair CODE',
   code: (code: string) => `Send this to the bot: /pair ${code}`,
   expires: (when: string) => `It expires ${when}.`,
-  deadLettersLead: 'Messages that could not be processed or sent, and tasks whose process died each time. Retry when the cause is gone.',
-  noDeadLetters: 'Nothing was given up.',
-  letterKinds: { incoming: 'Message not processed', outgoing: 'Message not sent', run: 'Task failed' },
-  givenUp: 'Given up',
-  decision: 'Decision',
-  retry: 'Retry',
-  sendAnyway: 'Send anyway',
-  mayAppearTwice: 'It may have been sent. Sent again, it may appear twice.',
-  dismiss: 'Dismiss',
 };
 
 const zh: typeof en = {
@@ -148,6 +140,7 @@ const zh: typeof en = {
     rules: '规则',
     people: '人员',
     letters: '死信',
+    processes: '进程',
   },
   failed: '无法加载。',
   language: '语言',
@@ -260,15 +253,6 @@ const zh: typeof en = {
   codeFor: '配对码授予一个人这项权限。对方向机器人发送：/pair 配对码',
   code: (code) => `向机器人发送：/pair ${code}`,
   expires: (when) => `${when}失效。`,
-  deadLettersLead: '无法处理或无法发送的消息，以及进程每次都意外退出的任务。原因消除后可以重试。',
-  noDeadLetters: '没有被放弃的消息或任务。',
-  letterKinds: { incoming: '消息未处理', outgoing: '消息未发送', run: '任务失败' },
-  givenUp: '放弃时间',
-  decision: '决定',
-  retry: '重试',
-  sendAnyway: '仍然发送',
-  mayAppearTwice: '可能已经送达，重发后可能出现两次。',
-  dismiss: '忽略',
 };
 
 const TEXTS: Record<Language, typeof en> = { en, zh };

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple
 
@@ -143,17 +143,20 @@ class InputFiles:
         return added
 
     def explain_unheard(
-        self, files: Sequence[MessageFile], instruction: str, earlier: Sequence[str]
+        self,
+        files: Sequence[MessageFile],
+        instruction: str,
+        earlier: Callable[[], Sequence[str]],
     ) -> tuple[list[MessageFile], str]:
         """Tell the person once, and not for each recording, that recordings are not heard.
 
         Returns the files with their problems and, if the message is nothing but such recordings,
-        its answer. `earlier` is what was written before, the newest first.
+        its answer. `earlier` returns what was written before, the newest first.
         """
         unheard = [file for file in files if file.is_unheard]
         if not unheard:
             return [*files], ""
-        notice = self._audio.unheard_notice(instruction, earlier)
+        notice = self._audio.unheard_notice(instruction, earlier())
         is_answer = notice.is_answer and len(unheard) == len(files)
         explained = [file._replace(problem="") if file.is_unheard else file for file in files]
         if not is_answer:

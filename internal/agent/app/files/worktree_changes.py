@@ -41,7 +41,7 @@ class WorktreeApplier:
         clock: the time.
         files: the stored files.
         worktrees: changes the files of repositories.
-        workspaces: returns the folder of the creator of a subtask.
+        workspaces: returns the folder of the creator of a subtask, and creates it.
         remove_worktree: removes the worktree of a task.
     """
 

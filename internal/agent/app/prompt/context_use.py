@@ -10,6 +10,7 @@ from internal.agent.domain.react.context_window import (
     text_tokens,
     tools_tokens,
 )
+from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart, ContextUse
@@ -43,17 +44,13 @@ def fixed_parts(
 
 
 def measure_context(
-    config: RunConfig, messages: Sequence[Message], limits: ModelLimits
+    config: RunConfig, messages: RequestMessages, limits: ModelLimits
 ) -> ContextUse:
     """Return what a request with these messages, instructions included, holds."""
-    loads = {call.call_id for each in messages for call in each.calls if call.name in SKILL_TOOLS}
-    loaded = sum(
-        message_tokens(Message("user", (part,)))
-        for message in messages
-        for part in message.parts
-        if isinstance(part, ToolResult) and part.call_id in loads and not part.failed
-    )
-    rest = sum(map(message_tokens, messages)) - text_tokens(config.instructions) - loaded
+    loaded = 0
+    if any(tool.name in SKILL_TOOLS for tool in config.tools):
+        loaded = _loaded_tokens(messages.exchanges())
+    rest = messages.tokens - text_tokens(config.instructions) - loaded
     return ContextUse(
         window=limits.context_window,
         reserved=reserved_output(limits.context_window, limits.max_output_tokens),
@@ -62,4 +59,17 @@ def measure_context(
             *((ContextPart("loaded_skills", loaded),) if loaded else ()),
             ContextPart("conversation", max(rest, 0)),
         ),
+    )
+
+
+def _loaded_tokens(exchanges: Sequence[Message]) -> int:
+    """Return the tokens of the results with skills."""
+    loads = {call.call_id for each in exchanges for call in each.calls if call.name in SKILL_TOOLS}
+    if not loads:
+        return 0
+    return sum(
+        message_tokens(Message("user", (part,)))
+        for message in exchanges
+        for part in message.parts
+        if isinstance(part, ToolResult) and part.call_id in loads and not part.failed
     )

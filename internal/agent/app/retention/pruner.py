@@ -1,5 +1,6 @@
 """Removes rows and sessions that are older than the settings allow, in small transactions."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -10,6 +11,7 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.maintenance.reports import Pruned
 from internal.agent.ports.runtime import Clock
+from internal.agent.ports.workspaces import EmptyWorkspaces
 from internal.agent.store.database import Database
 from internal.agent.store.retention.expired_rows import IdleSession, RowKind
 from internal.agent.store.stores import Stores
@@ -17,7 +19,10 @@ from internal.agent.store.stores import Stores
 PRUNE_INTERVAL_SECONDS = 86_400.0
 """How often a gateway removes what is old."""
 
-PrunedKind = Literal[RowKind, "sessions", "one_shot_sessions"]
+EMPTY_WORKSPACE_DAYS = 1
+"""Folders without files are removed after this time, whatever the settings say."""
+
+PrunedKind = Literal[RowKind, "sessions", "one_shot_sessions", "empty_workspaces"]
 RemoveSession = Callable[[SessionId, str], Awaitable[bool]]
 """Deletes a session that has been idle since a time, and returns whether it was deleted."""
 
@@ -46,12 +51,14 @@ class Pruner:
         clock: Clock,
         policy: RetentionPolicy,
         remove_session: RemoveSession,
+        workspaces: EmptyWorkspaces,
     ) -> None:
         self._database = database
         self._store = stores.retention
         self._clock = clock
         self._policy = policy
         self._remove_session = remove_session
+        self._workspaces = workspaces
 
     async def count(self) -> list[Pruned]:
         """Return what `prune` would remove now. Changes nothing."""
@@ -91,7 +98,25 @@ class Pruner:
         for table, days in rows:
             if days:
                 pruned.append(Pruned(table, days, await self._visit_rows(table, days, removes)))
+        if count := await self._visit_workspaces(removes):
+            pruned.append(Pruned("empty_workspaces", EMPTY_WORKSPACE_DAYS, count))
         return pruned
+
+    async def _visit_workspaces(self, removes: bool) -> int:
+        """Count or remove the folders without files of sessions that are idle.
+
+        A run creates the folder that it needs again.
+        """
+        before = self._limit(EMPTY_WORKSPACE_DAYS)
+        since = (self._clock.now() - timedelta(days=EMPTY_WORKSPACE_DAYS)).timestamp()
+        count = 0
+        for session_id in await asyncio.to_thread(self._workspaces.list_empty, since):
+            is_idle = partial(self._store.is_idle, session_id, before)
+            if await self._database.read(is_idle) and (
+                not removes or await asyncio.to_thread(self._workspaces.remove_empty, session_id)
+            ):
+                count += 1
+        return count
 
     async def _visit_rows(self, kind: RowKind, days: int, removes: bool) -> int:
         before, after, count = self._limit(days), 0, 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.writer import Emit, SerializingEventListener
+from internal.agent.app.hosts.host import WorkspaceUse
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import LarkspurError, LeaseLost, StoreError
@@ -27,7 +28,7 @@ INTERNAL_ERROR_CODE = "internal_error"
 INTERNAL_ERROR = "Something went wrong inside Larkspur; the log has the cause."
 
 WorkspaceResolver = Callable[[Task, WorkspaceChoice], str]
-"""Returns the workspace folder of a task and creates a managed one. Blocks. Raises: RequestError.
+"""Returns the workspace folder of a task. Blocks. Raises: RequestError.
 
 A task that no run created has the choice `shared`.
 """
@@ -35,13 +36,17 @@ A task that no run created has the choice `shared`.
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """The services that every run uses."""
+    """The services that every run uses.
+
+    `create_workspace` creates the folder of a session that `workspaces` only names.
+    """
 
     database: Database
     stores: Stores
     broadcaster: EventBroadcaster
     clock: Clock
     workspaces: WorkspaceResolver
+    create_workspace: WorkspaceResolver
     hooks: Hooks = NO_HOOKS
 
 
@@ -51,11 +56,12 @@ class KnownFiles:
 
     `newest` are the newest artifacts of the session by name and `sources` the identities of their
     files, once they `are_read`; `seen` are the identities of the files in the output folder by
-    path, and `told` is what the model was told once.
+    path, and `told` is what the model was told once. `has_folders`: the workspace was created.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     are_read: bool = False
+    has_folders: bool = False
     newest: dict[str, Artifact] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
@@ -66,8 +72,9 @@ class KnownFiles:
 class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
-    `deadline` is when it times out, in seconds of the event loop. A run that `is_new` has no
-    checkpoint, and its stage `prepare` is announced.
+    `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
+    the session are used. A run that `is_new` has no checkpoint, and its stage `prepare` is
+    announced.
     """
 
     ids: RunIds
@@ -75,20 +82,41 @@ class RunContext:
     task: Task
     stream: SerializingEventListener
     started_at: float
+    use: WorkspaceUse
     deadline: float = math.inf
     is_new: bool = False
     files: KnownFiles = field(default_factory=KnownFiles)
 
 
 async def find_workspace(services: RunServices, context: RunContext) -> str:
-    """Return the workspace of a run; a managed one is created.
+    """Return the workspace of a run. The folder of a session need not exist yet.
 
     Raises:
         RequestError: it cannot be used.
     """
+    return await run_to_completion(services.workspaces, context.task, _choice(context))
+
+
+async def create_workspace(services: RunServices, context: RunContext) -> None:
+    """Create the workspace of a run and its folders for files, once in an attempt of the run.
+
+    Most runs call no tool and need none. The session is bound to this host before; see
+    `WorkspaceUse`.
+
+    Raises:
+        LeaseLost, RunHandedOver: see `WorkspaceUse.begin`.
+        RequestError: it cannot be used.
+        StoreUnavailable: it cannot be created.
+    """
+    if not context.files.has_folders:
+        await context.use.begin()
+        await run_to_completion(services.create_workspace, context.task, _choice(context))
+        context.files.has_folders = True
+
+
+def _choice(context: RunContext) -> WorkspaceChoice:
     subtask = context.run.subtask
-    choice: WorkspaceChoice = "shared" if subtask is None else subtask.workspace
-    return await run_to_completion(services.workspaces, context.task, choice)
+    return "shared" if subtask is None else subtask.workspace
 
 
 def hook_input(context: RunContext, event: HookEvent, workspace: str = "") -> HookInput:

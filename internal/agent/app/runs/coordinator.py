@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
+from internal.agent.app.hosts.host import WorkspaceUse
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.active import ActiveRun
 from internal.agent.app.runs.completion import RunCompleter
@@ -19,6 +20,7 @@ from internal.agent.app.runs.context import (
     INTERNAL_ERROR_CODE,
     RunContext,
     RunServices,
+    create_workspace,
     describe_error,
     find_workspace,
     hook_input,
@@ -141,8 +143,11 @@ class AgentCoordinator:
         recorder = PlanSessionTitleRecorder(services.database, services.stores)
         titles = QueuedListener(recorder, PlanUpdated)
         stream.add(titles)
-        started_at = services.clock.monotonic()
-        context = RunContext(ids, run, task, stream, started_at, is_new=active.task is not None)
+        use = WorkspaceUse(
+            self._keeper.host, run, task, database=services.database, stores=services.stores
+        )
+        started_at, is_new = services.clock.monotonic(), active.task is not None
+        context = RunContext(ids, run, task, stream, started_at, use, is_new=is_new)
         try:
             async with background_task(stream.deliver()), background_task(titles.listen()):
                 await self._run_attempt(context, active)
@@ -186,6 +191,7 @@ class AgentCoordinator:
         """Tell hooks of an event that is stored; each takes at most its timeout."""
         hooks = self.services.hooks
         if hooks.watches(event):
+            await create_workspace(self.services, context)
             workspace = await find_workspace(self.services, context)
             given = hook_input(context, event, workspace)
             await hooks.observe(msgspec.structs.replace(given, **more))
@@ -244,7 +250,7 @@ class AgentCoordinator:
                 end = await self._engine.solve(
                     timed, turn, paused=paused, has_steering=attempt.has_steering
                 )
-        except (LeaseLost, StoreError):
+        except (LeaseLost, RunHandedOver, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
             if isinstance(error, ModelUnavailable):

@@ -22,7 +22,12 @@ from internal.agent.app.files.input_files import (
 )
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.prompt.context_use import measure_context
-from internal.agent.app.runs.context import RunContext, RunServices, hook_input
+from internal.agent.app.runs.context import (
+    RunContext,
+    RunServices,
+    create_workspace,
+    hook_input,
+)
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.subtasks.progress import SubtaskProgress
 from internal.agent.app.subtasks.results import completed_event, load_results
@@ -58,8 +63,8 @@ from internal.agent.domain.react.closing_prompts import (
 )
 from internal.agent.domain.react.context_window import (
     message_budget,
-    message_tokens,
     reserved_output,
+    weigh,
 )
 from internal.agent.domain.react.gates import FindToolsCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
@@ -195,6 +200,7 @@ class ReactEngine:
         self._tools = tools
         self._input_files = input_files
         self._images = images
+        self._services = services
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -211,6 +217,7 @@ class ReactEngine:
         Raises:
             ModelError: the model failed after all retries.
             StoreError, LeaseLost: events cannot be stored any more.
+            RunHandedOver: the files of the session are on another host.
         """
         delivered: set[int] = set()
         finished = turn.iteration - (paused or bool(turn.calls))
@@ -249,7 +256,7 @@ class ReactEngine:
                 case Act(calls):
                     tools += len(calls)
                     await progress.report(turn, calls)
-                    await self._tools.run(context, turn, calls)
+                    await self._call_tools(context, turn, calls)
                 case Pause():
                     await self._preview_calls(context, turn)
                     if turn.question is not None:
@@ -322,8 +329,17 @@ class ReactEngine:
         if turn.calls and not paused:
             await context.stream.emit(_iteration_started(turn.iteration))
 
+    async def _call_tools(
+        self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]
+    ) -> None:
+        if any(turn.config.uses_files(call.name) for call in calls):
+            await create_workspace(self._services, context)
+        await self._tools.run(context, turn, calls)
+
     async def _preview_calls(self, context: RunContext, turn: Turn) -> None:
         """Add previews to an approval question; calls that would fail are not asked about."""
+        if turn.question is not None and turn.question.kind == "approval":
+            await create_workspace(self._services, context)
         if events := await self._tools.preview(context, turn):
             await context.stream.emit(*events, turn=turn)
 
@@ -344,6 +360,8 @@ class ReactEngine:
             if message.channel == TASK_ENDS_CHANNEL:
                 events += await self._deliver_end(turn, message)
                 continue
+            if message.attachments:
+                await create_workspace(self._services, context)
             files = await self._input_files.add(
                 context.task.session_id, turn.config.workspace, message.attachments
             )
@@ -438,6 +456,7 @@ class ReactEngine:
         outcomes: dict[str, HookOutcome] = {}
         if not self._hooks.watches("before_tool") or turn.closing_reason is not None:
             return outcomes
+        await create_workspace(self._services, context)
         slots = asyncio.Semaphore(MAX_HOOKED_CALLS)
 
         async def ask(call: ToolCall, spec: ToolSpec) -> None:
@@ -508,14 +527,16 @@ class ReactEngine:
         ask = turn.next()
         if not isinstance(ask, Ask):
             raise TypeError(f"the Turn asks for {type(ask).__name__}, not for the model")
-        limits, messages = self._book.limits(turn.config.model), (*ask.messages, *more)
-        available = _message_budget(limits, turn, 0) - sum(map(message_tokens, messages))
+        limits, messages = self._book.limits(turn.config.model), ask.messages
+        if more:
+            messages = messages.followed_by([*map(weigh, more)])
+        available = _message_budget(limits, turn, 0) - messages.tokens
         reserved = reserved_output(limits.context_window, limits.max_output_tokens)
         return ModelRequest(
             model=turn.config.model,
             system=turn.config.system,
             messages=messages,
-            images=await self._images.load(messages),
+            images=await self._images.load(messages.with_images()),
             tools=turn.config.tools,
             tool_choice="none" if ask.final else "auto",
             max_output_tokens=min(limits.max_output_tokens, max(available, reserved)),

@@ -17,7 +17,7 @@ from internal.agent.app.files.input_files import (
     stored_files,
 )
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
-from internal.agent.app.runs.context import RunContext, RunServices
+from internal.agent.app.runs.context import RunContext, RunServices, create_workspace
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.delegation.reports import SubtaskResult
 from internal.agent.domain.events.types import (
@@ -30,12 +30,8 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.targets import PathTarget
-from internal.agent.domain.react.context_window import (
-    message_tokens,
-    text_tokens,
-    tools_tokens,
-)
-from internal.agent.domain.react.history import History, StoredMessage
+from internal.agent.domain.react.context_window import text_tokens, tools_tokens
+from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
@@ -43,7 +39,7 @@ from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.tools import WithheldTool
 from internal.agent.store.database import Read
-from internal.agent.store.history import HistoryRead, MessageCache, read_history
+from internal.agent.store.history import HistoryRead, MessageCache, SessionMessages, read_history
 
 HISTORY_SHARE = 0.5
 """Share of a request's messages for those of earlier runs of the session."""
@@ -55,7 +51,7 @@ class _Stored(NamedTuple):
     """What the first Turn of a run takes from the database."""
 
     history: History
-    newest_first: Sequence[StoredMessage]
+    known: SessionMessages
     rules: list[str]
     reported: list[SubtaskResult]
     has_steering: bool
@@ -80,6 +76,7 @@ class RunPreparer:
         *,
         isolated: bool,
     ) -> None:
+        self._services = services
         self._database = services.database
         self._stores = services.stores
         self._prompts = prompts
@@ -118,12 +115,15 @@ class RunPreparer:
         read = partial(self._read_stored, context, prompt.budget, cached)
         stored = await self._database.read(read)
         if not task.is_subtask:
-            self._messages.put(task.session_id, stored.newest_first)
+            self._messages.put(task.session_id, stored.known)
         history = stored.history
+        if task.attachments:
+            await create_workspace(self._services, context)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
         fetched = await self._fetched(task, files)
-        words = _earlier_words(history.messages)
-        files, answer = self._input_files.explain_unheard(files, task.instruction, words)
+        files, answer = self._input_files.explain_unheard(
+            files, task.instruction, lambda: _earlier_words(history.messages)
+        )
         message = Message("user", (*file_parts(files), Text(task.model_text)))
         turn = Turn(
             config=config,
@@ -144,7 +144,7 @@ class RunPreparer:
             *file_problems(files),
             *_ignored(prompt.problems),
             *_filtered(prompt.withheld),
-            _snapshot(turn),
+            _snapshot(task, turn),
         ]
         return PreparedTurn(turn, events, has_steering=stored.has_steering)
 
@@ -156,21 +156,21 @@ class RunPreparer:
         return settings.instructions
 
     def _read_stored(
-        self, context: RunContext, budget: int, cached: Sequence[StoredMessage]
+        self, context: RunContext, budget: int, cached: SessionMessages
     ) -> Read["_Stored"]:
         """Return what is stored for a task, and what the model learns of the earlier runs."""
-        task, (history, newest_first) = context.task, HistoryRead(History([]))
+        task, (history, known) = context.task, HistoryRead(History([]))
         if not task.is_subtask:
-            history, newest_first = yield from read_history(
+            history, known = yield from read_history(
                 self._stores.sessions,
                 task.session_id,
                 int(budget * HISTORY_SHARE),
-                cached=cached,
+                known=cached,
             )
         rules = yield from load_rules(self._stores, task)
         reported = yield from load_results(self._stores, task.reports)
         steering = yield from self._stores.inbox.list_undelivered(context.run.id)
-        return _Stored(history, newest_first, rules, reported, has_steering=bool(steering))
+        return _Stored(history, known, rules, reported, has_steering=bool(steering))
 
     async def _fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
         """Store what was fetched with the task; another run of it does not fetch it again."""
@@ -218,14 +218,17 @@ def _has_images(message: Message) -> bool:
     return any(isinstance(part, Image) for part in message.parts)
 
 
-def _snapshot(turn: Turn) -> ContextSnapshot:
-    tokens = sum(message_tokens(message) for message in turn.messages)
-    texts = (turn.config.system, turn.config.instructions)
-    fixed = sum(map(text_tokens, texts)) + tools_tokens(turn.config.tools)
-    digest = hashlib.sha256(msgspec.json.encode((*texts, turn.messages)))
+def _snapshot(task: Task, turn: Turn) -> ContextSnapshot:
+    """Return the event about the initial context.
+
+    The messages of earlier runs, which never change, enter the hash as a reference.
+    """
+    config, messages = turn.config, turn.messages[turn.task_index :]
+    fixed = text_tokens(config.system) + tools_tokens(config.tools)
+    hashed = (config.system, config.instructions, task.session_id, turn.history, messages)
     return ContextSnapshot(
         messages=len(turn.messages),
-        tools=len(turn.config.tools),
-        estimated_tokens=tokens + fixed,
-        sha256=digest.hexdigest(),
+        tools=len(config.tools),
+        estimated_tokens=turn.message_tokens + fixed,
+        sha256=hashlib.sha256(msgspec.json.encode(hashed)).hexdigest(),
     )

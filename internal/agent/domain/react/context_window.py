@@ -18,8 +18,9 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    merge_messages,
+    join_messages,
 )
+from internal.agent.domain.react.request_messages import RequestMessages, WeighedMessage
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 
@@ -112,30 +113,91 @@ def tools_tokens(tools: Iterable[ToolSpec]) -> int:
     )
 
 
+def weigh(message: Message) -> WeighedMessage:
+    """Return a message with its estimated tokens."""
+    has_images = False
+    for part in message.parts:
+        if type(part) is not Text:  # at once: most parts of a long history are texts
+            has_images |= isinstance(part, Image) or (
+                isinstance(part, ToolResult) and bool(part.images)
+            )
+    return WeighedMessage(message, message_tokens(message), is_exchange(message), has_images)
+
+
+class MergedMessages:
+    """Messages with neighbours of the same role merged, and their estimated tokens."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._weighed: list[WeighedMessage] = []
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._weighed)
+
+    def add(self, added: Iterable[WeighedMessage]) -> None:
+        """Add messages; those without parts are left out."""
+        for each in added:
+            last = self._weighed[-1] if self._weighed else None
+            if not each.message.parts:
+                continue
+            if last is None or last.message.role != each.message.role:
+                self._weighed.append(each)
+                self.tokens += each.tokens
+            else:
+                joined = weigh(join_messages(last.message, each.message))
+                self._weighed[-1] = joined
+                self.tokens += joined.tokens - last.tokens
+
+    def request(self) -> RequestMessages:
+        """Return the messages so far."""
+        return RequestMessages(tuple(self._weighed), self.tokens)
+
+
 def select_messages(
-    messages: Sequence[Message], task_index: int, window: ContextWindow
-) -> tuple[Message, ...]:
+    weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow
+) -> RequestMessages:
     """Return the messages to send: roles alternate, every call has its result."""
+    return _merged(weighed, task_index, window).request()
+
+
+def _merged(
+    weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow
+) -> MergedMessages:
+    merged = MergedMessages()
+    merged.add(selected(weighed, task_index, window))
+    return merged
+
+
+def selected(
+    weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow, *, start: int = 0
+) -> Iterable[WeighedMessage]:
+    """Return the messages in a window as they are sent, before they are merged.
+
+    What becomes of a message depends on nothing but its index and the window, so the messages
+    before `start` can be those of an earlier call.
+    """
     if window == ContextWindow(essential=window.essential):  # nothing is left out or shortened
-        return tuple(merge_messages(messages))
-    return tuple(merge_messages(_selected(messages, task_index, window)))
+        return weighed[start:] if start else weighed
+    return _selected(weighed, task_index, window, start)
 
 
 def _selected(
-    messages: Sequence[Message], task_index: int, window: ContextWindow
-) -> Iterator[Message]:
+    weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow, start: int
+) -> Iterator[WeighedMessage]:
     first = min(window.history_from, task_index)
-    for at, message in enumerate(messages):
+    for at in range(start, len(weighed)):
+        each = weighed[at]
         if at in window.essential or (
-            at >= first and (at >= window.exchanges_from or not is_exchange(message))
+            at >= first and (at >= window.exchanges_from or not each.is_exchange)
         ):
-            yield _fitted(at, message, window)
-        elif at >= first and (retained := _retained_part(message, window.retained)):
-            yield _fitted(at, retained, window)
+            yield _fitted(at, each, window)
+        elif at >= first and (retained := _retained_part(each.message, window.retained)):
+            yield _fitted(at, weigh(retained), window)
 
 
 def retained_calls(
-    messages: Sequence[Message], tools: Collection[str], budget: int
+    weighed: Sequence[WeighedMessage], tools: Collection[str], budget: int
 ) -> tuple[str, ...]:
     """Return the ids of the calls of some tools whose results should stay in the context.
 
@@ -146,7 +208,7 @@ def retained_calls(
     results: dict[str, ToolResult] = {}
     seen: set[bytes] = set()
     retained: list[str] = []
-    for message in reversed(messages):
+    for message in (each.message for each in reversed(weighed) if each.is_exchange):
         results.update({one.call_id: one for one in message.parts if isinstance(one, ToolResult)})
         for call in reversed(message.calls):
             result = results.get(call.call_id)
@@ -164,7 +226,7 @@ def retained_calls(
 
 
 def fit_window(
-    messages: Sequence[Message],
+    weighed: Sequence[WeighedMessage],
     task_index: int,
     window: ContextWindow,
     budget: int,
@@ -179,24 +241,24 @@ def fit_window(
     they are shortened when nothing else is left. `retained` returns the ids of calls that stay as
     well, as long as the runs that they belong to; it is called only if something is left out.
     """
-    tokens = window_tokens(messages, task_index, window)
+    tokens = window_tokens(weighed, task_index, window)
     if tokens <= budget:
         return window
     before, window = window, msgspec.structs.replace(window, retained=retained())
-    steps = [window, *_smaller_windows(messages, task_index, window)]
+    steps = [window, *_smaller_windows(weighed, task_index, window)]
     goal = int(budget * TRIM_TARGET)
-    at = bisect_left(steps, -goal, key=lambda each: -window_tokens(messages, task_index, each))
+    at = bisect_left(steps, -goal, key=lambda each: -window_tokens(weighed, task_index, each))
     smaller = steps[min(at, len(steps) - 1)]
     limit = window.limit or 2 * _MAX_LIMIT
-    while limit > MIN_TEXT_CHARS and window_tokens(messages, task_index, smaller) > budget:
+    while limit > MIN_TEXT_CHARS and window_tokens(weighed, task_index, smaller) > budget:
         limit = max(limit // 2, MIN_TEXT_CHARS)
         smaller = msgspec.structs.replace(smaller, limit=limit)
-    return smaller if window_tokens(messages, task_index, smaller) < tokens else before
+    return smaller if window_tokens(weighed, task_index, smaller) < tokens else before
 
 
-def window_tokens(messages: Sequence[Message], task_index: int, window: ContextWindow) -> int:
+def window_tokens(weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow) -> int:
     """Return the estimated tokens of the messages in a window."""
-    return sum(message_tokens(message) for message in select_messages(messages, task_index, window))
+    return _merged(weighed, task_index, window).tokens
 
 
 def is_exchange(message: Message) -> bool:
@@ -249,20 +311,21 @@ def _part_tokens(part: Part) -> int:
 
 
 def _smaller_windows(
-    messages: Sequence[Message], task_index: int, window: ContextWindow
+    weighed: Sequence[WeighedMessage], task_index: int, window: ContextWindow
 ) -> Iterator[ContextWindow]:
     """Yield smaller and smaller windows, down to the newest exchange of the run."""
-    calls = [at for at, message in enumerate(messages) if message.calls]
-    newest = calls[-1] if calls and calls[-1] >= task_index else len(messages)
-    for at in range(window.results_from, newest):
-        if is_exchange(messages[at]) and not messages[at].calls:
+    exchanges = [at for at, each in enumerate(weighed) if each.is_exchange]
+    calls = [at for at in exchanges if weighed[at].message.calls]
+    newest = calls[-1] if calls and calls[-1] >= task_index else len(weighed)
+    for at in exchanges:
+        if window.results_from <= at < newest and not weighed[at].message.calls:
             window = msgspec.structs.replace(window, results_from=at + 1)
             yield window
     starts = [at for at in calls if at < task_index]
     for at in (at for at in (*starts, task_index) if at > window.exchanges_from):
         window = msgspec.structs.replace(window, exchanges_from=at)
         yield window
-    texts = [at for at in range(task_index) if _is_user_text(messages[at])]
+    texts = [at for at in range(task_index) if _is_user_text(weighed[at])]
     for at in (at for at in (*texts, task_index) if at > window.history_from):
         window = msgspec.structs.replace(window, history_from=at)
         yield window
@@ -271,13 +334,18 @@ def _smaller_windows(
         yield window
 
 
-def _fitted(at: int, message: Message, window: ContextWindow) -> Message:
+def _fitted(at: int, weighed: WeighedMessage, window: ContextWindow) -> WeighedMessage:
+    message = weighed.message
     if window.limit is not None and at in window.essential:
-        return shorten_text(message, window.limit)
-    if at >= window.results_from:
-        return message if window.limit is None else shorten_results(message, window.limit)
-    retained = dict.fromkeys(window.retained, window.limit)
-    return _shorten_results(message, lambda call_id: retained.get(call_id, MIN_TEXT_CHARS))
+        fitted = shorten_text(message, window.limit)
+    elif not weighed.is_exchange:
+        return weighed
+    elif at >= window.results_from:
+        fitted = message if window.limit is None else shorten_results(message, window.limit)
+    else:
+        retained = dict.fromkeys(window.retained, window.limit)
+        fitted = _shorten_results(message, lambda call_id: retained.get(call_id, MIN_TEXT_CHARS))
+    return weighed if fitted is message else weigh(fitted)
 
 
 def _retained_part(message: Message, retained: Collection[str]) -> Message | None:
@@ -294,8 +362,8 @@ def _retained_part(message: Message, retained: Collection[str]) -> Message | Non
     return Message(message.role, parts) if any(not isinstance(p, Thinking) for p in parts) else None
 
 
-def _is_user_text(message: Message) -> bool:
-    return message.role == "user" and not is_exchange(message)
+def _is_user_text(weighed: WeighedMessage) -> bool:
+    return weighed.message.role == "user" and not weighed.is_exchange
 
 
 def _shortened_result(result: ToolResult, max_chars: int) -> str:

@@ -15,8 +15,9 @@ import msgspec
 
 from internal.agent.domain.messages import Message, ToolCall
 from internal.agent.domain.permissions.targets import mcp_server
-from internal.agent.domain.react.context_window import tools_tokens
+from internal.agent.domain.react.context_window import tools_tokens, weigh
 from internal.agent.domain.react.gates import FindToolsCall, UseToolCall
+from internal.agent.domain.react.request_messages import WeighedMessage
 from internal.agent.domain.react.tool_search import search_tools
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
@@ -103,13 +104,11 @@ def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
 
 
 def wrap_calls(
-    messages: tuple[Message, ...], deferred: Collection[ToolSpec]
-) -> tuple[Message, ...]:
+    weighed: Sequence[WeighedMessage], deferred: Collection[ToolSpec]
+) -> list[WeighedMessage]:
     """Return the messages for a request, with calls of `use_tool` for those of deferred tools."""
-    if not deferred:
-        return messages
     names = {tool.name for tool in deferred}
-    return tuple(_wrapped(message, names) for message in messages)
+    return [_wrapped(each, names) for each in weighed] if names else [*weighed]
 
 
 def unusable_name(
@@ -148,16 +147,17 @@ def argument_problem(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     return f"Not run: {'; '.join(problems)}. The arguments of {spec.name}: {schema}"
 
 
-def _wrapped(message: Message, names: Collection[str]) -> Message:
-    if not any(call.name in names for call in message.calls):
-        return message
+def _wrapped(weighed: WeighedMessage, names: Collection[str]) -> WeighedMessage:
+    message = weighed.message
+    if not weighed.is_exchange or not any(call.name in names for call in message.calls):
+        return weighed
     parts = (
         ToolCall(part.call_id, UseToolCall.tool, {"name": part.name, "arguments": part.arguments})
         if isinstance(part, ToolCall) and part.name in names
         else part
         for part in message.parts
     )
-    return Message(message.role, tuple(parts))
+    return weigh(Message(message.role, tuple(parts)))
 
 
 def _own_name(name: str) -> str:

@@ -18,10 +18,11 @@ from internal.agent.domain.messages import Message
 from internal.agent.domain.react.context_window import (
     MIN_TEXT_CHARS,
     is_exchange,
-    message_tokens,
     shorten_results,
     shorten_text,
+    weigh,
 )
+from internal.agent.domain.react.request_messages import WeighedMessage
 
 MessageKind = Literal["task", "answer", "words", "exchange"]
 """`task` begins a run, `answer` ends it, `exchange` has calls or results, `words` is the rest. The
@@ -38,17 +39,29 @@ STEP_SHARE = 0.5
 """A boundary moves when a part is full, so far that at least about this share of it stays."""
 
 
-class StoredMessage(NamedTuple):
+class StoredMessage(msgspec.Struct, frozen=True, gc=False):
     """A message of a session. Numbers count the messages of a session from 1.
 
-    `tokens` are its estimated tokens.
+    `size` is about the bytes of memory that it takes, with its encoding for a provider. Without
+    reference cycles, as `Message` is.
     """
 
     number: int
     run_id: RunId
-    message: Message
+    kind: MessageKind
     created: str
-    tokens: int
+    weighed: WeighedMessage
+    size: int = 0
+
+    @property
+    def message(self) -> Message:
+        """The message itself."""
+        return self.weighed.message
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of the message."""
+        return self.weighed.tokens
 
 
 class HistoryRef(msgspec.Struct, frozen=True):
@@ -74,9 +87,14 @@ class HistoryRef(msgspec.Struct, frozen=True):
 class History(NamedTuple):
     """The messages of earlier runs, and the indexes of those that are never left out."""
 
-    messages: Sequence[Message] = ()
+    weighed: Sequence[WeighedMessage] = ()
     essential: tuple[int, ...] = ()
     ref: HistoryRef = HistoryRef()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages themselves."""
+        return [each.message for each in self.weighed]
 
 
 class Part(NamedTuple):
@@ -87,10 +105,9 @@ class Part(NamedTuple):
 
     def shortened(self, row: StoredMessage) -> StoredMessage:
         """Return a message as it is in this part."""
-        message = row.message if self.shorten is None else self.shorten(row.message)
-        if message is row.message:
+        if self.shorten is None or (message := self.shorten(row.message)) is row.message:
             return row
-        return row._replace(message=message, tokens=message_tokens(message))
+        return msgspec.structs.replace(row, weighed=weigh(message))
 
     def start(self, newest_first: Sequence[StoredMessage]) -> int:
         """Return the number of the first of these messages in the part, 0 if all of them fit.
@@ -102,7 +119,7 @@ class Part(NamedTuple):
         total, lowest = 0, newest_first[0].number + 1 if newest_first else 0
         highest = lowest
         for row in newest_first:
-            total += row.tokens
+            total += row.weighed.tokens
             if total > self.budget:
                 return _roundest(lowest, highest)
             lowest = row.number

@@ -47,3 +47,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     def tool(self, name: str) -> ToolSpec | None:
         """Return the specification of a tool, None if the run does not offer it."""
         return next((spec for spec in self.all_tools if spec.name == name), None)
+
+    def uses_files(self, name: str) -> bool:
+        """Return whether a call of a tool may use files of this machine."""
+        spec = self.tool(name)
+        return spec is None or spec.may_use_files

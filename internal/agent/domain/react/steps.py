@@ -6,8 +6,9 @@ from typing import Literal
 import msgspec
 
 from internal.agent.domain.delegation.subtask import TaskWait
-from internal.agent.domain.messages import Message, ToolCall
+from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.questions import Question
+from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
 
@@ -52,7 +53,7 @@ def total_cost(spent: Mapping[str, ModelSpending]) -> float | None:
 class Ask(msgspec.Struct, frozen=True):
     """Call the model. `final`: request a final answer, without tools."""
 
-    messages: tuple[Message, ...]
+    messages: RequestMessages
     final: bool
 
 

@@ -26,7 +26,6 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
     assign_call_ids,
-    merge_messages,
     text_parts,
     user_message,
 )
@@ -49,7 +48,11 @@ from internal.agent.domain.react.closing_prompts import (
     REFUSED,
     STOP_EXPLANATIONS,
 )
-from internal.agent.domain.react.context_window import ContextWindow, text_tokens
+from internal.agent.domain.react.context_window import (
+    ContextWindow,
+    MergedMessages,
+    text_tokens,
+)
 from internal.agent.domain.react.deferred_tools import unwrap_call, wrap_calls
 from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.domain.react.hook_outcomes import HookOutcome
@@ -59,6 +62,7 @@ from internal.agent.domain.react.input_forms import (
     InputReply,
     InputRequest,
 )
+from internal.agent.domain.react.request_messages import RequestMessages, WeighedMessage
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
@@ -87,7 +91,71 @@ OUTCOME_UNKNOWN = "interrupted, outcome unknown"
 NOT_RUN = "not run"
 
 
-class Turn(msgspec.Struct, kw_only=True):
+class _KnownMessages:
+    """What is computed from the messages of a Turn, and only continued when some are added."""
+
+    def __init__(self) -> None:
+        self.weighed: list[WeighedMessage] = []
+        self.call_ids: set[str] = set()
+        self._selection: _Selection | None = None
+
+    def are_of(self, messages: Sequence[Message]) -> bool:
+        """Return False if the messages are others, not these and more."""
+        last = len(self.weighed) - 1
+        return last < 0 or (last < len(messages) and self.weighed[last].message is messages[last])
+
+    def update(self, messages: Sequence[Message]) -> None:
+        """Take notice of new messages."""
+        if len(messages) > len(self.weighed):
+            self.add([context_window.weigh(each) for each in messages[len(self.weighed) :]])
+
+    def add(self, weighed: Sequence[WeighedMessage]) -> None:
+        """Add messages that are weighed already."""
+        self.weighed += weighed
+        exchanges = (each.message for each in weighed if each.is_exchange)
+        self.call_ids.update(call.call_id for each in exchanges for call in each.calls)
+
+    def select(self, task_index: int, window: ContextWindow, config: RunConfig) -> "_Selection":
+        """Return the messages to send."""
+        if self._selection is None or not self._selection.is_for(task_index, window, config):
+            self._selection = _Selection(task_index, window, config)
+        self._selection.update(self.weighed)
+        return self._selection
+
+
+class _Selection:
+    """The messages in a window. `sent` are those of the request, which has more than these."""
+
+    def __init__(self, task_index: int, window: ContextWindow, config: RunConfig) -> None:
+        self._key = (task_index, window, config.instructions, config.deferred)
+        self.fitted = self._sent = MergedMessages()
+        if config.instructions or config.deferred:
+            self._sent = MergedMessages()
+        if config.instructions:
+            self._sent.add([context_window.weigh(user_message(config.instructions))])
+        self._count = 0
+        self._request: RequestMessages | None = None
+
+    def is_for(self, task_index: int, window: ContextWindow, config: RunConfig) -> bool:
+        return self._key == (task_index, window, config.instructions, config.deferred)
+
+    def update(self, weighed: Sequence[WeighedMessage]) -> None:
+        if self._count == len(weighed):
+            return
+        task_index, window, _, deferred = self._key
+        new = [*context_window.selected(weighed, task_index, window, start=self._count)]
+        self._count, self._request = len(weighed), None
+        self.fitted.add(new)
+        if self._sent is not self.fitted:
+            self._sent.add(wrap_calls(new, deferred))
+
+    @property
+    def request(self) -> RequestMessages:
+        self._request = self._request or self._sent.request()
+        return self._request
+
+
+class Turn(msgspec.Struct, kw_only=True, dict=True):
     """The state of the loop.
 
     `messages` starts with the earlier conversation, which `history` refers to; the task is at
@@ -139,7 +207,12 @@ class Turn(msgspec.Struct, kw_only=True):
             return Act(ready)
         if calls:
             return AwaitTasks(self.waits)
-        return Ask(self._request_messages(), bool(self.closing_reason))
+        return Ask(self._selection().request, bool(self.closing_reason))
+
+    @property
+    def message_tokens(self) -> int:
+        """The estimated tokens of the messages that the next request contains."""
+        return self._selection().request.tokens
 
     @property
     def usage(self) -> Usage:
@@ -376,35 +449,41 @@ class Turn(msgspec.Struct, kw_only=True):
         if self.config.instructions:
             budget = max(budget - text_tokens(self.config.instructions), 1)
         if refused:
-            budget = min(budget, self._window_tokens()) // 2
+            budget = min(budget, self._selection().fitted.tokens) // 2
         names = {tool.name for tool in self.config.tools if tool.retained}
+        before = self._selection().fitted
+        if before.tokens <= budget:
+            return None
+        weighed = self._known().weighed
         window = context_window.fit_window(
-            self.messages,
+            weighed,
             self.task_index,
             self.window,
             budget,
-            retained=lambda: context_window.retained_calls(self.messages, names, budget),
+            retained=lambda: context_window.retained_calls(weighed, names, budget),
         )
         if window == self.window:
             return None
-        before = self._window_tokens(), len(self._selected_messages())
         self.window = window
+        after = self._selection().fitted
         return ContextCompression(
-            messages_before=before[1],
-            messages_after=len(self._selected_messages()),
-            tokens_before=before[0],
-            tokens_after=self._window_tokens(),
+            messages_before=len(before),
+            messages_after=len(after),
+            tokens_before=before.tokens,
+            tokens_after=after.tokens,
             budget_tokens=budget,
             reason="provider_refused" if refused else "window",
         )
 
     def add_history(self, history: History) -> None:
         """Add the earlier conversation to a new Turn or to one that was stored without it."""
-        if len(history.messages) != self.history.count:  # another version selects other messages
+        if len(history.weighed) != self.history.count:  # another version selects other messages
             self.window = ContextWindow(essential=history.essential)
         self.messages = [*history.messages, *self.messages]
-        self.task_index += len(history.messages)
+        self.task_index += len(history.weighed)
         self.history = history.ref
+        known = self.__dict__["known"] = _KnownMessages()
+        known.add(history.weighed)
 
     def resume_as(self, run_id: RunId, instruction: str, until: int) -> None:
         """Continue the stored Turn of a failed run as that of a new run of its session.
@@ -450,7 +529,7 @@ class Turn(msgspec.Struct, kw_only=True):
     def _with_ids(self, calls: Sequence[ToolCall], iteration: int) -> tuple[ToolCall, ...]:
         if not calls:
             return ()
-        used = {call.call_id for message in self.messages for call in message.calls}
+        used = {*self._known().call_ids}
         return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, iteration))
 
     def _missing_result(self, call_id: str) -> ToolResult:
@@ -567,17 +646,15 @@ class Turn(msgspec.Struct, kw_only=True):
         self.question_count += 1
         return question_id(self.config.run_id, self.question_count)
 
-    def _request_messages(self) -> tuple[Message, ...]:
-        messages = wrap_calls(self._selected_messages(), self.config.deferred)
-        if not self.config.instructions:
-            return messages
-        return tuple(merge_messages((user_message(self.config.instructions), *messages)))
+    def _known(self) -> _KnownMessages:
+        known: _KnownMessages | None = self.__dict__.get("known")
+        if known is None or not known.are_of(self.messages):
+            known = self.__dict__["known"] = _KnownMessages()
+        known.update(self.messages)
+        return known
 
-    def _selected_messages(self) -> tuple[Message, ...]:
-        return context_window.select_messages(self.messages, self.task_index, self.window)
-
-    def _window_tokens(self) -> int:
-        return context_window.window_tokens(self.messages, self.task_index, self.window)
+    def _selection(self) -> _Selection:
+        return self._known().select(self.task_index, self.window, self.config)
 
     def _flush_user_messages(self) -> None:
         for text in self.pending_user_messages:

@@ -1,10 +1,11 @@
-"""Routes for health, identity, profiles and the page."""
+"""Routes for health, processes, identity, profiles and the page."""
 
 import re
 
 import msgspec
 from starlette.responses import Response
 
+from internal.agent.app.processes.process_list import ProcessView
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
@@ -25,6 +26,17 @@ async def show_health(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Respon
     body = HealthSummary(health.status) if request.context.principal is None else health
     status = 200 if health.status == "ok" else 503
     return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+class ProcessesView(msgspec.Struct, frozen=True):
+    """The gateways and workers of the database, those that started first before the others."""
+
+    processes: list[ProcessView]
+
+
+async def list_processes(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProcessesView:
+    """List the gateways and workers of the database. Requires the owner role."""
+    return ProcessesView(await request.services.gateway.processes.list_all(request.principal))
 
 
 async def show_me(request: ApiRequest[EmptyRequest, EmptyRequest]) -> MeView:

@@ -1,6 +1,6 @@
 """Routes for sessions, their messages and their events."""
 
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -12,7 +12,6 @@ from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import SessionListFilter, SessionMarks
 from internal.agent.ports.commands import BackgroundCommand
-from internal.agent.store.events import LogBounds
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
@@ -135,8 +134,8 @@ async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> Mes
     rows = await request.services.gateway.queries.messages(
         _id(request), request.principal, before=before, limit=query.limit + 1
     )
-    oldest_first = sorted(rows, key=itemgetter(0))
-    page = [message_view(*row[:4]) for row in oldest_first[-query.limit :]]
+    oldest_first = sorted(rows, key=attrgetter("number"))
+    page = [message_view(row) for row in oldest_first[-query.limit :]]
     return MessagesPage(page, str(page[0].number) if len(rows) > query.limit else None)
 
 
@@ -168,16 +167,16 @@ async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsP
             for row in rows
             if types is None or row.event in types
         ],
-        next=None if query.before else _edge(bounds, rows[-1:], is_full=is_full),
-        previous=_edge(bounds, rows[:1], is_full=is_full) if query.before else None,
+        next=None if query.before else _edge(bounds.epoch, rows[-1:], is_full=is_full),
+        previous=_edge(bounds.epoch, rows[:1], is_full=is_full) if query.before else None,
         head=str(Cursor(bounds.epoch, bounds.head)),
         earliest=str(Cursor(bounds.epoch, bounds.earliest)),
     )
 
 
-def _edge(bounds: LogBounds, edge: list[EventRecord], *, is_full: bool) -> str | None:
+def _edge(epoch: str, edge: list[EventRecord], *, is_full: bool) -> str | None:
     """Return the ID at which another page begins, None if this page was not full."""
-    return str(Cursor(bounds.epoch, edge[0].position)) if is_full else None
+    return str(Cursor(epoch, edge[0].position)) if is_full else None
 
 
 def _id(request: ApiRequest[Any, Any]) -> SessionId:

@@ -65,6 +65,7 @@ from internal.channels.web.routes.dead_letters import (
     RetryRequest,
 )
 from internal.channels.web.routes.login import LinkView, LoginRequest, LoginView
+from internal.channels.web.routes.meta import ProcessesView
 from internal.channels.web.routes.people import (
     AuditQuery,
     AuditView,
@@ -151,6 +152,11 @@ _MESSAGE_BODY_BYTES = 4_194_304
 """The longest text, with each character escaped."""
 _FILES_BODY_BYTES = sys.maxsize
 """Limited by `server.max_body_bytes` alone."""
+
+HEALTH = Endpoint(
+    "GET", "/health", meta.show_health, Health, public_reply=HealthSummary, public=True
+)
+"""All that a worker serves."""
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
@@ -508,6 +514,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         204,
         errors=(403,),
     ),
+    Endpoint("GET", "/api/processes", meta.list_processes, ProcessesView, errors=(403,)),
     Endpoint(
         "POST",
         "/api/login",
@@ -520,7 +527,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/api/logout", login.log_out, None, 204),
     Endpoint("POST", "/api/links", login.create_link, LinkView, 201),
     Endpoint("GET", "/api/me", meta.show_me, MeView),
-    Endpoint("GET", "/health", meta.show_health, Health, public_reply=HealthSummary, public=True),
+    HEALTH,
     Endpoint("GET", "/api/openapi.json", show_openapi),
 )
 """The endpoints of the API."""

@@ -16,12 +16,12 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
     assign_call_ids,
-    merge_messages,
     text_parts,
     user_message,
     without_call_ids,
 )
 from tests.support.images import an_image
+from tests.support.weighed_messages import merge_messages
 
 PICTURE = an_image()
 

@@ -14,6 +14,7 @@ from internal.agent.store.checkpoints import (
     readable_turn,
 )
 from tests.support.turn_driver import run_config, start_turn, stored_checkpoint
+from tests.support.weighed_messages import weighed
 
 encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -33,7 +34,7 @@ def test_a_turn_is_restored_from_its_deltas() -> None:
 
 def test_the_history_of_a_turn_is_stored_as_a_reference() -> None:
     earlier = [user_message("How many?"), Message("assistant", (Text("Two."),))]
-    history = History(earlier, (0, 1), HistoryRef(1000, 2, 2, 2))
+    history = History(weighed(earlier), (0, 1), HistoryRef(1000, 2, 2, 2))
     turn, encoder = start_turn(run_config()), CheckpointEncoder()
     turn.add_history(history)
     first = encoder.encode(turn)
@@ -51,10 +52,11 @@ def test_the_history_of_a_turn_is_stored_as_a_reference() -> None:
 
 def test_a_history_of_another_size_resets_what_is_left_out() -> None:
     turn = start_turn(run_config())
-    turn.add_history(History([user_message("a")] * 4, (2, 3), HistoryRef(1000, 4, 4, 4)))
+    turn.add_history(History(weighed([user_message("a")] * 4), (2, 3), HistoryRef(1000, 4, 4, 4)))
     turn.window = ContextWindow(history_from=2, essential=(2, 3))
     restored = decode_checkpoint(stored_checkpoint(CheckpointEncoder().encode(turn)))
-    restored.add_history(History([user_message("a")] * 3, (1, 2), HistoryRef(1000, 4, 4, 3)))
+    shorter = weighed([user_message("a")] * 3)
+    restored.add_history(History(shorter, (1, 2), HistoryRef(1000, 4, 4, 3)))
     assert restored.window == ContextWindow(essential=(1, 2))
     assert (restored.task_index, len(restored.messages)) == (3, 4)
 

@@ -1,9 +1,13 @@
 """The history that a run starts with: what it holds, how much it reads, and how it changes."""
 
+import gc
+import sys
+import tracemalloc
 from collections.abc import Generator
 from contextlib import closing
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,17 +19,19 @@ from internal.agent.domain.react.context_window import (
     IMAGE_NOTE,
     MIN_TEXT_CHARS,
     ContextWindow,
-    fit_window,
     message_tokens,
-    select_messages,
+    weigh,
 )
 from internal.agent.domain.react.history import History, HistoryRef
-from internal.agent.store.history import MESSAGE_BYTES, PAGE_SIZE, TOKEN_BYTES, MessageCache
+from internal.agent.store.history import PAGE_SIZE, MessageCache
 from tests.support.images import an_image
 from tests.support.session_history import SESSION, RunShape, StoredSession, run_messages
 from tests.support.strict_provider import check_messages
+from tests.support.weighed_messages import fit_window, select_messages
 
 NEXT = "The next question."
+OBJECT_BYTES = 400
+"""Memory of the objects of a message without its text."""
 ESSENTIAL_TOKENS = 3 * 2 * MIN_TEXT_CHARS
 """More than the last question and answer ever need at least."""
 
@@ -53,7 +59,7 @@ def text_of(messages: tuple[Message, ...]) -> str:
 
 
 def test_a_session_without_messages_has_no_history(session: StoredSession) -> None:
-    assert session.read(1000) == History([], ())
+    assert session.read(1000) == History()
 
 
 def test_a_session_that_fits_is_sent_as_it_is(session: StoredSession) -> None:
@@ -159,7 +165,7 @@ def test_a_resumed_run_has_the_messages_since_then_as_they_are(session: StoredSe
 
 def test_a_new_turn_refers_to_no_history(session: StoredSession) -> None:
     session.add_run(0, run_messages(0, RunShape(replies=[2])))
-    assert session.load(HistoryRef()) == History([])
+    assert session.load(HistoryRef()) == History()
 
 
 def test_images_of_earlier_runs_are_left_out_first(session: StoredSession) -> None:
@@ -205,7 +211,7 @@ def test_messages_of_a_session_that_was_replaced_are_read_again(session: StoredS
         session.add_run(number, run_messages(number, RunShape()))
     session.read(100_000, cache=cache)
     session.clear()
-    assert session.read(100_000, cache=cache) == History([])
+    assert session.read(100_000, cache=cache) == History()
     for name, runs in (("second", 60), ("third", 61), ("fourth", 10)):
         session.clear()
         for number in range(runs):
@@ -215,17 +221,58 @@ def test_messages_of_a_session_that_was_replaced_are_read_again(session: StoredS
 
 def test_a_cache_keeps_the_sessions_that_were_used_last(session: StoredSession) -> None:
     session.add_run(0, run_messages(0, RunShape(question=3000, answer=3000)))
-    size = 2 * MESSAGE_BYTES + 2000 * TOKEN_BYTES
-    cache, full = MessageCache(), MessageCache(max_bytes=size * 3)
+    cache = MessageCache()
     session.read(100_000, cache=cache)
-    rows = cache.get(SESSION)
-    assert size < cache.size < 1.1 * size
+    known = cache.get(SESSION)
+    full = MessageCache(max_bytes=known.size * 5 // 2)
     for name in "abca":
-        full.put(SessionId(name), rows)
-        assert full.size <= 3 * size
-    assert [name for name in "abc" if full.get(SessionId(name))] == ["a", "c"]
-    full.put(SessionId("d"), [*rows, *rows, *rows, *rows])
+        full.put(SessionId(name), known)
+        assert full.size <= known.size * 2
+    assert [name for name in "abc" if full.get(SessionId(name)).newest_first] == ["a", "c"]
+    full.put(SessionId("d"), known.preceded_by([*known.newest_first] * 3))
     assert full.size == 0, "one that is too large is not kept"
+
+
+@pytest.mark.parametrize("letter", ["x", "\u4e2d"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        RunShape(question=20, answer=100),
+        RunShape(question=300, answer=600),
+        RunShape(question=2_000, answer=6_000),
+        RunShape(replies=[1] * 5, result=60),
+        RunShape(replies=[3] * 5, result=4_000),
+    ],
+)
+@pytest.mark.parametrize("budget", [1_000_000_000, 30_000])
+def test_the_size_of_a_cache_is_about_the_memory_that_it_takes(
+    session: StoredSession, shape: RunShape, letter: str, budget: int
+) -> None:
+    for number in range(50):
+        session.add_run(number, run_messages(number, shape, letter))
+    session.read(budget)
+    cache = MessageCache()
+    gc.collect()
+    tracemalloc.start()
+    session.read(budget, cache=cache)
+    for row in cache.get(SESSION).newest_first:
+        row.weighed.encode("some", msgspec.json.encode)
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.65 * cache.size < taken < 1.02 * cache.size
+
+
+def test_short_encodings_are_kept_and_do_not_double_the_memory() -> None:
+    kept = 0
+    for length in (20, 100, 500, 5_000, 50_000):
+        for letter in ("x", "\u4e2d"):
+            message = weigh(user_message(letter * length))
+            message.encode("some", msgspec.json.encode)
+            size = sys.getsizeof(message.encoded) if message.encoded else 0
+            kept += size > 0
+            assert size < sys.getsizeof(letter * length) + OBJECT_BYTES
+    assert kept == 5
 
 
 shapes = st.builds(

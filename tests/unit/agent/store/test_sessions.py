@@ -236,7 +236,7 @@ async def test_stored_messages_are_returned_unchanged(database: Database, stores
     await database.write(lambda: stores.sessions.add_messages(SESSION, RUN, [], now=T0))
 
     newest = await database.read(lambda: stores.sessions.list_messages(SESSION, None, 9))
-    assert [row[:4] for row in newest] == [
+    assert [(row.number, row.run_id, row.message, row.created) for row in newest] == [
         (3, "run-2", result, T2),
         (2, RUN, calls, T1),
         (1, RUN, asked, T1),

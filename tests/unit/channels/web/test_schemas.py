@@ -8,6 +8,8 @@ import pytest
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Text, Thinking
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
+from internal.agent.domain.react.context_window import weigh
+from internal.agent.domain.react.history import StoredMessage
 from internal.channels.web.schemas import CreateSessionRequest, me_view, message_view, profiles_view
 from internal.config.llm import LlmSettings
 from internal.config.settings import Settings
@@ -17,7 +19,9 @@ from larkspur.task_defaults import open_profiles, task_defaults
 
 def test_a_message_is_shown_without_the_models_thinking() -> None:
     message = Message("assistant", (Thinking("hm"), Text("hello")))
-    view = message_view(3, RunId("run-1"), message, "2026-01-01T00:00:00.000Z")
+    view = message_view(
+        StoredMessage(3, RunId("run-1"), "answer", "2026-01-01T00:00:00.000Z", weigh(message))
+    )
     assert (view.number, view.role) == (3, "assistant")
     assert [part["type"] for part in view.parts] == ["text"]
 

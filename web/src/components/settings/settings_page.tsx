@@ -1,9 +1,10 @@
 import { Menu } from 'lucide-react';
+import { Suspense } from 'react';
 import { Link } from 'wouter';
 import { useMessages } from '../../i18n/catalog';
 import { useSettingsMessages } from '../../i18n/settings';
+import { lazyComponent } from '../../lib/lazy';
 import { Appearance } from './appearance';
-import { DeadLetters } from './dead_letters';
 import { Lark } from './lark';
 import { Models } from './models';
 import { People } from './people';
@@ -13,7 +14,10 @@ import { Skills } from './skills';
 import { Tools } from './tools';
 import { Usage } from './usage';
 
-const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, tools: Tools, lark: Lark, usage: Usage, rules: Rules, people: People, letters: DeadLetters };
+const DeadLetters = lazyComponent(async () => (await import('../operation/dead_letters')).DeadLetters);
+const Processes = lazyComponent(async () => (await import('../operation/processes')).Processes);
+
+const SECTIONS = { appearance: Appearance, models: Models, profiles: Profiles, skills: Skills, tools: Tools, lark: Lark, usage: Usage, rules: Rules, people: People, letters: DeadLetters, processes: Processes };
 
 type Section = keyof typeof SECTIONS;
 
@@ -49,7 +53,9 @@ export function SettingsPage({ onMenu, section }: { onMenu: () => void; section?
             <h2 className="mb-2 text-[17px] font-semibold">
               {s.sections[shown]}
             </h2>
-            <Content />
+            <Suspense fallback={null}>
+              <Content />
+            </Suspense>
           </div>
         </div>
       </div>

@@ -95,6 +95,7 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
         yield Check("audio", "ok", message)
     yield _web_search(settings)
     yield application.check_database(config)
+    yield from application.check_processes(config)
     yield from application.check_dead_letters(config)
 
 

@@ -13,10 +13,16 @@ def register(subparsers: Subparsers) -> None:
         description="Execute runs beside the gateways of one PostgreSQL database, with the same"
         " settings. It has no page and no channels.",
     )
+    parser.add_argument(
+        "--health-port",
+        type=int,
+        help="port of 127.0.0.1 on which GET /health is answered; 0 for any free port",
+    )
     add_config(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: Namespace, context: CommandContext) -> int:
     """Work until a signal."""
-    return context.application().work(args.config)
+    flags = {"dispatch": {"health_port": args.health_port}}
+    return context.application().work(args.config, flags)

@@ -11,10 +11,13 @@ from internal.agent.domain.react.context_window import (
     text_tokens,
     tools_tokens,
 )
+from internal.agent.domain.react.request_messages import RequestMessages
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart
 from internal.agent.ports.instructions import Instruction
 from internal.agent.ports.llm import ModelLimits
 from tests.support.turn_driver import TOOLS, run_config
+from tests.support.weighed_messages import weighed
 
 LIMITS = ModelLimits(200_000, 32_000)
 SKILLS = "- bird-song: Writes down the songs of birds."
@@ -66,11 +69,14 @@ def test_a_part_that_is_empty_is_left_out() -> None:
 def test_what_loaded_skills_take_is_no_part_of_the_conversation() -> None:
     instructions = instructions_text(BLOCKS)
     fixed = (ContextPart("rules", 7),)
-    config = msgspec.structs.replace(run_config(), instructions=instructions, context=fixed)
+    tools = (*TOOLS, ToolSpec("load_skill", "Load a skill.", {"type": "object"}, "read"))
+    config = msgspec.structs.replace(
+        run_config(), instructions=instructions, context=fixed, tools=tools
+    )
     beginning = user_message(instructions + "hello")
     other = loads("b", name="read_file")
     messages = [beginning, *loads("a"), *other, *loads("c", failed=True)]
-    use = measure_context(config, messages, LIMITS)
+    use = measure_context(config, RequestMessages(weighed(messages)), LIMITS)
     loaded = message_tokens(loads("a")[1])
     assert use.parts[:2] == (*fixed, ContextPart("loaded_skills", loaded))
     everything = sum(map(message_tokens, messages)) - text_tokens(instructions)
@@ -80,5 +86,5 @@ def test_what_loaded_skills_take_is_no_part_of_the_conversation() -> None:
 
 
 def test_without_loaded_skills_there_is_no_such_part() -> None:
-    use = measure_context(run_config(), [user_message("hello")], LIMITS)
+    use = measure_context(run_config(), RequestMessages(weighed([user_message("hello")])), LIMITS)
     assert [part.kind for part in use.parts] == ["conversation"]

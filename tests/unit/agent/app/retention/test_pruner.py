@@ -1,7 +1,9 @@
 """Retention on a real database: what is old goes, what something needs stays."""
 
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import user_message
 from internal.agent.domain.principals import LOCAL_OWNER, AuditEntry
-from internal.agent.domain.tasks import Run, SessionMarks
+from internal.agent.domain.tasks import Run, RunSpec, SessionMarks
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.maintenance.reports import Pruned
 from internal.agent.store.checkpoints import CheckpointDelta
@@ -20,6 +22,8 @@ from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.runs import RunEnd
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
+from internal.sandbox.workspaces import Workspaces
+from internal.worktrees.worktrees import GitWorktrees
 from tests.support.store_records import (
     T0,
     T1,
@@ -38,7 +42,14 @@ NOW = "2999-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
-def make_pruner(database: Database, stores: Stores, gateway: Gateway) -> MakePruner:
+def workspaces(tmp_path: Path) -> Workspaces:
+    return Workspaces(tmp_path / "of-sessions", GitWorktrees())
+
+
+@pytest.fixture
+def make_pruner(
+    database: Database, stores: Stores, gateway: Gateway, workspaces: Workspaces
+) -> MakePruner:
     def make(**days: int) -> Pruner:
         return Pruner(
             database,
@@ -46,6 +57,7 @@ def make_pruner(database: Database, stores: Stores, gateway: Gateway) -> MakePru
             clock=SystemClock(),
             policy=RetentionPolicy(**days),
             remove_session=gateway.delete_idle_session,
+            workspaces=workspaces,
         )
 
     return make
@@ -253,3 +265,39 @@ async def test_a_row_that_must_stay_does_not_hide_old_ones_after_it(
     await add_ended_run(database, stores, "b", events=600)
     assert removed(await make_pruner(events_days=30).prune()) == {"events": 600}
     assert select("select distinct run_id from events") == [("run-a",)]
+
+
+async def test_old_folders_without_files_are_removed(
+    database: Database, stores: Stores, make_pruner: MakePruner, workspaces: Workspaces
+) -> None:
+    """Only those of idle sessions, and never a file."""
+    for name in ("a", "b", "new", "named"):
+        await add_ended_run(database, stores, name)
+    await database.write(partial(stores.sessions.add, a_session("session-running")))
+    await database.write(partial(stores.tasks.add, a_task("task-r", "session-running"), None))
+    await add_running_run(database, stores, a_run("run-r", "session-running"))
+    sessions = ("session-a", "session-b", "session-new", "session-running", "session-unknown")
+    folders = [Path(workspaces.create(a_task(session_id=each))) for each in sessions]
+    named = a_task(session_id="session-named", spec=RunSpec(workspace=str(folders[0].parents[2])))
+    workspaces.create(named)
+    folders.append(workspaces.files.root / "session-named")
+    (folders[1] / "input" / "a.txt").touch()
+    outside = folders[0].parents[2] / "outside"
+    outside.mkdir()
+    (workspaces.folders.root / "session-link").symlink_to(outside)
+    for folder in folders:
+        if folder.name != "session-new":
+            os.utime(folder, (0, 0))
+
+    pruner = make_pruner()
+    assert removed(await pruner.count()) == {"empty_workspaces": 2}
+    assert all(folder.is_dir() for folder in folders)
+    assert removed(await pruner.prune()) == {"empty_workspaces": 2}
+    assert removed(await pruner.prune()) == {}
+
+    gone = [folder.name for folder in folders if not folder.exists()]
+    assert gone == ["session-a", "session-named"]
+    assert (folders[1] / "input" / "a.txt").exists()
+    assert outside.is_dir()
+    workspaces.create(a_task(session_id="session-a"))
+    assert (folders[0] / "output").is_dir()

@@ -23,21 +23,23 @@ from internal.agent.domain.react.context_window import (
     OVERHEAD_TOKENS,
     TRIM_TARGET,
     ContextWindow,
-    fit_window,
     message_budget,
     message_tokens,
     reserved_output,
-    retained_calls,
-    select_messages,
     shorten_results,
     shorten_text,
     text_tokens,
     tools_tokens,
-    window_tokens,
 )
 from tests.support.images import an_image
 from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import TOOLS, read
+from tests.support.weighed_messages import (
+    fit_window,
+    retained_calls,
+    select_messages,
+    window_tokens,
+)
 
 DONE = (Text("Done."),)
 

@@ -44,6 +44,7 @@ from tests.support.turn_driver import (
     start_turn,
     stored_checkpoint,
 )
+from tests.support.weighed_messages import weighed
 
 SCHEMA = {
     "type": "object",
@@ -319,6 +320,6 @@ def test_an_interrupted_call_and_an_open_question_survive_a_checkpoint() -> None
 
 
 def test_messages_without_deferred_calls_are_sent_as_they_are() -> None:
-    messages = (user_message("Hi"),)
-    assert wrap_calls(messages, ()) is messages
+    messages = weighed([user_message("Hi")])
+    assert wrap_calls(messages, ()) == messages
     assert wrap_calls(messages, DEFERRED) == messages

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Text, ToolResult, user_message
-from internal.agent.domain.react.context_window import MIN_TEXT_CHARS, message_tokens
+from internal.agent.domain.react.context_window import MIN_TEXT_CHARS, message_tokens, weigh
 from internal.agent.domain.react.history import (
     STEP_SHARE,
     HistoryParts,
@@ -27,7 +27,7 @@ def newest_first(sizes: list[int]) -> list[StoredMessage]:
 
 
 def stored(message: Message, number: int = 1) -> StoredMessage:
-    return StoredMessage(number, RunId("run-1"), message, "", message_tokens(message))
+    return StoredMessage(number, RunId("run-1"), "words", "", weigh(message))
 
 
 def test_the_kinds_of_messages() -> None:

@@ -73,7 +73,7 @@ def test_results_are_sent_in_the_order_of_the_calls() -> None:
         turn.add_tool_result(ToolResult(call_id, call_id.upper()))
     assert turn.next() == Act((write("b"),))
     turn.add_tool_result(ToolResult("b", "B"))
-    assert next_ask(turn).messages[1:] == (
+    assert tuple(next_ask(turn).messages[1:]) == (
         Message("assistant", (Text("I look."), read("a"), write("b"), read("c"))),
         Message("user", (ToolResult("a", "A"), ToolResult("b", "B"), ToolResult("c", "C"))),
     )

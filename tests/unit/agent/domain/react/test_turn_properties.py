@@ -19,7 +19,6 @@ from internal.agent.domain.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    merge_messages,
     user_message,
 )
 from internal.agent.domain.permissions.policy import Mode, Policy
@@ -36,6 +35,7 @@ from tests.support import turn_driver
 from tests.support.anthropic_server import signature_of
 from tests.support.images import an_image
 from tests.support.strict_provider import check_messages, check_request_encoding
+from tests.support.weighed_messages import merge_messages
 
 RING = ToolSpec("mcp__birds__ring", "Ring a bird.", {"type": "object"}, "exec")
 """A deferred tool."""
@@ -360,6 +360,10 @@ class TurnSimulation:
             case Ask(messages, final):
                 check_messages(messages, self.said)
                 check_request_encoding(messages, self.turn.config, final=final)
+                unknown = msgspec.structs.replace(self.turn).next()
+                assert isinstance(unknown, Ask)
+                assert [*messages] == [*unknown.messages], "nothing kept is out of date"
+                assert messages.tokens == unknown.messages.tokens
                 assert all(each.name != RING.name for one in messages for each in one.calls)
                 texts = "\n".join(message.text for message in messages)
                 assert all(self.turn.messages[at].text in texts for at in self.remembered)

@@ -1,5 +1,10 @@
-"""Routes for health, identity, profiles and the page."""
+"""Routes for health, processes, identity, profiles and the page."""
 
+from functools import partial
+
+from internal.agent.store.runs import ProcessEntry
+from internal.channels.web.services import WebServices
+from internal.observability.processes import SystemProcesses
 from tests.unit.channels.web.conftest import Call
 
 
@@ -17,3 +22,26 @@ async def test_profiles_are_sorted_and_one_is_the_default(call: Call) -> None:
 async def test_a_page_that_is_not_built_is_reported(call: Call) -> None:
     reply = await call("GET", "/", authorization=None)
     assert (reply.status, reply.json()["error"]["code"]) == (503, "page_not_built")
+
+
+async def test_processes_are_listed_with_what_they_do(call: Call, services: WebServices) -> None:
+    gateway = services.gateway
+    database, stores = gateway.queries._database, gateway.queries._stores
+    process = SystemProcesses().current("gateway-1")
+    until = "2099-01-01T00:00:00.000Z"
+    entry = ProcessEntry(str(process), "gateway", "build-1", process.pid, "1.2", "2026", until)
+    await database.write(partial(stores.processes.add, entry))
+    await database.write(partial(stores.leaderships.claim, "lark:a", str(process), until, None))
+    [found] = (await call("GET", "/api/processes")).json()["processes"]
+    assert found.pop("lease_age_seconds") < 0  # it lasts longer than any lease
+    assert found == {
+        "role": "gateway",
+        "host": "build-1",
+        "pid": process.pid,
+        "version": "1.2",
+        "started": "2026",
+        "lease_until": until,
+        "has_ended": False,
+        "runs": 0,
+        "leads": ["lark:a"],
+    }

@@ -1,13 +1,21 @@
 """`larkspur doctor`."""
 
+import asyncio
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.sandbox import SandboxCapabilities
+from internal.agent.store.runs import ProcessEntry
+from internal.agent.store.stores import Stores
 from internal.channels.cli.application import Check
 from internal.channels.cli.commands.system.doctor import format_check
 from internal.channels.cli.exit_codes import CONFIG
+from internal.observability.processes import SystemProcesses
+from internal.storage.database_url import open_database
 from larkspur.sandbox_checks import describe_capabilities
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
@@ -107,3 +115,35 @@ def test_capabilities_are_described(
 def test_check_is_one_line() -> None:
     check = Check("disk", "warn", "1 GiB free.", "Free some space.")
     assert format_check(check) == "warn  disk: 1 GiB free. Free some space."
+
+
+def test_processes_are_listed_with_their_leases(run: CommandRunner, home: Path) -> None:
+    run.local("dead-letters")  # creates the database
+    assert "process:" not in run("doctor").out
+    asyncio.run(_add_processes(home / "larkspur.db"))
+    worker, gateway = [line for line in run("doctor").out.splitlines() if "process:" in line]
+    assert gateway.startswith(
+        "ok    process: gateway 12 on build-1, since 2026-11-22 10:00 UTC: larkspur 0.1.0,"
+        " 0 active runs, leads lark:a, lease renewed 1"
+    )
+    assert worker.startswith(
+        "warn  process: worker 99 on build-2, since 2026-11-22 09:00 UTC: larkspur 0.1.0,"
+        " 0 active runs, ended, lease renewed "
+    )
+    assert worker.endswith(" s ago. Other processes continue its runs.")
+
+
+async def _add_processes(path: Path) -> None:
+    """Store a gateway that lives, which leads an account, and a worker that has ended."""
+    stores, here = Stores(), str(SystemProcesses().current("gateway-1"))
+    elsewhere = "worker-1/99/1/other/other/build-2"
+    until = rfc3339(datetime.now(UTC) + timedelta(seconds=20))
+    started, ended = "2026-11-22T09:00:00.000Z", "2026-11-22T10:00:30.000Z"
+    entries = (
+        ProcessEntry(here, "gateway", "build-1", 12, "0.1.0", "2026-11-22T10:00:00.000Z", until),
+        ProcessEntry(elsewhere, "worker", "build-2", 99, "0.1.0", started, ended),
+    )
+    async with open_database(path) as database:
+        for entry in entries:
+            await database.write(partial(stores.processes.add, entry))
+        await database.write(partial(stores.leaderships.claim, "lark:a", here, until, None))

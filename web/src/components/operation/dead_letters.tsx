@@ -2,17 +2,16 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { settingsApi } from '../../api/settings';
 import type { DeadLetter } from '../../api/types.gen';
-import { useSettingsMessages } from '../../i18n/settings';
-import { formatDay, formatTime } from '../../lib/format';
-import { usePreferences } from '../../state/preferences';
-import { Loaded } from './loaded';
-import { Table } from './table';
+import { useOperationMessages } from '../../i18n/operation';
+import { Loaded } from '../settings/loaded';
+import { Table } from '../settings/table';
+import { useMoment } from './use_moment';
 
 /** The messages and runs that were given up, until they are retried or dismissed. */
 export function DeadLetters() {
-  const s = useSettingsMessages();
+  const s = useOperationMessages();
   const queries = useQueryClient();
-  const language = usePreferences((preferences) => preferences.language);
+  const moment = useMoment();
   const [failure, setFailure] = useState('');
   const act = async (work: Promise<unknown>) => {
     setFailure('');
@@ -29,13 +28,13 @@ export function DeadLetters() {
             <p>{s.noDeadLetters}</p>
           ) : (
             <Table
-              label={s.sections.letters}
-              head={[s.sections.letters, s.givenUp, s.decision]}
+              label={s.letters}
+              head={[s.letters, s.givenUp, s.decision]}
               rows={letters.map((letter) => ({
                 key: letter.id,
                 cells: [
                   <Description key="letter" letter={letter} />,
-                  `${formatDay(letter.given_up_at, language)} ${formatTime(letter.given_up_at, language)}`,
+                  moment(letter.given_up_at),
                   <Decision
                     key="decision"
                     letter={letter}
@@ -53,7 +52,7 @@ export function DeadLetters() {
 }
 
 function Description({ letter }: { letter: DeadLetter }) {
-  const s = useSettingsMessages();
+  const s = useOperationMessages();
   const words = letter.kind === 'outgoing' ? letter.text || letter.about : letter.about;
   return (
     <span className="isolate-text">
@@ -67,7 +66,7 @@ function Description({ letter }: { letter: DeadLetter }) {
 }
 
 function Decision({ letter, onRetry, onDismiss }: { letter: DeadLetter; onRetry: () => void; onDismiss: () => void }) {
-  const s = useSettingsMessages();
+  const s = useOperationMessages();
   const retry = letter.may_have_been_sent ? s.sendAnyway : s.retry;
   return (
     <span className="flex flex-wrap gap-1.5">

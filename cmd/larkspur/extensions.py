@@ -1,0 +1,69 @@
+"""The skills and MCP servers of an installation."""
+
+from typing import Any
+
+from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.permissions.rules import Rule, parse_rule, split_rule
+from internal.agent.domain.permissions.targets import NETWORK
+from internal.config.loader import Loaded
+from internal.config.types import ConfigError
+from internal.mcp.definition_files import DefinitionFiles
+from internal.mcp.login.token_file import TokenFile
+from internal.mcp.pins import McpPins
+from internal.mcp.servers import McpServers
+from internal.skills.library import SkillLibrary, SkillPlace
+from internal.skills.library import shipped_folder as shipped_skills
+from internal.skills.pins import SkillPins
+from larkspur.task_defaults import TOOL_SPECS
+from larkspur.version import VERSION
+
+SKILLS_FOLDER = "skills"
+"""The folder of the owner's skills in the home folder."""
+
+
+def skill_places(loaded: Loaded) -> list[SkillPlace]:
+    """Return the folders with skills: the owner's, the shipped one, and those of the settings."""
+    return [
+        SkillPlace(loaded.home / SKILLS_FOLDER, "own"),
+        SkillPlace(shipped_skills(), "shipped"),
+        *(SkillPlace(folder, "shared") for folder in loaded.settings.skills.paths),
+    ]
+
+
+def open_skills(loaded: Loaded) -> SkillLibrary:
+    """Return the skills of all places; those of the owner take precedence."""
+    reserved = [spec.name for spec in TOOL_SPECS]
+    return SkillLibrary(skill_places(loaded), reserved, SkillPins(loaded.home).get)
+
+
+def open_mcp_servers(loaded: Loaded) -> McpServers:
+    """Return the MCP servers of the settings and the home folder; none is started.
+
+    Raises:
+        RuleError: a rule of the settings is invalid.
+    """
+    entries = {
+        name: entry.get_secret_value() for name, entry in loaded.settings.mcp.servers.items()
+    }
+
+    def expand(value: Any, where: str) -> Any:
+        try:
+            return loaded.expand(value, where)
+        except ConfigError as error:
+            raise LarkspurError(str(error)) from error
+
+    files = DefinitionFiles(loaded.home, entries, expand)
+    token_key = loaded.settings.mcp.token_key
+    return McpServers(
+        files,
+        McpPins(loaded.home),
+        version=VERSION,
+        logins=TokenFile(loaded.home, token_key.get_secret_value() if token_key else ""),
+        deny=denied_hosts(loaded),
+    )
+
+
+def denied_hosts(loaded: Loaded) -> list[Rule]:
+    """Return the rules about hosts that no command reaches."""
+    denied = (text for text in loaded.settings.tools.deny if split_rule(text)[0] == NETWORK)
+    return [parse_rule(text, {}) for text in denied]
