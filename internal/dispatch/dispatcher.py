@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from internal.agent.app.background_task import background_task, wait_for_completion
@@ -15,7 +15,7 @@ from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailabl
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import MAX_CRASHES, STEADY_SECONDS, Run
+from internal.agent.domain.tasks import ENDED, MAX_CRASHES, STEADY_SECONDS, Run, Task
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
@@ -31,6 +31,8 @@ UPKEEP_INTERVAL_SECONDS = 10.0
 
 MAX_CLAIMS = 8
 """How many runs are claimed at once, so that a burst is shared by all processes."""
+
+_MAX_KNOWN = 100_000
 
 MAX_ALONE_SECONDS = 60.0
 """For how long a run whose process died keeps the others of its kind from being started."""
@@ -72,6 +74,14 @@ class RunDispatcher:
         self._concurrency = concurrency
         self._active = ActiveRuns()
         self._starting: set[RunId] = set()
+        self._queued: set[RunId] = set()
+        """Queued runs that this process knows of and has not claimed."""
+        self._ended: set[RunId] = set()
+        """Runs of `_starting` that have ended."""
+        self._is_informed = False
+        """Whether no other process can have queued runs since `_queued` was read."""
+        self._start: Callable[[Run, Task | None], None] | None = None
+        """Starts the execution of a claimed run; None while nothing is dispatched."""
         self._claims = asyncio.Lock()
         self._began = clock.monotonic()
         self._suspect: tuple[RunId, float] | None = None
@@ -83,6 +93,11 @@ class RunDispatcher:
     def executes_runs(self) -> bool:
         """Whether this process executes runs at all."""
         return self._concurrency > 0
+
+    @property
+    def starts_runs(self) -> bool:
+        """Whether claimed runs are started now: between the start and the end of `run`."""
+        return self._start is not None
 
     @property
     def is_stopping(self) -> bool:
@@ -104,7 +119,60 @@ class RunDispatcher:
         if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
             return
         if envelope.payload.status == "queued":
-            self._wake_event.set()
+            if record.run_id not in self._starting:
+                self._queued.add(record.run_id)
+                self._wake_event.set()
+        elif envelope.payload.status in ENDED:
+            self._queued.discard(record.run_id)
+            if record.run_id in self._starting:
+                self._ended.add(record.run_id)
+
+    @contextmanager
+    def reserve(self, run_id: RunId) -> Generator["_Slot | None"]:
+        """Keep a place free for a new run while a block stores it; see `Dispatcher.reserve`."""
+        if not self._has_room():
+            yield None
+            return
+        self._starting.add(run_id)
+        slot = _Slot(self, run_id)
+        try:
+            yield slot
+        finally:
+            if not slot.is_started:
+                self._starting.discard(run_id)
+
+    def _has_room(self) -> bool:
+        """Return True if a new run can be claimed although others are queued."""
+        most = min(self._concurrency, MAX_CLAIMS) if self._is_shared else self._concurrency
+        is_full = len(self._starting) + len(self._queued) >= most
+        is_known = self._is_informed or self._is_shared
+        return self.starts_runs and is_known and not is_full and self.may_start()
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether other processes may queue and execute runs as well."""
+        return self._database.messages is not None
+
+    def claim(self, run_id: RunId) -> Write[Run | None]:
+        """Claim a queued run for this process; see `claim_run`."""
+        return (
+            yield from claim_run(
+                self._stores,
+                run_id,
+                self._leases.owner,
+                lease_until=self._leases.expiry(),
+                now=rfc3339(self._clock.now()),
+                host=self._leases.host,
+            )
+        )
+
+    async def start(self, run: Run, task: Task) -> bool:
+        """Execute a claimed run for which a place was reserved. False if it is handed over."""
+        if self._start is None:
+            await self._recovery.hand_over(run)
+            return False
+        self._start(run, task)
+        return True
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Cancel a run of this process. False when this process does not execute it."""
@@ -128,8 +196,12 @@ class RunDispatcher:
         """
         if is_alone:
             await self._recovery.recover_after_restart()
-        with self._database.watch(self.wake):
+        with self._database.watch(self._on_foreign_commit):
             await self._dispatch(coordinator)
+
+    def _on_foreign_commit(self) -> None:
+        self._is_informed = False
+        self._wake_event.set()
 
     async def _dispatch(self, coordinator: AgentCoordinator) -> None:
         repeat = self._supervisor.repeat
@@ -143,14 +215,26 @@ class RunDispatcher:
             dispatch = repeat(
                 "dispatcher", start, interval=POLL_INTERVAL_SECONDS, wake=self._wake_event
             )
+            if self._concurrency:
+                self._start = partial(self._start_run, runs, coordinator)
             async with background_task(dispatch):
                 await self._stopping.wait()
+            self._start = None
 
     async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
         is_full = len(self._starting) >= self._concurrency
         if is_full or not self.may_start():
             return
-        if not await self._database.read(partial(self._ready, 1)):
+        before, is_informed = {*self._queued}, self._is_informed
+        self._is_informed = not self._is_shared
+        try:
+            ready, queued = await self._database.read(partial(self._look, is_informed=is_informed))
+        except StoreUnavailable:
+            self._is_informed = False
+            raise
+        if queued is not None:
+            self._queued = queued | (self._queued - before)
+        if not ready:
             return
         if not self.is_stopping:  # since the read began
             # to its end, because a claim cannot be undone
@@ -161,23 +245,34 @@ class RunDispatcher:
             for run in await self._database.write(self._claim_rows):
                 if run.crashes:
                     self._suspect = run.id, self._clock.monotonic()
-                self._starting.add(run.id)
-                runs.create_task(self._execute(run, coordinator))
+                self._start_run(runs, coordinator, run)
                 self._wake_event.set()  # there may be more
+
+    def _start_run(
+        self,
+        runs: asyncio.TaskGroup,
+        coordinator: AgentCoordinator,
+        run: Run,
+        task: Task | None = None,
+    ) -> None:
+        self._starting.add(run.id)
+        self._queued.discard(run.id)
+        runs.create_task(self._execute(run, coordinator, task))
+
+    def _look(self, *, is_informed: bool) -> Read[tuple[bool, set[RunId] | None]]:
+        """Return whether a run can start, and which are queued unless that is known."""
+        queued = None
+        if not is_informed:
+            limit = self._concurrency if self._is_shared else _MAX_KNOWN
+            queued = yield from self._stores.runs.list_queued(limit)
+        return bool((yield from self._ready(1))), queued
 
     def _claim_rows(self) -> Write[list[Run]]:
         """Claim some of the runs that can start. Meanwhile no other process claims any."""
         claimed: list[Run] = []
         free = self._concurrency - len(self._starting)
         for run in (yield from self._ready(min(free, MAX_CLAIMS))):
-            found = yield from claim_run(
-                self._stores,
-                run.id,
-                self._leases.owner,
-                lease_until=self._leases.expiry(),
-                now=rfc3339(self._clock.now()),
-                host=self._leases.host,
-            )
+            found = yield from self.claim(run.id)
             if found is not None:
                 claimed.append(found)
         return claimed
@@ -208,13 +303,13 @@ class RunDispatcher:
         run = yield from self._stores.runs.get(run_id)
         return run is not None and run.crashes > 0
 
-    async def _execute(self, run: Run, coordinator: AgentCoordinator) -> None:
+    async def _execute(self, run: Run, coordinator: AgentCoordinator, task: Task | None) -> None:
         """Execute one claimed run. Its failure does not affect other runs."""
         try:
             if self.is_stopping:
                 await self._recovery.hand_over(run)
             else:
-                await coordinator.execute_task(self._active.add(run))
+                await coordinator.execute_task(self._active.add(run, task))
         except StoreUnavailable as error:  # it is requeued by the next recovery
             logger.error("run abandoned", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - the message explains it
         except Exception:
@@ -224,13 +319,33 @@ class RunDispatcher:
         finally:
             self._active.remove(run.id)
             self._starting.discard(run.id)
-            self._wake_event.set()
+            has_ended = run.id in self._ended
+            self._ended.discard(run.id)
+            if self._queued or not (has_ended and self._is_informed):
+                self._wake_event.set()
 
     async def _recover(self) -> None:
-        await self._recovery.recover_expired_leases(self._starting)
+        if await self._recovery.recover_expired_leases(self._starting):
+            self._on_foreign_commit()
 
     async def _end_expired(self) -> None:
         await self._recovery.expire_questions()
         await self._recovery.end_waits()
         async with self._claims:  # a run is claimed before it is in the set
-            await self._recovery.requeue_orphaned(self._leases.owner, self._starting)
+            if await self._recovery.requeue_orphaned(self._leases.owner, self._starting):
+                self._on_foreign_commit()
+
+
+class _Slot:
+    """A place for a run; see `RunSlot`."""
+
+    def __init__(self, dispatcher: RunDispatcher, run_id: RunId) -> None:
+        self._dispatcher = dispatcher
+        self._run_id = run_id
+        self.is_started = False
+
+    def claim(self) -> Write[Run | None]:
+        return self._dispatcher.claim(self._run_id)
+
+    async def start(self, run: Run, task: Task) -> None:
+        self.is_started = await self._dispatcher.start(run, task)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 
 from internal.agent.app.runs.active import ActiveRuns, claim_run
@@ -102,6 +102,10 @@ class TerminalDispatcher:
         return await self._database.read(
             partial(self._stores.runs.list_ready, owner, now, _MAX_READY, only_own=True)
         )
+
+    def reserve(self, _run_id: RunId) -> AbstractContextManager[None]:
+        """Return None: runs are executed by `execute`."""
+        return nullcontext()
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
         """Cancel a run of this process. False when this process does not execute it."""

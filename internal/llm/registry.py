@@ -9,6 +9,7 @@ provider is connected.
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ def find_provider_of_key(key: str) -> Provider | None:
     )
 
 
+@lru_cache(256)
 def find_model(name: str) -> ModelInfo | None:
     """Return what is known about a model, or None.
 

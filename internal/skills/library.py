@@ -1,18 +1,21 @@
 """The skills of several folders, and which of them the model is offered."""
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from internal.agent.domain.errors import NotFound
 from internal.agent.ports.skills import SkillOrigin, SkillState
 from internal.skills.skill_file import FILE_NAME, SkillFile, SkillUnreadable, parse_skill_file
-from internal.skills.skill_folder import SkillEntry, read_contents
+from internal.skills.skill_folder import FolderVersion, SkillEntry, folder_version, read_contents
 
 MAX_SKILLS = 200
 MAX_SCAN_DEPTH = 4
 _MAX_SCANNED_FOLDERS = 5_000
+_MAX_KEPT = 256
 
 WORKSPACE_FOLDERS = (".agents/skills", ".claude/skills")
 """Where a working folder has skills of its own."""
@@ -62,7 +65,8 @@ class Skill:
 class SkillLibrary:
     """The skills of several places; of two with one name, the one of the first place is used.
 
-    Every call reads the folders, so that a change is found at once. May be used in several threads.
+    Every call looks at the folders, so that a change is found at once, and reads those that have
+    changed. May be used in several threads.
 
     Args:
         places: where skills are, the first has precedence.
@@ -75,22 +79,27 @@ class SkillLibrary:
         places: Sequence[SkillPlace],
         reserved: Collection[str] = (),
         pinned: PinnedHash = lambda _folder: None,
+        *,
+        kept: "dict[Path, _KeptSkill] | None" = None,
     ) -> None:
         self._places = tuple(places)
         self._reserved = frozenset(name.casefold().replace("-", "_") for name in reserved)
         self._pinned = pinned
+        self._kept = {} if kept is None else kept
 
     def within(self, workspace: str | Path) -> "SkillLibrary":
         """Return these skills with those of a working folder, which come last.
 
         A folder of skills that is reached by a link is passed over: it may lead anywhere.
         """
-        root = Path(os.path.realpath(workspace))
-        folders = [root / each for each in WORKSPACE_FOLDERS]
+        root = os.path.realpath(workspace)
+        folders = [f"{root}/{each}" for each in WORKSPACE_FOLDERS]
         own = (
-            SkillPlace(each, "workspace") for each in folders if os.path.realpath(each) == str(each)
+            SkillPlace(Path(each), "workspace")
+            for each in folders
+            if os.path.isdir(each) and os.path.realpath(each) == each  # noqa: PTH112 - of every run
         )
-        return SkillLibrary((*self._places, *own), self._reserved, self._pinned)
+        return SkillLibrary((*self._places, *own), self._reserved, self._pinned, kept=self._kept)
 
     def skills(self) -> list[Skill]:
         """Return all skills, in the order of the places and their folders.
@@ -143,7 +152,7 @@ class SkillLibrary:
 
     def _read(self, folder: Path, place: SkillPlace) -> Skill:
         try:
-            skill = read_skill(folder, place.origin)
+            skill = self._read_changed(folder, place.origin)
         except SkillUnreadable as error:
             return Skill(folder.name, folder, place.origin, "not usable", problem=str(error))
         if skill.name.casefold().replace("-", "_") in self._reserved:
@@ -156,6 +165,25 @@ class SkillLibrary:
             return skill
         same = pin == skill.sha256
         return replace(skill, state="offered" if same else "changed since its review")
+
+    def _read_changed(self, folder: Path, origin: SkillOrigin) -> Skill:
+        """Return the skill of a folder, read again only if the folder has changed."""
+        now_ns = time.time_ns()
+        version = folder_version(folder, now_ns)
+        kept = self._kept.get(folder)
+        if kept is not None and version is not None and kept.version == version:
+            return replace(kept.skill, origin=origin)
+        skill = read_skill(folder, origin)
+        if version is not None and version == folder_version(folder, now_ns):
+            if len(self._kept) >= _MAX_KEPT:
+                self._kept.clear()
+            self._kept[folder] = _KeptSkill(version, skill)
+        return skill
+
+
+class _KeptSkill(NamedTuple):
+    version: FolderVersion
+    skill: Skill
 
 
 def read_skill(folder: Path, origin: SkillOrigin = "own") -> Skill:

@@ -14,6 +14,12 @@ MAX_FILES = 500
 MAX_BYTES = 20_000_000
 MAX_FOLDER_DEPTH = 10
 
+_SETTLED_NS = 2_000_000_000
+"""Two changes within the resolution of a file system's clock look like one."""
+
+FolderVersion = tuple[tuple[object, ...], ...]
+"""What the system says of every entry of a folder; it changes with any of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
@@ -61,6 +67,33 @@ def read_contents(
     except (OSError, UnicodeError) as error:
         reason = describe_system_error(error) if isinstance(error, OSError) else "a name is invalid"
         raise SkillUnreadable(f"{root} cannot be read: {reason}") from error
+
+
+def folder_version(root: Path, now_ns: int) -> FolderVersion | None:
+    """Return the version of a skill without reading its files, which costs ten times as much.
+
+    None if it cannot be told: something was changed a moment before `now_ns`, the time in
+    nanoseconds, or the folder cannot be read.
+    """
+    entries: list[tuple[object, ...]] = []
+    waiting = [str(root)]
+    newest = 0
+    try:
+        while waiting:
+            folder = waiting.pop()
+            with os.scandir(folder) as found:
+                children = [(entry.path, entry.stat(follow_symlinks=False)) for entry in found]
+            for path, status in [(folder, os.stat(folder)), *children]:  # noqa: PTH116 - fast
+                mode, changed = status.st_mode, status.st_ctime_ns
+                newest = max(newest, changed)
+                entries.append((path, status.st_ino, mode, status.st_size, changed))
+                if path != folder and stat.S_ISDIR(mode):
+                    waiting.append(path)
+            if len(entries) > MAX_FILES:
+                return None
+    except OSError:
+        return None
+    return None if abs(now_ns - newest) < _SETTLED_NS else tuple(sorted(entries))
 
 
 def _inside(root: Path, path: str) -> str:

@@ -144,16 +144,28 @@ class Taken:
 
 
 async def flood(
-    port: int, token: str, task: str, *, count: int, at_once: int, **options: object
+    port: int,
+    token: str,
+    task: str,
+    *,
+    count: int,
+    at_once: int,
+    kept: bool = False,
+    **options: object,
 ) -> Taken:
-    """Hand `count` tasks in, each in a session of its own, `at_once` under way; watch each."""
+    """Hand `count` tasks in, `at_once` under way, and watch each.
+
+    Each has a session of its own; with `kept` there are only as many as are under way.
+    """
     taken, left = Taken(), iter(range(count))
 
     async def work(watch: Watch) -> None:
         async with line(port, token) as mine:
+            session = None
             for _ in left:
                 begun = time.perf_counter()
-                run_id = (await mine.submit(task, **options)).encode()
+                made = await mine.create(task, session, **options)
+                run_id, session = made["run_id"].encode(), made["session_id"] if kept else None
                 end = await watch.ended[run_id]
                 if run_id in watch.first:
                     taken.first.append(watch.first[run_id] - begun)

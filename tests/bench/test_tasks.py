@@ -1,6 +1,7 @@
 """What a task costs: stored, run against a scripted model, watched to its end."""
 
 import statistics
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,13 @@ ROUNDS = 3
 COUNTS = {1: 60, 8: 160, 32: 320}
 
 
-def _ours(server: Server, count: int, at_once: int) -> Taken:
-    return run(lambda: flood(server.port, server.token, TASK, count=count, at_once=at_once))
+FIRST_TOKEN = {1: 8.0, 8: 15.0, 32: 45.0}
+"""Milliseconds from a task to its first token, the model's own time included."""
+
+
+def _ours(server: Server, count: int, at_once: int, *, kept: bool = False) -> Taken:
+    give = partial(flood, server.port, server.token, TASK, kept=kept)
+    return run(lambda: give(count=count, at_once=at_once))
 
 
 def _bare(server: Server, count: int, at_once: int) -> Taken:
@@ -51,6 +57,37 @@ def test_cpu_and_speed_of_tasks(tmp_path: Path, model: str, table: Table) -> Non
                 least(106, "ours") if at_once == 32 else None,
             )
             table.add(Row(name, "/s", speed, bare_speed, "bare gateway", goal))
+
+
+def test_tasks_in_kept_sessions(tmp_path: Path, model: str, table: Table) -> None:
+    """The same in as many sessions as tasks are under way, which grow meanwhile."""
+    with gateway(tmp_path / "home", **with_model(model)) as ours:
+        _ours(ours, 64, 8)
+        for at_once, count in COUNTS.items():
+            cpu: list[float] = []
+            speed: list[float] = []
+            for _ in range(ROUNDS):
+                before = ours.cpu
+                taken = _ours(ours, count, at_once, kept=True)
+                cpu.append((ours.cpu - before) / count * 1000)
+                speed.append(count / taken.wall)
+            table.add(
+                Row(f"CPU per task in kept sessions, {at_once} at once", "ms", cpu),
+                Row(f"tasks/s in kept sessions, {at_once} at once", "/s", speed),
+            )
+
+
+def test_first_token_of_many(tmp_path: Path, model: str, table: Table) -> None:
+    """The whole time from a task to its first token, with one and with many under way."""
+    with gateway(tmp_path / "home", **with_model(model)) as ours:
+        _ours(ours, 64, 8)
+        for at_once, goal in FIRST_TOKEN.items():
+            firsts = [
+                statistics.median(_ours(ours, COUNTS[at_once], at_once).first) * 1000
+                for _ in range(ROUNDS)
+            ]
+            name = f"time to first token, {at_once} at once"
+            table.add(Row(name, "ms", firsts, goal=most(goal, "ours")))
 
 
 def test_time_to_first_token(tmp_path: Path, model: str, table: Table) -> None:

@@ -64,7 +64,7 @@ def append(stores: Stores, run: Run, first_seq: int, *events: Event) -> Write[li
 
 def append_events(stores: Stores, run: Run, count: int = 1) -> Write[list[int]]:
     """Number and append events of a running run; return their positions."""
-    seq = yield from stores.events.reserve_seqs(run.id, run.fence, count)
+    seq, _ = yield from stores.events.reserve_seqs(run.id, run.fence, count)
     records = yield from append(stores, run, seq, *(count * [RUNNING]))
     return [record.position for record in records]
 

@@ -6,7 +6,7 @@ runs them.
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -58,6 +58,9 @@ class IdleDispatcher:
 
     def wake(self) -> None:
         pass
+
+    def reserve(self, _run_id: RunId, /) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def cancel(self, run_id: RunId, reason: RunExit, /) -> bool:
         self.cancelled.append((run_id, reason))

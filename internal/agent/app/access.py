@@ -189,14 +189,12 @@ def add_rule(stores: Stores, rule: PermissionRule) -> Write[None]:
     yield from stores.audit.add(entry)
 
 
-async def load_rules(database: Database, stores: Stores, task: Task) -> list[str]:
+def load_rules(stores: Stores, task: Task) -> Read[list[str]]:
     """Return the allow rules for the task's session and for the place it was submitted from.
 
     Stored rules that cannot be parsed are skipped and logged.
     """
-    rules = await database.read(
-        partial(stores.permission_rules.list_for, task.session_id, task.origin.rule_scope)
-    )
+    rules = yield from stores.permission_rules.list_for(task.session_id, task.origin.rule_scope)
     return [rule for rule in rules if _is_valid(rule)]
 
 

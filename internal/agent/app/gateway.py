@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, suppress
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,7 @@ from internal.agent.app.access import Access, remove_rule
 from internal.agent.app.administration.dead_letters import DeadLetters
 from internal.agent.app.administration.mcp_servers import McpAdministration
 from internal.agent.app.administration.skills import SkillAdministration
+from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.chats import ChatDelivery, Chats
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
@@ -24,6 +26,7 @@ from internal.agent.app.queries import Queries
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
+    StoredTask,
     Submission,
     Submitted,
     clean_instruction,
@@ -80,6 +83,8 @@ from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock, Dispatcher
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
+
+T = TypeVar("T")
 
 _EVENTS_WITH_MESSAGES = frozenset(
     {
@@ -157,18 +162,7 @@ class Gateway:
             MessageRefused: a hook refused it; it may be asked again about a repeated request.
         """
         submission = await self._accepted(submission, principal)
-        submitted, events = await self._database.write(
-            partial(
-                submit_task,
-                self._stores,
-                submission,
-                principal,
-                ids=new_task_ids(),
-                now=self._now(),
-            )
-        )
-        self._publish(events)
-        return submitted
+        return await self._create(partial(submit_task, self._stores, submission, principal))
 
     async def steer(self, submission: Submission, principal: Principal) -> Steered:
         """Send a message to the active run of a session, else make it the next task.
@@ -186,11 +180,7 @@ class Gateway:
     ) -> tuple[Steered, bool]:
         """Steer as `steer` does. The second result is True for a task that waits for another."""
         submission = await self._accepted(submission, principal)
-        steered, is_waiting, events = await self._database.write(
-            partial(steer, self._stores, submission, principal, ids=new_task_ids(), now=self._now())
-        )
-        self._publish(events)
-        return steered, is_waiting
+        return await self._create(partial(steer, self._stores, submission, principal))
 
     async def steer_task(
         self,
@@ -686,6 +676,24 @@ class Gateway:
     def _publish_retried(self, events: list[EventRecord]) -> None:
         self._publish(events)
         self.delivery.wake_loops()
+
+    async def _create(self, work: Callable[..., Write[tuple[T, StoredTask]]]) -> T:
+        """Execute the work of a submission, and start the run that it claims, if it does."""
+        # to its end, because a claim cannot be undone
+        return await wait_for_completion(self._create_and_start(work))
+
+    async def _create_and_start(self, work: Callable[..., Write[tuple[T, StoredTask]]]) -> T:
+        ids = new_task_ids()
+        with self._dispatcher.reserve(ids.run_id) as slot:
+            result, created = await self._database.write(
+                partial(work, ids=ids, now=self._now(), slot=slot)
+            )
+            if slot is None or created.claimed is None:
+                self._publish(created.events)
+            else:
+                self._broadcaster.publish(created.events)
+                await slot.start(*created.claimed)
+        return result
 
     def _publish(self, events: list[EventRecord]) -> None:
         if events:

@@ -8,11 +8,13 @@ import msgspec
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import (
+    StoredTask,
     Submission,
     Submitted,
     TaskIds,
     create_task,
     inbox_message,
+    load_task,
     open_session,
 )
 from internal.agent.app.runs.finalization import (
@@ -20,7 +22,6 @@ from internal.agent.app.runs.finalization import (
     end_idle_run,
     joined_attachments,
     joined_prompt,
-    load_task,
     queue_undelivered_messages,
     stop_outcome,
 )
@@ -44,6 +45,7 @@ from internal.agent.domain.tasks import (
     Task,
     may_control,
 )
+from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
@@ -91,9 +93,17 @@ class RecallRequest(NamedTuple):
 
 
 def submit_task(
-    stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
-) -> Write[tuple[Submitted, list[EventRecord]]]:
+    stores: Stores,
+    submission: Submission,
+    principal: Principal,
+    *,
+    ids: TaskIds,
+    now: str,
+    slot: RunSlot | None = None,
+) -> Write[tuple[Submitted, StoredTask]]:
     """Store a task in its session, in the current session of its scope, or in a new one.
+
+    With a `slot` its run is claimed as well, if its lane is free.
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
@@ -103,15 +113,23 @@ def submit_task(
         known = yield from stores.tasks.get_by_key(principal.id, key)
         run = None if known is None else (yield from stores.runs.get_by_task(known.id))
         if known is not None and run is not None:
-            return Submitted(known.id, run.id, known.session_id, known.status), []
+            return Submitted(known.id, run.id, known.session_id, known.status), StoredTask([])
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
-    events = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
-    return Submitted(ids.task_id, ids.run_id, session_id, "queued"), events
+    created = yield from _create_task(
+        stores, submission, principal, session_id, ids=ids, now=now, slot=slot
+    )
+    return Submitted(ids.task_id, ids.run_id, session_id, "queued"), created
 
 
 def steer(
-    stores: Stores, submission: Submission, principal: Principal, *, ids: TaskIds, now: str
-) -> Write[tuple[Steered, bool, list[EventRecord]]]:
+    stores: Stores,
+    submission: Submission,
+    principal: Principal,
+    *,
+    ids: TaskIds,
+    now: str,
+    slot: RunSlot | None = None,
+) -> Write[tuple[tuple[Steered, bool], StoredTask]]:
     """Store a message as steering of the session's active run, else as the next task.
 
     Only who may control the run steers it, and a chat message only a run of its own thread.
@@ -124,7 +142,7 @@ def steer(
     """
     request = RequestKey(principal.id, "steer", submission.idempotency_key)
     if (first := (yield from find_result(stores, request, Steered))) is not None:
-        return first, False, []
+        return (first, False), StoredTask([])
     submission = msgspec.structs.replace(submission, idempotency_key=None)
     session_id = yield from _session_for(stores, submission, principal, ids=ids, now=now)
     run = yield from _run_to_steer(stores, session_id, submission.joins)
@@ -137,18 +155,18 @@ def steer(
     ):
         yield from use_attachments(stores, submission.attachments, session_id, principal.id)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
-        events = yield from wake_run(stores, run.id, now=now)
+        created = StoredTask((yield from wake_run(stores, run.id, now=now)))
         steered = Steered("steering", run.task_id, run.id, session_id)
     else:
-        events = yield from _create_task(
-            stores, submission, principal, session_id, ids=ids, now=now
+        created = yield from _create_task(
+            stores, submission, principal, session_id, ids=ids, now=now, slot=slot
         )
         steered = Steered("task", ids.task_id, ids.run_id, session_id)
         if run is not None:
             runs = yield from stores.runs.list_unfinished(session_id)
             is_waiting = is_behind(runs, ids.run_id)
     yield from save_result(stores, request, steered, session_id, now=now)
-    return steered, is_waiting, events
+    return (steered, is_waiting), created
 
 
 def is_behind(unfinished: Sequence[Run], run_id: RunId) -> bool:
@@ -235,7 +253,7 @@ def interrupt_session(
         or not (yield from _may_join(stores, active, message, principal))
     ):
         create = _create_task(stores, submission, principal, session_id, ids=ids, now=now)
-        return submitted, None, (yield from create)
+        return submitted, None, (yield from create).events
     unread = yield from stores.inbox.list_undelivered(active.id)
     own = [
         each
@@ -249,7 +267,8 @@ def interrupt_session(
         prompt=joined_prompt([*own, submission]),
         attachments=joined_attachments([*own, submission]),
     )
-    events = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
+    created = yield from _create_task(stores, submission, principal, session_id, ids=ids, now=now)
+    events = created.events
     yield from stores.inbox.reassign([each.number for each in own], ids.run_id)
     task = yield from load_task(stores, active)
     events += yield from queue_undelivered_messages(
@@ -416,7 +435,8 @@ def _create_task(
     *,
     ids: TaskIds,
     now: str,
-) -> Write[list[EventRecord]]:
+    slot: RunSlot | None = None,
+) -> Write[StoredTask]:
     message = inbox_message(submission, principal, ids=ids, now=now)
     origin = Origin(
         submission.channel,
@@ -427,11 +447,15 @@ def _create_task(
         submission.direct,
         message.thread_id,
     )
-    events = yield from create_task(stores, submission, session_id, ids=ids, origin=origin, now=now)
+    if submission.owner or submission.resumes is not None:  # a terminal claims its own runs
+        slot = None
+    created = yield from create_task(
+        stores, submission, session_id, ids=ids, origin=origin, now=now, slot=slot
+    )
     yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
     if submission.resumes is not None:
         yield from stores.runs.forget_crashes(submission.resumes)
         yield from copy_turn(
             stores, submission.resumes, ids.run_id, instruction=submission.model_text
         )
-    return events
+    return created

@@ -3,7 +3,9 @@
 import hashlib
 import os
 import time
+from collections import deque
 from itertools import product
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NewType
 
 from ksuid import Ksuid
@@ -19,36 +21,38 @@ ArtifactId = NewType("ArtifactId", str)
 MAX_ID_CHARS = 128
 """The longest id that a client may choose."""
 
+_PAIRS = tuple(map("".join, product(digits + ascii_uppercase + ascii_lowercase, repeat=2)))
+"""The numbers below 62 * 62 in base 62."""
+_PAIR_COUNT = 14  # of a KSUID with a leading zero
+_PAYLOAD_BYTES = Ksuid.PAYLOAD_LENGTH_IN_BYTES
+_PAYLOADS_AT_ONCE = 64
 
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_PAIRS = tuple(map("".join, product(_DIGITS, repeat=2)))
-_RANDOM_BITS = 8 * Ksuid.PAYLOAD_LENGTH_IN_BYTES
-_RANDOM_NUMBERS = 64
-_random_numbers: list[int] = []
-os.register_at_fork(after_in_child=_random_numbers.clear)
+_payloads: deque[bytes] = deque()
+os.register_at_fork(after_in_child=_payloads.clear)
 
 
 def new_ksuid() -> str:
-    """Return a KSUID of now as `Ksuid` does, in a tenth of the time. May be called in any thread.
+    """Return a new KSUID, as `str(Ksuid())` does at ten times the cost. Any thread may call it."""
+    seconds = int(time.time()) - EPOCH_STAMP
+    return _base62((seconds << 8 * _PAYLOAD_BYTES) | int.from_bytes(_random_payload()))
 
-    The operating system is asked for the random bytes of many ids at once.
-    """
-    try:
-        number = _random_numbers.pop()
-    except IndexError:
-        size = Ksuid.PAYLOAD_LENGTH_IN_BYTES
-        data = os.urandom(size * (_RANDOM_NUMBERS + 1))
-        number, *others = (
-            int.from_bytes(data[start : start + size]) for start in range(0, len(data), size)
-        )
-        _random_numbers.extend(others)
-    number |= int(time.time() - EPOCH_STAMP) << _RANDOM_BITS
+
+def _random_payload() -> bytes:
+    while True:
+        try:
+            return _payloads.pop()
+        except IndexError:  # one system call for many
+            block = os.urandom(_PAYLOADS_AT_ONCE * _PAYLOAD_BYTES)
+            starts = range(0, len(block), _PAYLOAD_BYTES)
+            _payloads.extend(block[at : at + _PAYLOAD_BYTES] for at in starts)
+
+
+def _base62(number: int) -> str:
     pairs = []
-    for _ in range(Ksuid.BASE62_LENGTH // 2 + 1):
-        number, pair = divmod(number, len(_PAIRS))
-        pairs.append(_PAIRS[pair])
-    pairs.reverse()
-    return "".join(pairs)[1:]
+    for _ in range(_PAIR_COUNT):
+        number, rest = divmod(number, len(_PAIRS))
+        pairs.append(_PAIRS[rest])
+    return "".join(reversed(pairs))[1:]
 
 
 def new_session_id() -> SessionId:

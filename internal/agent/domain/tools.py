@@ -1,6 +1,7 @@
 """Tool specifications: what the model may call, frozen when a run is prepared."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from internal.agent.domain.permissions.targets import (
 from internal.i18n.language import Language
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     """A tool as the model sees it. `parameters` is a JSON Schema object.
 
     An `idempotent` call may be repeated when its outcome is unknown. `targets` are the arguments
@@ -37,6 +38,11 @@ class ToolSpec(msgspec.Struct, frozen=True):
     sandboxed: bool = False
     retained: bool = False
     trusts: str = ""
+
+    @cached_property
+    def schema_text(self) -> str:
+        """The parameters as JSON."""
+        return msgspec.json.encode(self.parameters).decode()
 
     @property
     def may_use_files(self) -> bool:

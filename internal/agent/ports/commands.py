@@ -44,8 +44,8 @@ class BackgroundCommands(Protocol):
         """
         ...
 
-    def note_changes(self) -> None:
-        """Do not trust instruction files that running commands have changed so far. Blocks."""
+    async def note_changes(self) -> None:
+        """Do not trust instruction files that running commands have changed so far."""
         ...
 
     def request_end(self, run_id: RunId) -> None:

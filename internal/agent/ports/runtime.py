@@ -1,13 +1,14 @@
 """Clock, processes and their messages, dispatcher and event listeners."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import WorkflowEventEnvelope
 from internal.agent.domain.ids import RunId
+from internal.agent.domain.tasks import Run, Task
 
 
 class Clock(Protocol):
@@ -77,11 +78,30 @@ class ProcessMessages(Protocol):
         ...
 
 
+class RunSlot(Protocol):
+    """A place that is kept free in this process for a run that is about to be stored."""
+
+    def claim(self) -> Generator[Any, Any, Run | None]:
+        """Claim the run, in the transaction that stores it; None if its lane is not free."""
+        ...
+
+    async def start(self, run: Run, task: Task, /) -> None:
+        """Start the claimed run, once the transaction is on disk. The run has no checkpoint."""
+        ...
+
+
 class Dispatcher(Protocol):
     """Starts queued runs: the first of each free lane, up to a limit."""
 
     def wake(self) -> None:
         """Check for queued runs soon. Never blocks."""
+        ...
+
+    def reserve(self, run_id: RunId, /) -> AbstractContextManager[RunSlot | None]:
+        """Keep a place free for a new run, for the length of a block.
+
+        None if this process does not execute it at once: it is full, or others come first.
+        """
         ...
 
     def cancel(self, run_id: RunId, reason: RunExit, /) -> bool:

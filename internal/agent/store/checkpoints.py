@@ -58,6 +58,11 @@ class CheckpointEncoder:
     def __init__(self, stored_rows: int = 0) -> None:
         self._offset = stored_rows
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether the turn log has rows, or will have when what is encoded is stored."""
+        return self._offset > 0
+
     def encode(self, turn: Turn) -> CheckpointDelta:
         """Encode the current state of the Turn."""
         first = turn.history.count + max(self._offset - 1, 0)

@@ -20,8 +20,10 @@ from internal.agent.domain.events.envelope import (
 )
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.tasks import StopRequest
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import to_json
+from internal.agent.store.runs import read_stop
 
 _MIN_SKIPPED = 2**32  # more than the events between a backup and its restoration
 _SKIPPED_BITS = 31  # so that a million processes stay below 2^53, the range of JSON numbers
@@ -45,10 +47,12 @@ class EventStore:
 
     def reserve_seqs(
         self, run_id: RunId, fence: int, count: int, /, used_seconds: float | None = None
-    ) -> Write[int]:
-        """Reserve `count` sequence numbers of a running run and return the first.
+    ) -> Write[tuple[int, StopRequest | None]]:
+        """Reserve `count` sequence numbers of a running run.
 
-        A count of 0 only verifies the fence. `used_seconds` is the running time of the run so far.
+        Return the first, and the request to stop the run if there is one. A count of 0 only
+        verifies the fence, a negative one gives numbers back in the same transaction.
+        `used_seconds` is the running time of the run so far.
 
         Raises:
             LeaseLost: the run is not running under this fence.
@@ -56,7 +60,8 @@ class EventStore:
         rows = yield Statement("reserve_seqs", (run_id, fence, count, used_seconds))
         if not rows:
             raise LeaseLost(f"Another process runs {run_id} now, or it has ended.")
-        return int(rows[0][0]) - count + 1
+        last_seq, stop = rows[0]
+        return int(last_seq) - count + 1, None if stop is None else read_stop(stop)
 
     def reserve_seqs_of_idle_run(self, run_id: RunId, count: int, /) -> Write[int]:
         """Reserve `count` sequence numbers of a queued or waiting run and return the first.

@@ -127,6 +127,10 @@ class RunStore:
         rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)
 
+    def list_queued(self, limit: int, /) -> Read[set[RunId]]:
+        """Return queued runs that no terminal owns."""
+        return {run_id for (run_id,) in (yield Statement("queued_runs", (limit,)))}
+
     def get_ready_crashed(
         self, owner: str, now: str, /, *, host: str = "", except_crashes: int = 0
     ) -> Read[Run | None]:
@@ -247,7 +251,7 @@ class RunStore:
     def list_stop_requests(self, owner: str, /) -> Read[list[tuple[RunId, StopRequest]]]:
         """Return the stop requests for an owner's running runs."""
         rows = yield Statement("stop_requests", (owner,))
-        return [(run_id, _read_stop(stop)) for run_id, stop in rows]
+        return [(run_id, read_stop(stop)) for run_id, stop in rows]
 
     def end(self, run_id: RunId, fence: int, end: RunEnd, /) -> Write[bool]:
         """Store the result of a run. False when it has ended or its fence is another one.
@@ -312,7 +316,7 @@ def read_run(row: Row) -> Run:
     """Return the run of a row with the columns that all statements about runs return."""
     values = list(row)
     if values[_STOP] is not None:
-        values[_STOP] = _read_stop(values[_STOP])
+        values[_STOP] = read_stop(values[_STOP])
     values[_TERMINAL] = bool(values[_TERMINAL])
     values[_STARTED], values[_ENDED] = values[_STARTED] or "", values[_ENDED] or ""
     if values[_SUBTASK] is not None:
@@ -324,7 +328,7 @@ def read_run(row: Row) -> Run:
     return Run(*values)
 
 
-def _read_stop(stored: str) -> StopRequest:
+def read_stop(stored: str) -> StopRequest:
     """Return a stored stop request; of a damaged one, that somebody asked for a stop."""
     try:
         return _stop_request.decode(stored)

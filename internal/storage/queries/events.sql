@@ -4,7 +4,7 @@
 -- name: reserve_seqs
 update runs set last_seq = last_seq + $3, used_seconds = coalesce($4, used_seconds)
 where id = $1 and fence = $2 and status = 'running'
-returning last_seq;
+returning last_seq, stop_request;
 
 -- name: reserve_seqs_of_idle_run
 update runs set last_seq = last_seq + $2

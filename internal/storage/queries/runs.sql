@@ -92,6 +92,9 @@ from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $
     )
 order by priority, arrival limit $3;
 
+-- name: queued_runs
+select id from runs where status = 'queued' and terminal = 0 limit $1;
+
 -- name: ready_crashed_runs
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,

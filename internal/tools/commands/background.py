@@ -114,10 +114,11 @@ class BackgroundCommandPool:
         await found.end()
         return found.record
 
-    def note_changes(self) -> None:
+    async def note_changes(self) -> None:
         """Note what the running commands have changed; see the port."""
-        for each in self._commands.values():
-            each.note_changes()
+        for each in [*self._commands.values()]:
+            if each.record.ended is None:
+                await asyncio.to_thread(each.note_changes)
 
     def request_end(self, run_id: RunId) -> None:
         """Begin to end the commands of a run; see the port."""

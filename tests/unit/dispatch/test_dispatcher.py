@@ -10,11 +10,13 @@ import pytest
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import Run
+from internal.agent.domain.tasks import Run, Task
+from internal.agent.ports.runtime import RunSlot
+from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.storage.database_url import open_database
-from tests.support.store_records import a_run, add_run, add_running_run
+from tests.support.store_records import T0, a_run, a_task, add_run, add_running_run
 from tests.unit.dispatch.conftest import DispatchParts
 
 
@@ -181,3 +183,76 @@ async def test_a_new_dispatcher_takes_no_run_of_a_living_process(parts: Dispatch
         await stop(dispatcher, running)
     run = await load(parts, "run-1")
     assert (run.owner, run.status, run.fence) == ("other", "running", held.fence)
+
+
+def claim_new(parts: DispatchParts, run: Run, slot: RunSlot) -> Write[tuple[Run | None, Task]]:
+    """Store a run with its task, and claim it."""
+    task = a_task(run.task_id, run.session_id)
+    yield from parts.stores.tasks.add(task, None)
+    yield from parts.stores.runs.add(run, T0)
+    return (yield from slot.claim()), task
+
+
+async def test_a_new_run_is_claimed_in_the_transaction_that_stores_it(
+    parts: DispatchParts,
+) -> None:
+    await add_run(parts.database, parts.stores, a_run("run-0", lane="zero"))
+    dispatcher, run = dispatcher_of(parts), a_run()
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-0"])
+        with dispatcher.reserve(run.id) as slot:
+            assert slot is not None
+            claimed, task = await parts.database.write(partial(claim_new, parts, run, slot))
+            assert claimed is not None
+            assert (claimed.status, claimed.fence) == ("running", 1)
+            await slot.start(claimed, task)
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-0", "run-1"])
+        parts.coordinator.gate.set()
+        await parts.coordinator.wait_for(lambda: len(names(parts, "ended")) == 2)
+        await stop(dispatcher, running)
+
+
+async def test_a_new_run_of_a_busy_lane_is_not_claimed(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run("run-1", lane="one"))
+    dispatcher, run = dispatcher_of(parts), a_run("run-2", lane="one")
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-1"])
+        with dispatcher.reserve(run.id) as slot:
+            assert slot is not None
+            claimed, _ = await parts.database.write(partial(claim_new, parts, run, slot))
+            assert claimed is None
+        parts.coordinator.gate.set()
+        await parts.coordinator.wait_for(lambda: names(parts, "ended") == ["run-1", "run-2"])
+        await stop(dispatcher, running)
+
+
+async def test_no_place_is_kept_free_where_nothing_can_start(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run("run-1"))
+    full, idle, run = dispatcher_of(parts, 1), dispatcher_of(parts, 0), a_run("run-2")
+    with full.reserve(run.id) as slot:  # it does not dispatch yet
+        assert slot is None
+    async with background_task(full.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-1"])
+        for dispatcher in (full, idle):
+            with dispatcher.reserve(run.id) as slot:
+                assert slot is None
+        await stop(full, running)
+    with full.reserve(run.id) as slot:
+        assert slot is None
+
+
+async def test_a_run_that_is_claimed_while_the_process_stops_is_handed_over(
+    parts: DispatchParts,
+) -> None:
+    await add_run(parts.database, parts.stores, a_run("run-0", lane="zero"))
+    dispatcher, run = dispatcher_of(parts), a_run()
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-0"])
+        with dispatcher.reserve(run.id) as slot:
+            assert slot is not None
+            claimed, task = await parts.database.write(partial(claim_new, parts, run, slot))
+            assert claimed is not None
+            await stop(dispatcher, running)
+            await slot.start(claimed, task)
+    assert (await load(parts, "run-1")).status == "queued"
+    assert names(parts, "started") == ["run-0"]

@@ -1,11 +1,13 @@
 """Which skills are found, and which are offered."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from internal.agent.domain.errors import NotFound
-from internal.skills.library import SkillLibrary, SkillPlace, find_skill_folders
+from internal.skills.library import SkillLibrary, SkillPlace, find_skill_folders, shipped_folder
+from internal.skills.skill_folder import folder_version
 from tests.support.skills import write_skill
 
 
@@ -91,3 +93,40 @@ def test_skills_after_the_one_that_is_looked_for_are_not_read(tmp_path: Path) ->
     library = SkillLibrary([SkillPlace(tmp_path / "skills", "own")], pinned=pinned)
     assert library.find("bat").name == "bat"
     assert read == ["bat"]
+
+
+def test_only_what_has_changed_is_read_again(tmp_path: Path) -> None:
+    shipped = [SkillPlace(shipped_folder(), "shipped")]
+    library = SkillLibrary(shipped)
+    first = library.skills()
+    again = library.within(tmp_path).skills()
+    assert again == first
+    assert all(one.file is two.file for one, two in zip(first, again, strict=True))
+    assert all(
+        one.file is not two.file
+        for one, two in zip(first, SkillLibrary(shipped).skills(), strict=True)
+    )
+
+
+def test_a_change_that_keeps_size_and_modification_time_is_found(tmp_path: Path) -> None:
+    folder = write(tmp_path / "skills" / "a", "a", "One.")
+    file = folder / "SKILL.md"
+    library = SkillLibrary([SkillPlace(tmp_path / "skills", "shipped")])
+    assert [each.description for each in library.skills()] == ["One."]
+    status = file.stat()
+    later = status.st_ctime_ns + 10**10
+    version = folder_version(folder, later)
+    assert version == folder_version(folder, later)
+    file.write_text(file.read_text().replace("One.", "Two."))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert file.stat().st_size == status.st_size
+    assert folder_version(folder, later) != version
+    assert [each.description for each in library.skills()] == ["Two."]
+
+
+def test_a_folder_that_was_just_changed_has_no_version(tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", "a")
+    now = folder.stat().st_ctime_ns
+    assert folder_version(folder, now) is None
+    assert folder_version(folder, now + 10**10) is not None
+    assert folder_version(tmp_path / "missing", now) is None

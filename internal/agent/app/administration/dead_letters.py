@@ -144,9 +144,9 @@ class DeadLetters:
             raise _missing(run_id)
         submission = resume_submission(task, run, task.origin.channel, None)
         create = partial(create_task, stores, submission, task.session_id, ids=ids)
-        events = yield from create(origin=task.origin, now=now)
+        created = yield from create(origin=task.origin, now=now)
         yield from copy_turn(stores, run_id, ids.run_id, instruction=submission.model_text)
-        return events
+        return created.events
 
     def _take_run(self, run_id: RunId) -> Write[Run | None]:
         """Remove a run from the dead letters and return it; None if it is not one of them."""

@@ -22,7 +22,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import StopRequest
 from internal.agent.ports.runtime import Clock, EventListener
 from internal.agent.store.checkpoints import CheckpointDelta, CheckpointEncoder, merge_deltas
-from internal.agent.store.database import Database, Read, Write
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 MAX_QUEUED_ENTRIES = 256
 MAX_BATCH_ENTRIES = 64
 MAX_QUEUED_ENVELOPES = 1024
+MAX_DEFER_SECONDS = 0.02
+"""How long an entry waits at most for the next one, to be stored with it."""
 
 ExtraWork = Callable[[], Write[list[EventRecord]]]
 """Statements for the same transaction. Returns events of other runs that are delivered with it."""
@@ -54,6 +56,7 @@ class _Entry:
     also: ExtraWork | None
     time: datetime
     unless_stopped: bool = False
+    drops_checkpoint: bool = False
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -89,9 +92,12 @@ class SerializingEventListener:
         self._started_at = clock.monotonic()
         self._listeners: list[EventListener] = []
         self._checkpoints = CheckpointEncoder()
-        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(MAX_QUEUED_ENTRIES)
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._room = asyncio.Event()
+        self._deferred: list[_Entry] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._is_storing = False
-        self._is_resumed = False
+        self._is_resumed = fence > 1
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -111,6 +117,11 @@ class SerializingEventListener:
         self._checkpoints = CheckpointEncoder(stored_rows)
         self._is_resumed = True
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint of the run is stored or will be before what is emitted next."""
+        return self._checkpoints.has_rows
+
     async def emit(
         self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
     ) -> None:
@@ -123,14 +134,32 @@ class SerializingEventListener:
             return
         await self._put(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
 
+    async def defer(
+        self, *events: Event, turn: Turn | None = None, also: ExtraWork | None = None
+    ) -> None:
+        """Queue one entry that is stored with the next one, or `MAX_DEFER_SECONDS` later.
+
+        Raises:
+            LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
+        """
+        if self._failed.done():
+            self._failed.result()
+        self._deferred.append(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(MAX_DEFER_SECONDS, self._flush)
+
     async def commit(
         self,
         *events: Event,
         turn: Turn | None = None,
         also: ExtraWork | None = None,
         unless_stopped: bool = False,
+        drops_checkpoint: bool = False,
     ) -> None:
         """Queue one entry and wait until it and all earlier ones are stored and delivered.
+
+        With `drops_checkpoint` the run has none afterwards, so that none is stored with it.
 
         Raises:
             LeaseLost, StoreError: the entry is not stored.
@@ -139,7 +168,13 @@ class SerializingEventListener:
         """
         stored = asyncio.get_running_loop().create_future()
         entry = _Entry(
-            events, self._checkpoint(turn), also, self._clock.now(), unless_stopped, stored
+            events,
+            self._checkpoint(turn),
+            also,
+            self._clock.now(),
+            unless_stopped,
+            drops_checkpoint,
+            stored=stored,
         )
         await self._put(entry)
         await asyncio.wait((stored, self._failed), return_when=asyncio.FIRST_COMPLETED)
@@ -151,9 +186,10 @@ class SerializingEventListener:
             return False
         if self._deliver_now((event,)):
             return True
-        if self._queue.full():
+        if self._queue.qsize() >= MAX_QUEUED_ENTRIES:
             return False
-        self._queue.put_nowait(_Entry((event,), None, None, self._clock.now()))
+        self._deferred.append(_Entry((event,), None, None, self._clock.now()))
+        self._flush()
         return True
 
     async def deliver(self) -> None:
@@ -166,6 +202,7 @@ class SerializingEventListener:
             batch = [await self._queue.get()]
             while len(batch) < MAX_BATCH_ENTRIES and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
+            self._room.set()
             if self._failed.done():
                 continue
             self._is_storing = True
@@ -183,7 +220,7 @@ class SerializingEventListener:
         """Deliver ephemeral events; return False if they must be queued, or are not ephemeral."""
         if self._failed.done() or any(event.durable for event in events):
             return False
-        if self._is_resumed and (self._is_storing or not self._queue.empty()):
+        if self._is_resumed and (self._is_storing or self._deferred or not self._queue.empty()):
             return False
         now = self._clock.now()
         self._broadcaster.publish([self._ephemeral(event, now) for event in events])
@@ -196,7 +233,19 @@ class SerializingEventListener:
     async def _put(self, entry: _Entry) -> None:
         if self._failed.done():
             self._failed.result()
-        await self._queue.put(entry)
+        self._deferred.append(entry)
+        self._flush()
+        if self._queue.qsize() > MAX_QUEUED_ENTRIES:
+            self._room.clear()
+            await self._room.wait()
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for entry in self._deferred:
+            self._queue.put_nowait(entry)
+        self._deferred.clear()
 
     def _checkpoint(self, turn: Turn | None) -> CheckpointDelta | None:
         return None if turn is None else self._checkpoints.encode(turn)
@@ -228,30 +277,25 @@ class SerializingEventListener:
     def _write(
         self, batch: list[_Entry]
     ) -> Write[tuple[list[EventRecord], list[EventRecord], StopRequest | None]]:
-        stop = yield from self._find_stop(batch)
-        accepted = _accepted(batch, stop)
-        durable = [(event, rfc3339(entry.time)) for entry in accepted for event in _durable(entry)]
         log = self._stores.events
-        first_seq = yield from log.reserve_seqs(
-            self.ids.run_id, self._fence, len(durable), self.used_seconds
-        )
+        reserve = partial(log.reserve_seqs, self.ids.run_id, self._fence)
+        accepted, durable = batch, _timed(batch)
+        first_seq, stop = yield from reserve(len(durable), self.used_seconds)
+        if stop is not None and any(entry.unless_stopped for entry in batch):
+            accepted = [entry for entry in batch if not entry.unless_stopped]
+            durable, reserved = _timed(accepted), len(durable)
+            yield from reserve(len(durable) - reserved)
+        else:
+            stop = None
+        point = merge_deltas([entry.checkpoint for entry in batch if entry.checkpoint is not None])
         # before the extra work: the end of a run deletes its checkpoint
-        if point := merge_deltas(
-            [entry.checkpoint for entry in batch if entry.checkpoint is not None]
-        ):
+        if point is not None and not any(entry.drops_checkpoint for entry in accepted):
             yield from self._stores.runs.save_checkpoint(self.ids.run_id, point)
         others: list[EventRecord] = []
         for entry in accepted:
             if entry.also is not None:
                 others += yield from entry.also()
         return (yield from log.append(self.ids, first_seq, durable)), others, stop
-
-    def _find_stop(self, batch: list[_Entry]) -> Read[StopRequest | None]:
-        """Return the stop request of the run if an entry depends on it."""
-        if not any(entry.unless_stopped for entry in batch):
-            return None
-        run = yield from self._stores.runs.get(self.ids.run_id)
-        return None if run is None else run.stop
 
     def _ephemeral(self, event: Event, time: datetime) -> EventRecord:
         return EventRecord.ephemeral(wrap_event(self.ids, event, rfc3339(time), None))
@@ -311,6 +355,11 @@ class QueuedListener:
 
 def _accepted(batch: list[_Entry], stop: StopRequest | None) -> list[_Entry]:
     return [entry for entry in batch if stop is None or not entry.unless_stopped]
+
+
+def _timed(entries: list[_Entry]) -> list[tuple[Event, str]]:
+    """Return the durable events of entries with their timestamps."""
+    return [(event, rfc3339(entry.time)) for entry in entries for event in _durable(entry)]
 
 
 def _durable(entry: _Entry) -> list[Event]:

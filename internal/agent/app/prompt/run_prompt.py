@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable
-from functools import partial
 from typing import NamedTuple
 
 from internal.agent.app.prompt.context_use import fixed_parts
@@ -17,7 +16,7 @@ from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart
-from internal.agent.ports.instructions import InstructionFiles
+from internal.agent.ports.instructions import FoundInstructions, InstructionFiles
 from internal.agent.ports.llm import ModelBook
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.sandbox import SandboxCapabilities
@@ -29,6 +28,9 @@ from internal.agent.ports.skills import (
     Skills,
 )
 from internal.agent.ports.tools import ToolSource, WithheldTool
+
+_MAX_DIRECT_CHARS = 4_000
+"""Instructions up to this length are prepared in the event loop, in microseconds."""
 
 
 class RunPrompt(NamedTuple):
@@ -49,6 +51,11 @@ class RunPrompt(NamedTuple):
     problems: tuple[str, ...]
     withheld: tuple[WithheldTool, ...]
     deferred: tuple[ToolSpec, ...] = ()
+
+
+class _PromptFiles(NamedTuple):
+    skills: SkillCatalogue
+    instructions: FoundInstructions
 
 
 class RunPromptBuilder:
@@ -92,7 +99,8 @@ class RunPromptBuilder:
         Raises:
             InvalidRequest: a skill that the task names does not exist or is withheld.
         """
-        skills = await self._catalogue(spec, workspace)
+        files = await asyncio.to_thread(self._read_files, spec, workspace)
+        skills, found = files.skills, files.instructions.with_chat(chat_instructions)
         known = self._known(with_skills=bool(skills.text), delegates=spec.delegates)
         granted = [tool for tool in known if spec.profile.grants(tool.name)]
         model = self._book.usable_model(spec.provider, spec.model)
@@ -116,10 +124,10 @@ class RunPromptBuilder:
             context_window=limits.context_window,
             max_output_tokens=limits.max_output_tokens,
         )
-        found = await asyncio.to_thread(self._instruction_files.read, workspace)
-        found = found.with_chat(chat_instructions)
-        # escapes in hostile texts take tens of milliseconds
-        blocks = await asyncio.to_thread(fitting_blocks, found.texts, budget)
+        if sum(len(each.text) for each in found.texts) <= _MAX_DIRECT_CHARS:
+            blocks = fitting_blocks(found.texts, budget)
+        else:  # escapes in hostile texts take tens of milliseconds
+            blocks = await asyncio.to_thread(fitting_blocks, found.texts, budget)
         instructions = instructions_text(blocks)
         problems = (*found.problems, *skills.problems, self._book.doubt(model))
         return RunPrompt(
@@ -137,11 +145,15 @@ class RunPromptBuilder:
             deferred=deferred,
         )
 
-    async def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:
+    def _read_files(self, spec: RunSpec, workspace: str) -> "_PromptFiles":
+        """Return what the files of skills and instructions say; blocks."""
+        instructions = self._instruction_files.read(workspace)
+        return _PromptFiles(self._catalogue(spec, workspace), instructions)
+
+    def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:
         if not spec.profile.grants(LOAD_SKILL):
             return NO_SKILLS
-        describe = partial(self._skills.describe, workspace, spec.skills)
-        catalogue = await asyncio.to_thread(describe)
+        catalogue = self._skills.describe(workspace, spec.skills)
         if catalogue.problems and spec.skills not in (None, spec.profile.skills):
             raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
         return catalogue

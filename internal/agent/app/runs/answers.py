@@ -4,8 +4,8 @@ import msgspec
 
 from internal.agent.app.access import add_rules
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
-from internal.agent.app.runs.creation import TaskIds
-from internal.agent.app.runs.finalization import end_idle_run, load_task
+from internal.agent.app.runs.creation import TaskIds, load_task
+from internal.agent.app.runs.finalization import end_idle_run
 from internal.agent.app.runs.questions import (
     Actor,
     can_answer,

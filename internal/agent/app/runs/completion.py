@@ -70,7 +70,7 @@ class RunCompleter:
             await self._close_unfinished_work(context, outcome.error)
         made = await self._record_output(context, turn)
         saved = await self._keeper.save(context.task)
-        async with stage("summarize", context.stream.emit, self._clock):
+        async with stage("summarize", context.stream.defer, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         events = (
@@ -212,7 +212,10 @@ class RunCompleter:
             finalize_run, self._stores, context.run, context.task, result=result, ids=new_task_ids()
         )
         await context.stream.commit(
-            *events, also=join_work(first, end, last), unless_stopped=unless_stopped
+            *events,
+            also=join_work(first, end, last),
+            unless_stopped=unless_stopped,
+            drops_checkpoint=result.end.status != "failed",
         )
 
     def _question_record(self, context: RunContext, question: Question) -> QuestionRecord:

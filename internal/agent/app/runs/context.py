@@ -73,7 +73,8 @@ class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
     `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
-    the session are used.
+    the session are used. A run that `is_new` has no checkpoint, and its stage `prepare` is
+    announced.
     """
 
     ids: RunIds
@@ -83,6 +84,7 @@ class RunContext:
     started_at: float
     use: WorkspaceUse
     deadline: float = math.inf
+    is_new: bool = False
     files: KnownFiles = field(default_factory=KnownFiles)
 
 
@@ -143,13 +145,16 @@ def stage_completed(name: str, started_at: float, clock: Clock) -> Event:
 
 
 @asynccontextmanager
-async def stage(name: str, emit: Emit, clock: Clock) -> AsyncGenerator[None]:
-    """Emit the events for the start and the end of a stage, completed or failed.
+async def stage(
+    name: str, emit: Emit, clock: Clock, *, is_announced: bool = False
+) -> AsyncGenerator[None]:
+    """Emit the events for the start, unless it is announced, and the end of a stage.
 
     On cancellation no end is emitted: the coordinator knows the reason and closes open nodes.
     """
     started_at = clock.monotonic()
-    await emit(stage_started(name))
+    if not is_announced:
+        await emit(stage_started(name))
     try:
         yield
     except (LeaseLost, StoreError):

@@ -28,8 +28,8 @@ from internal.agent.app.runs.context import (
     stage_completed,
     stage_started,
 )
+from internal.agent.app.runs.creation import load_task
 from internal.agent.app.runs.engine import ReactEngine
-from internal.agent.app.runs.finalization import load_task
 from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
@@ -70,9 +70,13 @@ MAX_REASON_CHARACTERS = 500
 
 @dataclass(slots=True)
 class _Attempt:
-    """The Turn of the current attempt; available after a cancellation."""
+    """The Turn of the current attempt; available after a cancellation.
+
+    `has_steering`: messages may wait for it.
+    """
 
     turn: Turn | None = None
+    has_steering: bool = True
 
 
 class AgentCoordinator:
@@ -125,7 +129,7 @@ class AgentCoordinator:
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
-        task = await self._load_task(run)
+        task = active.task or await self._load_task(run)
         ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
@@ -142,7 +146,8 @@ class AgentCoordinator:
         use = WorkspaceUse(
             self._keeper.host, run, task, database=services.database, stores=services.stores
         )
-        context = RunContext(ids, run, task, stream, services.clock.monotonic(), use)
+        started_at, is_new = services.clock.monotonic(), active.task is not None
+        context = RunContext(ids, run, task, stream, started_at, use, is_new=is_new)
         try:
             async with background_task(stream.deliver()), background_task(titles.listen()):
                 await self._run_attempt(context, active)
@@ -210,16 +215,22 @@ class AgentCoordinator:
         return await self._execute(context, attempt, paused=paused)
 
     async def _prepare(self, context: RunContext, attempt: _Attempt) -> None:
-        emit, clock = context.stream.emit, self.services.clock
-        await emit(LifecycleUpdated(status="running", phase="prepare"))
-        async with stage("prepare", emit, clock):
+        emit, defer, clock = context.stream.emit, context.stream.defer, self.services.clock
+        if not context.is_new:
+            running = LifecycleUpdated(status="running", phase="prepare")
+            await emit(running, stage_started("prepare"))
+        async with stage("prepare", defer, clock, is_announced=True):
             workspace = await find_workspace(self.services, context)
             # what an earlier run has left running may have written instructions since
-            await asyncio.to_thread(self._commands.note_changes)
-            attempt.turn, events = await self._preparer.prepare(context, workspace)
-            # stored before anything else: a service may have been paid for what is read of a file
-            store = context.stream.commit if context.task.attachments else emit
-            await store(*events, turn=attempt.turn)
+            await self._commands.note_changes()
+            attempt.turn, events, attempt.has_steering = await self._preparer.prepare(
+                context, workspace
+            )
+            if context.task.attachments:
+                # stored before anything else: a service may have been paid for what is read of one
+                await context.stream.commit(*events, turn=attempt.turn)
+            else:  # another attempt prepares the run again, until there is something to keep
+                await defer(*events)
         await self._tell_hooks(context, "run_started", prompt=context.task.instruction)
 
     async def _execute(
@@ -231,12 +242,14 @@ class AgentCoordinator:
             raise TypeError("a run without a Turn cannot be executed")
         started_at = clock.monotonic()
         running = LifecycleUpdated(status="running", phase="execute")
-        await context.stream.emit(running, *(() if paused else (stage_started("execute"),)))
+        await context.stream.defer(running, *(() if paused else (stage_started("execute"),)))
         timeout_seconds = context.task.spec.limits.timeout_seconds
         try:
             async with asyncio.timeout(timeout_seconds - context.stream.used_seconds) as limit:
                 timed = replace(context, deadline=limit.when() or math.inf)
-                end = await self._engine.solve(timed, turn, paused=paused)
+                end = await self._engine.solve(
+                    timed, turn, paused=paused, has_steering=attempt.has_steering
+                )
         except (LeaseLost, RunHandedOver, StoreError):
             raise
         except (TimeoutError, ModelError) as error:
@@ -244,18 +257,26 @@ class AgentCoordinator:
                 pause = _ask_person(context, str(error), error.code)
                 if pause:
                     return pause
+            await _keep_turn(context, turn)
             turn.end(*_stop_reason(error, timeout_seconds))
         except Exception:
             logger.exception("run broke", extra={"run_id": context.run.id})
+            await _keep_turn(context, turn)
             turn.end("error", INTERNAL_ERROR, INTERNAL_ERROR_CODE)
         else:
             if isinstance(end, Done):
-                await context.stream.emit(stage_completed("execute", started_at, clock))
+                await context.stream.defer(stage_completed("execute", started_at, clock))
             return end
         ended = turn.next()
         if not isinstance(ended, Done):
             raise TypeError("an ended Turn is not done")
         return ended
+
+
+async def _keep_turn(context: RunContext, turn: Turn) -> None:
+    """Store the Turn of a run that fails before it is stored: another task may continue it."""
+    if not context.stream.has_checkpoint:
+        await context.stream.emit(turn=turn)
 
 
 def _raise_if_stopped(run: Run) -> None:

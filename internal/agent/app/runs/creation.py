@@ -1,14 +1,17 @@
 """Creation: submissions become tasks, runs and sessions, in one transaction."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from internal.agent.app.files.session_files import use_attachments
+from internal.agent.app.runs.context import stage_started
 from internal.agent.app.runs.session_title import one_line
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
-from internal.agent.domain.errors import Conflict, InvalidRequest
+from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
 from internal.agent.domain.events.envelope import EventRecord, RunIds
-from internal.agent.domain.events.types import InputReceived, LifecycleUpdated
+from internal.agent.domain.events.types import Event, InputReceived, LifecycleUpdated
 from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import (
@@ -23,7 +26,8 @@ from internal.agent.domain.tasks import (
     Task,
 )
 from internal.agent.domain.text import truncate_json
-from internal.agent.store.database import Write
+from internal.agent.ports.runtime import RunSlot
+from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
 
 MAX_INSTRUCTION_CHARACTERS = 200_000
@@ -142,6 +146,20 @@ def open_session(
     yield from stores.sessions.add(session)
 
 
+class ClaimedTask(NamedTuple):
+    """A task whose run was claimed for this process in the transaction that stored it."""
+
+    run: Run
+    task: Task
+
+
+class StoredTask(NamedTuple):
+    """The events of a new task, and the task itself if it was claimed."""
+
+    events: list[EventRecord]
+    claimed: ClaimedTask | None = None
+
+
 def create_task(
     stores: Stores,
     submission: Submission,
@@ -150,8 +168,12 @@ def create_task(
     ids: TaskIds,
     origin: Origin,
     now: str,
-) -> Write[list[EventRecord]]:
-    """Store a task of an existing session, its run and their first events; return the events."""
+    slot: RunSlot | None = None,
+) -> Write[StoredTask]:
+    """Store a task of an existing session, its run and their first events.
+
+    With a `slot` the run is claimed, unless its lane is busy, and its stage `prepare` announced.
+    """
     task = Task(
         id=ids.task_id,
         session_id=session_id,
@@ -193,7 +215,30 @@ def create_task(
         attachments=tuple(each for each in submission.attachments if each.is_stored),
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
-    return (yield from stores.events.append_idle(RunIds.of(run), (received, queued), now))
+    run_ids = RunIds.of(run)
+    events: list[Event] = [received, queued]
+    claimed = None if slot is None else (yield from slot.claim())
+    if claimed is None:
+        return StoredTask((yield from stores.events.append_idle(run_ids, events, now)))
+    events += LifecycleUpdated(status="running", phase="prepare"), stage_started("prepare")
+    first_seq, _ = yield from stores.events.reserve_seqs(run.id, claimed.fence, len(events))
+    at_once = [(event, now) for event in events]
+    records = yield from stores.events.append(run_ids, first_seq, at_once)
+    # as it is stored, with secrets masked
+    stored = yield from load_task(stores, claimed)
+    return StoredTask(records, ClaimedTask(claimed, stored))
+
+
+def load_task(stores: Stores, run: Run) -> Read[Task]:
+    """Return the task of a run.
+
+    Raises:
+        StoreError: it is not in the database.
+    """
+    task = yield from stores.tasks.get(run.task_id)
+    if task is None:
+        raise StoreError(f"the task of {run.id} is not in the database")
+    return task
 
 
 def inbox_message(

@@ -207,11 +207,12 @@ class ReactEngine:
         self._hooks = services.hooks
 
     async def solve(
-        self, context: RunContext, turn: Turn, *, paused: bool = False
+        self, context: RunContext, turn: Turn, *, paused: bool = False, has_steering: bool = True
     ) -> Pause | AwaitTasks | Done:
         """Drive the Turn until it pauses, waits for tasks or is done; every iteration is a node.
 
-        With `paused` the run continues after a pause, in the iteration that asked.
+        With `paused` the run continues after a pause, in the iteration that asked. Without
+        `has_steering` no message waited for it a moment ago.
 
         Raises:
             ModelError: the model failed after all retries.
@@ -239,12 +240,17 @@ class ReactEngine:
                     tokens_used=tokens,
                     tools_run=tools,
                 )
-                await context.stream.emit(done, turn=turn, also=self._progress(context))
+                await context.stream.defer(done, turn=turn, also=self._progress(context))
             match turn.next():
                 case Ask() if limit := await self._reached_limit(context, turn):
                     turn.end("budget_exceeded", *limit)
                 case Ask(_, final):
-                    if final or not await self._deliver_steering(context, turn, delivered):
+                    is_known, has_steering = not has_steering, True
+                    if (
+                        final
+                        or is_known
+                        or not await self._deliver_steering(context, turn, delivered)
+                    ):
                         started_at, tools = self._clock.monotonic(), 0
                         tokens = (await self._call_model(context, turn)).usage.total
                 case Act(calls):
@@ -435,7 +441,7 @@ class ReactEngine:
         usage = partial(self._save_usage, context, turn.spending)
         # the check before the next call, in this run or another one, must see the usage
         limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
-        put = context.stream.commit if limited else context.stream.emit
+        put = context.stream.commit if limited else context.stream.defer
         await put(summary, *events, turn=turn, also=usage)
         return reply
 

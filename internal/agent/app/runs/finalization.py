@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.runs.creation import Submission, TaskIds, create_task
+from internal.agent.app.runs.creation import Submission, TaskIds, create_task, load_task
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
 from internal.agent.app.subtasks.results import load_results
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
-from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt, StoreError
+from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
     Event,
@@ -288,18 +288,6 @@ def requeue_run(
     return (yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now))
 
 
-def load_task(stores: Stores, run: Run) -> Read[Task]:
-    """Return the task of a run.
-
-    Raises:
-        StoreError: it is not in the database.
-    """
-    task = yield from stores.tasks.get(run.task_id)
-    if task is None:
-        raise StoreError(f"the task of {run.id} is not in the database")
-    return task
-
-
 def load_turn(stores: Stores, run: Run) -> Read[Turn | None]:
     """Return the Turn of a run's last checkpoint; None without a readable one."""
     stored = yield from stores.runs.get_checkpoint(run.id)
@@ -433,11 +421,11 @@ def _queue_messages(
         attachments=joined_attachments(messages),
         prompt=joined_prompt(messages),
     )
-    records = yield from create_task(
+    created = yield from create_task(
         stores, submission, task.session_id, ids=ids, origin=origin, now=now
     )
     yield from stores.inbox.reassign([message.number for message in messages], ids.run_id)
-    return records
+    return created.events
 
 
 def joined_attachments(messages: Sequence[Steering | Submission]) -> tuple[Attachment, ...]:

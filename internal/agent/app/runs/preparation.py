@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ from internal.agent.app.files.input_files import (
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.context import RunContext, RunServices, create_workspace
 from internal.agent.app.subtasks.results import completed_event, load_results
+from internal.agent.domain.delegation.reports import SubtaskResult
 from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
@@ -36,12 +38,31 @@ from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.tools import WithheldTool
-from internal.agent.store.history import MessageCache, read_history
+from internal.agent.store.database import Read
+from internal.agent.store.history import HistoryRead, MessageCache, SessionMessages, read_history
 
 HISTORY_SHARE = 0.5
 """Share of a request's messages for those of earlier runs of the session."""
 MAX_FILTERED = 50
 """How many of the tools that a run does not have are named."""
+
+
+class _Stored(NamedTuple):
+    """What the first Turn of a run takes from the database."""
+
+    history: History
+    known: SessionMessages
+    rules: list[str]
+    reported: list[SubtaskResult]
+    has_steering: bool
+
+
+class PreparedTurn(NamedTuple):
+    """A new Turn, what to report of it, and whether messages wait for it."""
+
+    turn: Turn
+    events: list[Event]
+    has_steering: bool
 
 
 class RunPreparer:
@@ -63,8 +84,8 @@ class RunPreparer:
         self._isolated = isolated
         self._messages = MessageCache()
 
-    async def prepare(self, context: RunContext, workspace: str) -> tuple[Turn, list[Event]]:
-        """Return a new Turn and what to report of it; `workspace` is an absolute path.
+    async def prepare(self, context: RunContext, workspace: str) -> "PreparedTurn":
+        """Return a new Turn; `workspace` is an absolute path.
 
         Raises:
             LarkspurError: something that the task needs is missing, such as an attachment.
@@ -90,7 +111,12 @@ class RunPreparer:
             context=prompt.parts,
             deferred=prompt.deferred,
         )
-        history = History() if task.is_subtask else await self._history(task, prompt.budget)
+        cached = self._messages.get(task.session_id)
+        read = partial(self._read_stored, context, prompt.budget, cached)
+        stored = await self._database.read(read)
+        if not task.is_subtask:
+            self._messages.put(task.session_id, stored.known)
+        history = stored.history
         if task.attachments:
             await create_workspace(self._services, context)
         files = await self._input_files.add(task.session_id, workspace, task.attachments)
@@ -109,19 +135,18 @@ class RunPreparer:
         if _has_images(turn.messages[-1]):  # a task with an image is not reviewed (seed 000)
             turn.config = msgspec.structs.replace(config, plan_review="off")
         turn.allow_rules(output_rules(config.tools))
-        turn.allow_rules(await load_rules(self._database, self._stores, task))
+        turn.allow_rules(stored.rules)
         if answer:
             turn.answer(answer)
-        reported = await self._database.read(partial(load_results, self._stores, task.reports))
         events = [
-            *map(completed_event, reported),
+            *map(completed_event, stored.reported),
             *fetched,
             *file_problems(files),
             *_ignored(prompt.problems),
             *_filtered(prompt.withheld),
             _snapshot(task, turn),
         ]
-        return turn, events
+        return PreparedTurn(turn, events, has_steering=stored.has_steering)
 
     async def _chat_instructions(self, task: Task) -> str:
         """Return the instructions of the chat that the task is from, "" without a chat."""
@@ -130,18 +155,22 @@ class RunPreparer:
         settings = await self._database.read(partial(self._stores.chats.get_settings, chat))
         return settings.instructions
 
-    async def _history(self, task: Task, budget: int) -> History:
-        """Return what the model learns of the earlier runs of the session."""
-        read = partial(
-            read_history,
-            self._stores.sessions,
-            task.session_id,
-            int(budget * HISTORY_SHARE),
-            known=self._messages.get(task.session_id),
-        )
-        history, known = await self._database.read(read)
-        self._messages.put(task.session_id, known)
-        return history
+    def _read_stored(
+        self, context: RunContext, budget: int, cached: SessionMessages
+    ) -> Read["_Stored"]:
+        """Return what is stored for a task, and what the model learns of the earlier runs."""
+        task, (history, known) = context.task, HistoryRead(History([]))
+        if not task.is_subtask:
+            history, known = yield from read_history(
+                self._stores.sessions,
+                task.session_id,
+                int(budget * HISTORY_SHARE),
+                known=cached,
+            )
+        rules = yield from load_rules(self._stores, task)
+        reported = yield from load_results(self._stores, task.reports)
+        steering = yield from self._stores.inbox.list_undelivered(context.run.id)
+        return _Stored(history, known, rules, reported, has_steering=bool(steering))
 
     async def _fetched(self, task: Task, files: Sequence[MessageFile]) -> list[Event]:
         """Store what was fetched with the task; another run of it does not fetch it again."""

@@ -9,11 +9,10 @@ from typing import TypeVar
 
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.runs.answers import apply_answer
-from internal.agent.app.runs.creation import TaskIds, new_task_ids
+from internal.agent.app.runs.creation import TaskIds, load_task, new_task_ids
 from internal.agent.app.runs.finalization import (
     FailedStart,
     end_idle_run,
-    load_task,
     requeue_run,
     stop_outcome,
 )

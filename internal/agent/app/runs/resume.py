@@ -62,6 +62,8 @@ class RunResumer:
             StoreCorrupt: the checkpoint cannot be read.
             SandboxUnavailable: commands of the run were isolated, and cannot be here.
         """
+        if context.is_new:
+            return None, False
         stored = await self._database.read(
             partial(self._stores.runs.get_checkpoint, context.run.id)
         )
@@ -81,7 +83,7 @@ class RunResumer:
                 load_history, self._stores.sessions, context.run.session_id, turn.history
             )
             turn.add_history(await self._database.read(load))
-        turn.allow_rules(await load_rules(self._database, self._stores, context.task))
+        turn.allow_rules(await self._database.read(partial(load_rules, self._stores, context.task)))
         context.stream.resume_from(len(stored.rows))
         answer = await self._answer(turn)
         if answer is not None:

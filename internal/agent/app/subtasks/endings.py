@@ -120,11 +120,10 @@ def report_ended(
         owner=creator.owner if creator.terminal else "",
         reports=tuple(unreported),
     )
-    return (
-        yield from create_task(
-            stores, submission, root.session_id, ids=ids, origin=root.origin, now=now
-        )
+    created = yield from create_task(
+        stores, submission, root.session_id, ids=ids, origin=root.origin, now=now
     )
+    return created.events
 
 
 def _has_unfinished(stores: Stores, run_id: RunId) -> Read[bool]:

@@ -109,9 +109,7 @@ def message_tokens(message: Message) -> int:
 def tools_tokens(tools: Iterable[ToolSpec]) -> int:
     """Return the estimated tokens of the tool schemas."""
     return sum(
-        text_tokens(tool.name + tool.description)
-        + text_tokens(msgspec.json.encode(tool.parameters).decode())
-        for tool in tools
+        text_tokens(tool.name + tool.description) + text_tokens(tool.schema_text) for tool in tools
     )
 
 

@@ -143,7 +143,7 @@ def argument_problem(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     ]
     if not problems:
         return ""
-    schema = truncate(_encode(spec.parameters).decode(), MAX_SCHEMA_CHARS)
+    schema = truncate(spec.schema_text, MAX_SCHEMA_CHARS)
     return f"Not run: {'; '.join(problems)}. The arguments of {spec.name}: {schema}"
 
 

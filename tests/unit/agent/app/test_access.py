@@ -210,8 +210,10 @@ async def test_a_rule_applies_to_its_session_or_to_all_tasks_from_its_place(
     database: Database, stores: Stores, grant: Grant, here: list[str], elsewhere: list[str]
 ) -> None:
     await add(database, stores, grant, "shell(ls)")
-    assert await load_rules(database, stores, a_task()) == here
-    assert await load_rules(database, stores, a_task("task-2", "session-2")) == elsewhere
+    assert await database.read(partial(load_rules, stores, a_task())) == here
+    assert (
+        await database.read(partial(load_rules, stores, a_task("task-2", "session-2"))) == elsewhere
+    )
 
 
 async def test_a_stored_rule_that_cannot_be_parsed_is_skipped(
@@ -220,7 +222,7 @@ async def test_a_stored_rule_that_cannot_be_parsed_is_skipped(
     broken = PermissionRule(0, QUESTION.rule_scope, "shell(", "local", "web", "", T0)
     await database.write(partial(stores.permission_rules.add, broken))
     await add(database, stores, "rule", "shell(ls)")
-    assert await load_rules(database, stores, a_task()) == ["shell(ls)"]
+    assert await database.read(partial(load_rules, stores, a_task())) == ["shell(ls)"]
     assert "stored rule skipped" in caplog.text
 
 
@@ -239,6 +241,6 @@ async def test_only_the_owner_removes_a_rule_and_the_audit_log_has_it(
         partial(remove_rule, stores, number, LOCAL_OWNER, via="web", now=T1)
     )
     assert removed.rule == "shell(ls)"
-    assert await load_rules(database, stores, a_task()) == []
+    assert await database.read(partial(load_rules, stores, a_task())) == []
     entries = await database.read(partial(stores.audit.list_page, 10))
     assert [entry.action for entry in entries] == ["rule.removed", "rule.written"]

@@ -102,8 +102,8 @@ async def test_a_message_steers_the_active_run_until_it_is_stopped(
     first = await commands.running()
     message = msgspec.structs.replace(TASK, session_id=first.session_id)
     send = partial(steer, stores, message, LOCAL_OWNER, now=T1)
-    steered, is_waiting, events = await database.write(partial(send, ids=new_task_ids()))
-    assert (steered.taken_as, steered.run_id, events) == ("steering", first.run_id, [])
+    (steered, is_waiting), created = await database.write(partial(send, ids=new_task_ids()))
+    assert (steered.taken_as, steered.run_id, created.events) == ("steering", first.run_id, [])
     assert not is_waiting
 
     stop = RunStopped("local", "web")
@@ -111,10 +111,10 @@ async def test_a_message_steers_the_active_run_until_it_is_stopped(
         partial(stop_task, stores, await commands.task(first), stop, ids=new_task_ids(), now=T1)
     )
     assert (status, running) == ("running", first.run_id)
-    steered, is_waiting, events = await database.write(partial(send, ids=new_task_ids()))
+    (steered, is_waiting), created = await database.write(partial(send, ids=new_task_ids()))
     assert (steered.taken_as, is_waiting) == ("task", False), "the first run is being stopped"
     assert steered.task_id != first.task_id
-    assert len(events) == 2
+    assert len(created.events) == 2
 
 
 async def test_an_interruption_moves_unread_steering_into_the_next_task(
@@ -218,7 +218,7 @@ async def test_the_asker_and_operators_steer_and_interrupt_in_the_thread_of_the_
     message = in_thread(await commands.message("m2", "faster"), thread_id)
     ids = new_task_ids()
     if verb == "steer":
-        steered, _, _ = await database.write(
+        (steered, _), _ = await database.write(
             partial(steer, stores, message, principal, ids=ids, now=T1)
         )
         assert steered.taken_as == ("steering" if takes else "task")

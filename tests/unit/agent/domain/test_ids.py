@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 from ksuid import Ksuid
@@ -68,3 +69,9 @@ def test_a_derived_id_is_another_one_of_the_same_kind_and_time() -> None:
     times = {Ksuid.from_base62(each.removeprefix("task-")).datetime for each in (first, derived)}
     assert len(times) == 1
     assert len(derived) == len(first)
+
+
+def test_threads_make_different_ids() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: ids.new_ksuid(), range(2000)))
+    assert len(set(made)) == len(made)

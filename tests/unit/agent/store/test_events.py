@@ -17,6 +17,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.secrets import MASK, register_secret
+from internal.agent.domain.tasks import StopRequest
 from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database, Row, Write
 from internal.agent.store.events import LogBounds
@@ -48,10 +49,25 @@ async def test_sequence_numbers_start_at_one_without_gaps(
         for count in (2, 3, 0, 1)
     ]
 
-    assert firsts == [1, 3, 6, 6]
+    assert firsts == [(1, None), (3, None), (6, None), (6, None)]
     stored = await database.read(lambda: stores.runs.get(run.id))
     assert stored is not None
     assert stored.last_seq == 6
+
+
+async def test_reserved_numbers_can_be_given_back_and_a_stop_request_comes_with_them(
+    database: Database, stores: Stores
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    stop = StopRequest("ann", "web", "enough")
+    await database.write(partial(stores.runs.request_stop, run.id, stop))
+
+    def reserve() -> Write[list[tuple[int, StopRequest | None]]]:
+        first = yield from stores.events.reserve_seqs(run.id, run.fence, 5)
+        back = yield from stores.events.reserve_seqs(run.id, run.fence, -3)
+        return [first, back, (yield from stores.events.reserve_seqs(run.id, run.fence, 1))]
+
+    assert await database.write(reserve) == [(1, stop), (6, stop), (3, stop)]
 
 
 @pytest.mark.parametrize("fence", [0, 2])
@@ -64,7 +80,7 @@ async def test_a_wrong_fence_reserves_no_numbers(
     with pytest.raises(LeaseLost):
         await database.write(lambda: stores.events.reserve_seqs(run.id, fence, 1))
 
-    assert await database.write(lambda: stores.events.reserve_seqs(run.id, 1, 1)) == 1
+    assert await database.write(lambda: stores.events.reserve_seqs(run.id, 1, 1)) == (1, None)
 
 
 async def test_only_a_running_run_reserves_numbers_with_its_fence(

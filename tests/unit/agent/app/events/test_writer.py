@@ -1,7 +1,9 @@
 """The queue of a slow listener, and deltas that do not wait for commits."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 import pytest
 
@@ -21,10 +23,13 @@ from internal.agent.domain.events.envelope import (
 )
 from internal.agent.domain.events.types import LifecycleUpdated, NodeStarted, OutputDelta
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.store.database import Database
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
-from tests.support.store_records import a_run, add_running_run
+from tests.support.database_wrapper import DatabaseWrapper
+from tests.support.store_records import RUNNING, a_run, add_running_run
+
+T = TypeVar("T")
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 
@@ -92,3 +97,37 @@ async def test_text_is_shown_before_the_events_that_are_not_stored_yet(
     deltas = ["workflow.node.output.delta"] * 2
     started = ["workflow.node.started"]
     assert events == (started + deltas if is_resumed else deltas + started)
+
+
+class CountedDatabase(DatabaseWrapper):
+    """A database that counts the writes."""
+
+    writes = 0
+
+    async def write(self, work: Callable[[], Write[T]], /) -> T:
+        self.writes += 1
+        return await super().write(work)
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_a_deferred_entry_is_stored_with_the_next_one_or_after_a_moment(
+    database: Database, stores: Stores, broadcaster: EventBroadcaster, is_followed: bool
+) -> None:
+    run, counted = await add_running_run(database, stores, a_run()), CountedDatabase(database)
+    stream = SerializingEventListener(
+        RunIds.of(run),
+        run.fence,
+        counted,
+        stores=stores,
+        broadcaster=broadcaster,
+        clock=SystemClock(),
+    )
+    shown: asyncio.Queue[str] = asyncio.Queue()
+    with broadcaster.listen(lambda record: shown.put_nowait(record.event)):
+        async with background_task(stream.deliver()), asyncio.timeout(30):
+            await stream.defer(NodeStarted(node_id="iter:1", kind="iteration", iteration=1))
+            if is_followed:
+                await stream.commit(RUNNING)
+            events = [await shown.get() for _ in range(1 + is_followed)]
+    assert events == ["workflow.node.started", "workflow.lifecycle.updated"][: len(events)]
+    assert counted.writes == 1

@@ -44,10 +44,10 @@ async def test_a_task_is_created_with_a_queued_run_and_its_first_events(
     await database.write(
         partial(open_session, stores, ids.session_id, LOCAL_OWNER, channel="web", now=T0)
     )
-    events = await database.write(
+    created = await database.write(
         partial(create_task, stores, SUBMISSION, ids.session_id, ids=ids, origin=origin, now=T0)
     )
-    assert [(event.seq, event.event) for event in events] == [
+    assert [(event.seq, event.event) for event in created.events] == [
         (1, "workflow.input.received"),
         (2, "workflow.lifecycle.updated"),
     ]
