@@ -23,7 +23,7 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.postgres_server import postgres_url
 from tests.support.scripted_model import Call, Reply
 
-MAX_COMMITS = 56
+MAX_COMMITS = 64
 """More commits than the scenario has."""
 
 Environ = dict[str, str]
