@@ -63,8 +63,11 @@ where session = (select session from event_runs where session_id = $1 limit 1) a
 order by position limit $3;
 
 -- name: session_positions_before
+select position from earlier_events where session_id = $1 and position < $2
+union all
 select position from events
-where session_id = $1 and position < $2 order by position desc limit $3;
+where session = (select session from event_runs where session_id = $1 limit 1) and position < $2
+order by position desc limit $3;
 
 -- name: events_of_run
 select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,

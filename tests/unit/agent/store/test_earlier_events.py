@@ -34,13 +34,14 @@ STARTED = NodeStarted(node_id='it\'s "1"', kind="iteration")
 COMPLETED = NodeCompleted(node_id="iter:1", duration_ms=1)
 
 _NEWER = (
+    "drop index inbox_accepted_of_chat",  # of migration 24
     "drop table events",
     "drop table event_runs",
     "alter table earlier_events rename to events",
     "delete from schema_migrations where number >= 23",
     "pragma user_version = 22",
 )
-"""Statements that undo migration 23."""
+"""Statements that undo migration 23 and later ones."""
 
 
 def earlier(run: Run, position: int, seq: int, event: Event) -> EventRecord:
