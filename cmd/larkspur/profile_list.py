@@ -49,7 +49,8 @@ def _named(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _values(profile: Profile) -> dict[str, Any]:
     """Return the keys that a profile sets, as its file names them."""
-    values = msgspec.to_builtins(profile)
+    names = profile.__struct_fields__  # unlike its encoding, with those that have their defaults
+    values = {name: msgspec.to_builtins(getattr(profile, name)) for name in names}
     values["instructions"] = values.pop("prompt")
     del values["name"]
     return {key: value for key, value in values.items() if value not in (None, "", [])}

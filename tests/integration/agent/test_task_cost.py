@@ -94,7 +94,7 @@ async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:
     return found
 
 
-@pytest.mark.parametrize(("kept", "statements"), [(False, 40), (True, 40)])
+@pytest.mark.parametrize(("kept", "statements"), [(False, 41), (True, 41)])
 async def test_a_task_costs_three_writes_and_one_read(
     tmp_path: Path, statements: int, *, kept: bool
 ) -> None:

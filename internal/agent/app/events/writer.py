@@ -17,7 +17,16 @@ from internal.agent.domain.events.envelope import (
     rfc3339,
     wrap_event,
 )
-from internal.agent.domain.events.types import Event
+from internal.agent.domain.events.types import (
+    ContextCompression,
+    ContextSnapshot,
+    Event,
+    InputReceived,
+    LifecycleUpdated,
+    NodeCompleted,
+    NodeStarted,
+    ToolFiltering,
+)
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import StopRequest
 from internal.agent.ports.runtime import Clock, EventListener
@@ -32,6 +41,17 @@ MAX_BATCH_ENTRIES = 64
 MAX_QUEUED_ENVELOPES = 1024
 MAX_DEFER_SECONDS = 0.02
 """How long an entry waits at most for the next one, to be stored with it."""
+
+_ANNOUNCEMENTS = (
+    InputReceived,
+    LifecycleUpdated,
+    ToolFiltering,
+    ContextSnapshot,
+    ContextCompression,
+    NodeStarted,
+    NodeCompleted,
+)
+"""Events that say nothing which has to be shown before the text that follows."""
 
 ExtraWork = Callable[[], Write[list[EventRecord]]]
 """Statements for the same transaction. Returns events of other runs that are delivered with it."""
@@ -57,6 +77,8 @@ class _Entry:
     time: datetime
     unless_stopped: bool = False
     drops_checkpoint: bool = False
+    holds_back: bool = False
+    """Whether ephemeral events must not overtake it."""
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -64,8 +86,9 @@ class SerializingEventListener:
     """The event stream of one run: one queue and one delivery task.
 
     Every event before a stored checkpoint is stored, and only stored events are delivered.
-    Ephemeral events overtake the events that are not stored yet, so that text never waits for a
-    commit; except in a run that continues a former attempt, whose nodes start again.
+    Ephemeral events overtake announcements that are not stored yet, so that the first text of a
+    reply does not wait for a commit; except in a run that continues a former attempt, whose nodes
+    start again. They overtake no other event: what came before a text is delivered before it.
 
     `used_seconds` is the running time of earlier attempts. With every entry the running time so far
     is stored.
@@ -96,8 +119,9 @@ class SerializingEventListener:
         self._room = asyncio.Event()
         self._deferred: list[_Entry] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._is_storing = False
         self._is_resumed = fence > 1
+        self._waiting = 0
+        """How many entries hold ephemeral events back."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -144,7 +168,7 @@ class SerializingEventListener:
         """
         if self._failed.done():
             self._failed.result()
-        self._deferred.append(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
+        self._add(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(MAX_DEFER_SECONDS, self._flush)
@@ -188,7 +212,7 @@ class SerializingEventListener:
             return True
         if self._queue.qsize() >= MAX_QUEUED_ENTRIES:
             return False
-        self._deferred.append(_Entry((event,), None, None, self._clock.now()))
+        self._add(_Entry((event,), None, None, self._clock.now()))
         self._flush()
         return True
 
@@ -205,7 +229,6 @@ class SerializingEventListener:
             self._room.set()
             if self._failed.done():
                 continue
-            self._is_storing = True
             try:
                 await self._store(batch)
             except (LeaseLost, StoreUnavailable) as error:
@@ -214,13 +237,13 @@ class SerializingEventListener:
                 logger.exception("events cannot be stored", extra={"run_id": self.ids.run_id})
                 self._fail(StoreError(f"The events of the run cannot be stored: {error}"))
             finally:
-                self._is_storing = False
+                self._waiting -= sum(entry.holds_back for entry in batch)
 
     def _deliver_now(self, events: Sequence[Event]) -> bool:
         """Deliver ephemeral events; return False if they must be queued, or are not ephemeral."""
         if self._failed.done() or any(event.durable for event in events):
             return False
-        if self._is_resumed and (self._is_storing or self._deferred or not self._queue.empty()):
+        if self._waiting:
             return False
         now = self._clock.now()
         self._broadcaster.publish([self._ephemeral(event, now) for event in events])
@@ -233,11 +256,17 @@ class SerializingEventListener:
     async def _put(self, entry: _Entry) -> None:
         if self._failed.done():
             self._failed.result()
-        self._deferred.append(entry)
+        self._add(entry)
         self._flush()
         if self._queue.qsize() > MAX_QUEUED_ENTRIES:
             self._room.clear()
             await self._room.wait()
+
+    def _add(self, entry: _Entry) -> None:
+        others = any(not isinstance(event, _ANNOUNCEMENTS) for event in entry.events)
+        entry.holds_back = others or self._is_resumed
+        self._waiting += entry.holds_back
+        self._deferred.append(entry)
 
     def _flush(self) -> None:
         if self._timer is not None:

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
-from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import SessionListFilter, SessionMarks
@@ -142,24 +141,24 @@ async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> Mes
 async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsPage:
     """List the stored events of a session after or before an ID, including debug events.
 
-    `types` filters within a page, so a page may be short or empty and still have a `next`.
+    With both they are the last of those between. `types` filters within a page, so a page may be
+    short or empty and still have a `next`.
     """
     query, queries = request.query, request.services.gateway.queries
     session_id, principal = _id(request), request.principal
-    if query.before and query.after:
-        raise InvalidRequest("Set either after or before.")
+    after = parse_cursor(query.after) if query.after else None
     if query.before:
         before = None if query.before == "end" else parse_cursor(query.before)
         page = await queries.events_before(session_id, principal, before, limit=query.limit)
     else:
-        after = parse_cursor(query.after) if query.after else None
         page = await queries.events(session_id, principal, after=after, limit=query.limit)
     bounds, rows, reset_reason = page
-    if reset_reason:
+    if reset_reason or (after is not None and after.epoch != bounds.epoch):
         raise HttpError(
             410, "cursor_gone", "The cursor is not in the log anymore. Read from the beginning."
         )
     types = None if query.types is UNSET else frozenset(query.types.split(","))
+    rows = [row for row in rows if after is None or row.position > after.position]
     is_full = len(rows) == query.limit
     return EventsPage(
         events=[

@@ -23,6 +23,7 @@ def make_report(run: CommandRunner, *shot: str) -> CommandResult:
     """Run a task in a session whose folder of produced files has a new file."""
     session_id = run.ask("hello")["session_id"]
     output = home_folder.locate() / "session-files" / session_id / "output"
+    output.mkdir(parents=True, exist_ok=True)
     (output / NAME).write_text(CONTENT)
     return run.local("-p", "list the files here", "-r", session_id, *shot)
 
