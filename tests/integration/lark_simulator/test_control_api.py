@@ -290,7 +290,7 @@ async def test_the_simulator_stops_while_clients_wait() -> None:
 
 
 def test_the_command_prints_its_addresses_and_stops_on_a_signal(environ: dict[str, str]) -> None:
-    code = "import sys; from larkspur.serve import simulate_lark as s; sys.exit(s(0, None, 'hush'))"
+    code = "import sys; from larkspur.lark_simulator import simulate_lark as s; sys.exit(s(0, None, 'hush'))"
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environ, stdout=pipe, stderr=pipe, text=True) as running:
@@ -327,7 +327,7 @@ def test_the_command_rejects_invalid_arguments_with_a_message(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         arguments = arguments.replace("PORT", str(taken.getsockname()[1]))
-        code = f"from larkspur.serve import simulate_lark; simulate_lark({arguments})"
+        code = f"from larkspur.lark_simulator import simulate_lark; simulate_lark({arguments})"
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=environ,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from internal.agent.domain.events.envelope import RunIds, WorkflowEventEnvelope
+from internal.agent.domain.events.envelope import WorkflowEventEnvelope, wrap_ephemeral
 from internal.agent.domain.events.types import (
     NodeFailed,
     OutputDelta,
@@ -39,7 +39,8 @@ class PartialOutputs:
     """The unfinished outputs of all runs of this process, collected from their events."""
 
     def __init__(self) -> None:
-        self._runs: dict[RunId, tuple[RunIds, dict[str, _Output]]] = {}
+        self._runs: dict[RunId, tuple[WorkflowEventEnvelope, dict[str, _Output]]] = {}
+        """The first envelope of each run with its outputs, by node."""
 
     def add(self, envelope: WorkflowEventEnvelope) -> None:
         """Update the outputs with one event."""
@@ -58,11 +59,13 @@ class PartialOutputs:
             case _:
                 pass
 
-    def partials(self) -> list[tuple[RunIds, Partial]]:
-        """Return the text so far of every unfinished output."""
+    def partials(self, timestamp: str) -> list[WorkflowEventEnvelope]:
+        """Return the text so far of every unfinished output, as events of that time (RFC 3339)."""
         return [
-            (ids, Partial(node_id=node_id, k=node.k, text=node.text()))
-            for ids, nodes in self._runs.values()
+            wrap_ephemeral(
+                envelope, Partial(node_id=node_id, k=node.k, text=node.text()), timestamp
+            )
+            for envelope, nodes in self._runs.values()
             for node_id, node in nodes.items()
         ]
 
@@ -72,13 +75,13 @@ class PartialOutputs:
 
     def forget_session(self, session_id: SessionId) -> None:
         """Discard the outputs of the runs of a session."""
-        for run_id in [run for run, (ids, _) in self._runs.items() if ids.session_id == session_id]:
+        runs = self._runs.items()
+        for run_id in [run for run, (first, _) in runs if first.session_id == session_id]:
             del self._runs[run_id]
 
     def _node(self, envelope: WorkflowEventEnvelope, node_id: str) -> _Output:
         if envelope.run_id not in self._runs:
-            ids = RunIds(envelope.session_id, envelope.task_id, envelope.run_id)
-            self._runs[envelope.run_id] = (ids, {})
+            self._runs[envelope.run_id] = (envelope, {})
         return self._runs[envelope.run_id][1].setdefault(node_id, _Output())
 
     def _close(self, run_id: RunId, node_id: str) -> None:

@@ -9,7 +9,7 @@ from internal.agent.app.events.live_buffer import LiveBuffer, LiveSink, SessionF
 from internal.agent.app.events.partials import PartialOutputs
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.events.control import ControlFrame, ReplayDone, StreamDropped
-from internal.agent.domain.events.envelope import EventRecord, rfc3339, wrap_event
+from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read
@@ -123,9 +123,9 @@ class EventFeed:
         """Return the text so far of every unfinished output of the sessions."""
         now = rfc3339(self._clock.now())
         return [
-            EventRecord.ephemeral(wrap_event(ids, output, now, None))
-            for ids, output in self.outputs.partials()
-            if sessions is None or ids.session_id in sessions
+            EventRecord.ephemeral(envelope)
+            for envelope in self.outputs.partials(now)
+            if sessions is None or envelope.session_id in sessions
         ]
 
 

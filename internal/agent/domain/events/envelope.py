@@ -90,6 +90,23 @@ def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> Wo
     )
 
 
+def wrap_ephemeral(
+    other: WorkflowEventEnvelope, event: Event, timestamp: str
+) -> WorkflowEventEnvelope:
+    """Return the envelope of an ephemeral event of the run of another envelope."""
+    node_id, node_kind = event.node() or (UNSET, UNSET)
+    return msgspec.structs.replace(
+        other,
+        event_id=UNSET,
+        seq=UNSET,
+        timestamp=timestamp,
+        event=event.name,
+        node_id=node_id,
+        node_kind=node_kind,
+        payload=event,
+    )
+
+
 _FIRST_EVENT = NodeStarted(node_id="")
 
 

@@ -1,6 +1,9 @@
 """The text so far of unfinished outputs."""
 
+import msgspec
+
 from internal.agent.app.events.partials import MAX_CHARACTERS, PartialOutputs
+from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.events.envelope import RunIds, wrap_event
 from internal.agent.domain.events.types import (
     Event,
@@ -14,6 +17,7 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.usage import Usage
+from tests.support.store_records import T0
 
 IDS = RunIds(SessionId("session-1"), TaskId("task-1"), RunId("run-1"))
 SAY, THINK = "iter:1:say", "iter:1:think"
@@ -24,7 +28,8 @@ def collect(*events: Event) -> dict[str, tuple[int, str]]:
     outputs = PartialOutputs()
     for event in events:
         outputs.add(wrap_event(IDS, event, "2026", None))
-    return {output.node_id: (output.k, output.text) for _, output in outputs.partials()}
+    shown = [each.payload for each in outputs.partials(T0)]
+    return {each.node_id: (each.k, each.text) for each in shown if isinstance(each, Partial)}
 
 
 def delta(k: int, text: str, node_id: str = SAY) -> OutputDelta:
@@ -72,9 +77,18 @@ def test_the_end_of_a_run_removes_its_outputs() -> None:
 def test_a_forgotten_run_has_no_outputs() -> None:
     outputs = PartialOutputs()
     outputs.add(wrap_event(IDS, delta(1, "one"), "2026", None))
-    assert [ids for ids, _ in outputs.partials()] == [IDS]
+    assert [each.run_id for each in outputs.partials(T0)] == [IDS.run_id]
     outputs.forget(IDS.run_id)
-    assert outputs.partials() == []
+    assert outputs.partials(T0) == []
+
+
+def test_the_text_so_far_has_the_ids_of_its_run() -> None:
+    place = Subtask(TaskId("task-0"), RunId("run-0"), "call-1", 1, 3, "reader", "read")
+    ids = msgspec.structs.replace(IDS, parent_run_id=RunId("run-0"), subtask=place)
+    outputs = PartialOutputs()
+    outputs.add(wrap_event(ids, delta(1, "one"), "2026", None))
+    [shown] = outputs.partials(T0)
+    assert shown == wrap_event(ids, Partial(node_id=SAY, k=1, text="one"), T0, None)
 
 
 def test_only_the_end_of_a_long_text_is_kept() -> None:
