@@ -31,7 +31,7 @@ FACTS = ("message_state", "role_assignment", "open_questions_of_chat", "chat_set
 DUE = ("due_messages", "run", "task", "events_of_run", "event_runs", "events_of_run")
 REPLY_BEGUN = ("begin_attempt",)
 SENT = ("settle_message", "pending_beside")
-MAX_STATEMENTS = 18
+MAX_STATEMENTS = 22
 """Of the writes for one message, with those that store its task."""
 
 

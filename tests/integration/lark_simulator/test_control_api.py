@@ -290,7 +290,10 @@ async def test_the_simulator_stops_while_clients_wait() -> None:
 
 
 def test_the_command_prints_its_addresses_and_stops_on_a_signal(environ: dict[str, str]) -> None:
-    code = "import sys; from larkspur.lark_simulator import simulate_lark as s; sys.exit(s(0, None, 'hush'))"
+    code = (
+        "import sys; from larkspur.lark_simulator import simulate_lark;"
+        " sys.exit(simulate_lark(0, None, 'hush'))"
+    )
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environ, stdout=pipe, stderr=pipe, text=True) as running:
