@@ -33,7 +33,7 @@ A_DOZEN = pytest.mark.parametrize(
     "plans",
     [
         ("before:1", "after:1", "after:3", "before:6"),
-        ("before:13", "before:7", "after:10", "before:12"),
+        ("before:13", "before:7", "after:17", "before:15"),
         ("after:25", "after:1", "before:3", "term:14"),
     ],
     ids=" ".join,
