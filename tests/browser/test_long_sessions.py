@@ -14,6 +14,18 @@ from tests.browser.long_session import fill
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 EVENTS = "**/api/sessions/*/events?*"
+SETTLE = """(above) => new Promise((done) => {
+  const view = document.querySelector('[data-testid=thread]');
+  let last = -1, frames = 0;
+  const step = () => {
+    frames = view.scrollTop === last ? frames + 1 : 0;
+    last = view.scrollTop;
+    if (frames > 30 && last > above) done(); else requestAnimationFrame(step);
+  };
+  step();
+})"""
+"""Resolves when so many pixels are above the view, and the list has measured its rows: it moves the
+view until then."""
 
 
 def test_earlier_events_are_loaded_on_scrolling_up(serve: Serve, enter: Open, home: Path) -> None:
@@ -29,19 +41,20 @@ def test_earlier_events_are_loaded_on_scrolling_up(serve: Serve, enter: Open, ho
     earlier = page.get_by_role("button", name="Show earlier messages")
     expect(thread.get_by_text("remark 299", exact=True)).to_be_in_viewport()
     assert len(asked) == 1, "the newest page"
+    page.evaluate(SETTLE, 0)
 
     thread.hover()
     with page.expect_response(EVENTS):
         page.mouse.wheel(0, -100_000)
     # the view stays where it was: below 100 earlier iterations
-    page.wait_for_function("document.querySelector('[data-testid=thread]').scrollTop > 2_000")
+    page.evaluate(SETTLE, 2_000)
     near = re.compile("^remark (19|20|21)[0-9]$")
     expect(thread.get_by_text(near).first).to_be_visible()
     expect(start).to_have_count(0)
 
     with page.expect_response(EVENTS):
         page.mouse.wheel(0, -100_000)
-    page.wait_for_function("document.querySelector('[data-testid=thread]').scrollTop > 2_000")
+    page.evaluate(SETTLE, 2_000)
     page.mouse.wheel(0, -100_000)
     expect(start).to_be_visible()
     expect(earlier).to_have_count(0)
