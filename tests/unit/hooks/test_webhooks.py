@@ -1,5 +1,6 @@
 """Event webhooks: real events of a gateway, sent to a real server."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -60,6 +61,15 @@ def events_of(posted: list[Posted]) -> list[dict[str, Any]]:
     return [json.loads(each.body) for each in posted]
 
 
+async def until_recorded(here: Core) -> None:
+    """Return when it is stored that the newest event was sent: what is not is sent again."""
+    database, stores = here.services.database, here.services.stores
+    newest = (await database.read(stores.events.get_bounds)).head
+    async with asyncio.timeout(10):
+        while newest not in (await database.read(stores.events.list_readers)).values():
+            pass
+
+
 async def end(here: Core, text: str = "hi") -> list[dict[str, Any]]:
     """Run a task and return its events that the webhook wants."""
     made = await here.submit(text)
@@ -76,6 +86,7 @@ async def test_of_two_processes_one_sends(home: Path) -> None:
         ):
             stored = await end(here)
             await server.until(2)
+            await until_recorded(here)
         async with sending(here, home, settings(server)):
             stored += await end(here)
             posted = await server.until(4)
