@@ -5,6 +5,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -76,23 +77,19 @@ class OutputPipe:
     def __init__(self, on_output: Callable[[bytes], None], on_failure: Callable[[], None]) -> None:
         self._on_output = on_output
         self._on_failure = on_failure
-        self._transport: asyncio.BaseTransport
+        self._output: FileIO
         self._reading: asyncio.Task[None]
         self.writer: IO[bytes]
         """What the command gets. It is closed in this process once the command has started."""
 
     async def __aenter__(self) -> Self:
-        reader = asyncio.StreamReader(limit=_CHUNK_BYTES)
+        # not a transport of the loop: uvloop closes the descriptor of one twice, and the second
+        # time it may be that of something else
         output, writer = os.pipe()
+        os.set_blocking(output, False)
+        self._output = os.fdopen(output, "rb", buffering=0)
         self.writer = os.fdopen(writer, "wb", buffering=0)
-        try:
-            self._transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output, "rb", buffering=0)
-            )
-        except BaseException:
-            self.writer.close()
-            raise
-        self._reading = asyncio.create_task(self._read(reader))
+        self._reading = asyncio.create_task(self._read())
         return self
 
     async def __aexit__(
@@ -103,7 +100,10 @@ class OutputPipe:
     ) -> None:
         self.writer.close()
         self._reading.cancel()
-        self._transport.close()
+        try:
+            await asyncio.wait({self._reading})
+        finally:
+            self._output.close()
 
     async def drain(self) -> None:
         """Wait for the rest of the output of a command that has ended.
@@ -115,10 +115,18 @@ class OutputPipe:
         if self._reading.done():
             self._reading.result()
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _read(self) -> None:
         try:
-            while chunk := await reader.read(_CHUNK_BYTES):
+            while chunk := await self._next_chunk():
                 self._on_output(chunk)
         except Exception:
             self._on_failure()
             raise
+
+    async def _next_chunk(self) -> bytes:
+        """Return the next output, b"" at the end. Others have their turn before each."""
+        chunk = None
+        while chunk is None:
+            await wait_until_readable(self._output)
+            chunk = self._output.read(_CHUNK_BYTES)
+        return chunk
