@@ -12,7 +12,7 @@ from typing import IO
 
 
 class ChildProcess:
-    """A child process in a session of its own. Whoever starts it waits for its end.
+    """A child process in a session of its own. The caller must wait for its end.
 
     Args:
         argv: the full path of the program, and its arguments.

@@ -1,6 +1,6 @@
 """Queries: what a principal may read."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -298,16 +298,11 @@ class Queries:
             NotFound: the session does not exist or belongs to another person.
         """
 
-        def work() -> Read[EventPage]:
-            yield from self._get_session(session_id, principal)
-            bounds, reason = yield from check_cursor(self._stores.events, after)
-            if reason:
-                return EventPage(bounds, [], reason)
+        def read(_: LogBounds) -> Read[list[EventRecord]]:
             start = 0 if after is None else after.position
-            events = yield from self._stores.events.list_after(start, [session_id], limit)
-            return EventPage(bounds, events)
+            return self._stores.events.list_after(start, [session_id], limit)
 
-        return await self._database.read(work)
+        return await self._event_page(session_id, principal, after, read)
 
     async def events_before(
         self, session_id: SessionId, principal: Principal, before: Cursor | None, *, limit: int
@@ -318,15 +313,23 @@ class Queries:
             NotFound: the session does not exist or belongs to another person.
         """
 
+        def read(bounds: LogBounds) -> Read[list[EventRecord]]:
+            end = bounds.head + 1 if before is None else before.position
+            return self._stores.events.list_before(end, session_id, limit)
+
+        return await self._event_page(session_id, principal, before, read)
+
+    async def _event_page(
+        self,
+        session_id: SessionId,
+        principal: Principal,
+        cursor: Cursor | None,
+        read: Callable[[LogBounds], Read[list[EventRecord]]],
+    ) -> EventPage:
         def work() -> Read[EventPage]:
             yield from self._get_session(session_id, principal)
-            bounds, reason = yield from check_cursor(self._stores.events, before)
-            if reason:
-                return EventPage(bounds, [], reason)
-            end = bounds.head + 1 if before is None else before.position
-            return EventPage(
-                bounds, (yield from self._stores.events.list_before(end, session_id, limit))
-            )
+            bounds, reason = yield from check_cursor(self._stores.events, cursor)
+            return EventPage(bounds, [] if reason else (yield from read(bounds)), reason)
 
         return await self._database.read(work)
 
