@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.store.database import Batch, DatabaseState, Row, Statement
+from internal.agent.store.database import DatabaseState, Row, Step
 
-Work = Callable[[], Generator[Statement | Batch, list[Row], Any]]
+Work = Callable[[], Generator[Step, list[Row], Any]]
 
 
 class PendingWork:

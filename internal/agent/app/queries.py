@@ -135,11 +135,13 @@ class Queries:
             root = task_id if run.subtask is None else run.subtask.root_task_id
             found: list[SubtaskItem] = []
             above = {task_id}
-            for each in (yield from self._stores.subtasks.list_tree(root)):
-                subtask = yield from self._stores.tasks.get(each.task_id)
-                if subtask is not None and subtask.parent_task_id in above:
+            runs = {
+                each.task_id: each for each in (yield from self._stores.subtasks.list_tree(root))
+            }
+            for subtask in (yield from self._stores.tasks.list_by_id(runs)):
+                if subtask.parent_task_id in above:
                     above.add(subtask.id)
-                    found.append(SubtaskItem(subtask, each))
+                    found.append(SubtaskItem(subtask, runs[subtask.id]))
             own = [run, *(item.run for item in found)]
             cost = (
                 (yield from self._stores.subtasks.get_cost(root))
@@ -207,11 +209,8 @@ class Queries:
             if before is not None:
                 yield from _as_cursor(before, self._get_task(TaskId(before), principal))
             tasks = yield from self._stores.tasks.list_page(who, wanted, before=before, limit=limit)
-            items = []
-            for task in tasks:
-                summary = yield from self._stores.tasks.get_summary(task.id)
-                items.append(TaskListItem(task, summary))
-            return items
+            summaries = yield from self._stores.tasks.list_summaries(task.id for task in tasks)
+            return [TaskListItem(task, summaries.get(task.id, TaskSummary())) for task in tasks]
 
         return await self._database.read(work)
 

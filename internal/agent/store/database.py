@@ -39,10 +39,22 @@ class Batch(NamedTuple):
     arguments: Sequence[tuple[SqlValue, ...]]
 
 
-Write = Generator[Statement | Batch, list[Row], T]
+class Lookup(NamedTuple):
+    """A named query, executed once for each tuple of values, in one round trip to a server.
+
+    Returns the rows of all of them, in the order of the tuples.
+    """
+
+    query: str
+    arguments: Sequence[tuple[SqlValue, ...]]
+
+
+Step = Statement | Batch | Lookup
+
+Write = Generator[Step, list[Row], T]
 """Work that may change rows. Each `yield` evaluates to the rows that the statement returned."""
 
-Read = Generator[Statement | Batch, list[Row], T]
+Read = Generator[Step, list[Row], T]
 """Work that changes nothing. All its statements see the same snapshot of the database."""
 
 

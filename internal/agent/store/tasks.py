@@ -20,7 +20,7 @@ from internal.agent.domain.tasks import (
     TaskGroup,
     TaskSummary,
 )
-from internal.agent.store.database import Batch, Read, Row, Statement, Write
+from internal.agent.store.database import Batch, Lookup, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
 from internal.agent.store.runs import read_run
 
@@ -87,6 +87,11 @@ class TaskStore:
         rows = yield Statement("task", (task_id,))
         return _task(rows[0]) if rows else None
 
+    def list_by_id(self, task_ids: Iterable[TaskId], /) -> Read[list[Task]]:
+        """Return tasks in the order of the ids, without those that do not exist."""
+        rows = yield Lookup("task", [(task_id,) for task_id in task_ids])
+        return [_task(row) for row in rows]
+
     def get_by_key(self, principal: str, idempotency_key: str, /) -> Read[Task | None]:
         """Return the task that a principal submitted with an idempotency key."""
         rows = yield Statement("task_by_key", (principal, idempotency_key))
@@ -128,14 +133,10 @@ class TaskStore:
             rows = yield _tasks_page(values, principal, wanted)
         return [_task(row) for row in rows[:limit]]
 
-    def get_summary(self, task_id: TaskId, /) -> Read[TaskSummary]:
-        """Return what a list shows of the newest run of a task."""
-        rows = yield Statement("task_summary", (task_id,))
-        if not rows:
-            return TaskSummary()
-        started, ended, cost, subtask, parent, files = rows[0]
-        place = None if subtask is None else msgspec.json.decode(subtask, type=Subtask)
-        return TaskSummary(started, ended, cost, place, parent or "", files)
+    def list_summaries(self, task_ids: Iterable[TaskId], /) -> Read[dict[TaskId, TaskSummary]]:
+        """Return what a list shows of the newest runs of tasks. One without a run is left out."""
+        rows = yield Lookup("task_summary", [(task_id,) for task_id in task_ids])
+        return {TaskId(row[0]): _summary(row) for row in rows}
 
     def set_attachments(
         self, task_id: TaskId, attachments: tuple[Attachment, ...], /
@@ -285,6 +286,12 @@ def _tasks_not_completed(
     if principal is not None:
         return Statement("tasks_not_completed_of_principal", (*values, principal))
     return Statement("tasks_not_completed", values)
+
+
+def _summary(row: Row) -> TaskSummary:
+    _, started, ended, cost, subtask, parent, files = row
+    place = None if subtask is None else msgspec.json.decode(subtask, type=Subtask)
+    return TaskSummary(started, ended, cost, place, parent or "", files)
 
 
 def _task(row: Row) -> Task:

@@ -10,7 +10,7 @@ import asyncpg
 
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.secrets import mask_secrets_in_values
-from internal.agent.store.database import Batch, Row, SqlValue
+from internal.agent.store.database import Batch, Lookup, Row, SqlValue, Step
 from internal.database_address.address import PostgresAddress
 from internal.storage.pending_work import Work
 from internal.storage.postgres import errors
@@ -107,13 +107,8 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
         while True:
             query = statement.query
             sql = queries[query]
-            rows: list[Row] = []
             try:
-                if isinstance(statement, Batch):
-                    await connection.executemany(sql, [_bind(v) for v in statement.arguments])
-                else:
-                    records = await connection.fetch(sql, *_bind(statement.arguments))
-                    rows = [tuple(record) for record in records]
+                rows = await _execute_step(connection, sql, statement)
             except errors.DRIVER_ERRORS as error:
                 is_closed = connection.is_closed()
                 if errors.is_transient(error, is_closed=is_closed) or errors.is_environment(error):
@@ -124,6 +119,17 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
         return end.value
     finally:
         generator.close()
+
+
+async def _execute_step(connection: Connection, sql: str, step: Step) -> list[Row]:
+    if isinstance(step, Batch):
+        await connection.executemany(sql, [_bind(values) for values in step.arguments])
+        return []
+    if isinstance(step, Lookup):
+        records = await connection.fetchmany(sql, [_bind(values) for values in step.arguments])
+    else:
+        records = await connection.fetch(sql, *_bind(step.arguments))
+    return [tuple(record) for record in records]
 
 
 def _bind(values: Sequence[SqlValue]) -> list[SqlValue]:

@@ -19,7 +19,7 @@ from typing import Any
 from internal.agent.domain.errors import StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets_in_values
-from internal.agent.store.database import Batch, DatabaseState, SqlValue
+from internal.agent.store.database import Batch, DatabaseState, Lookup, Row, SqlValue
 from internal.agent.store.events import EventStore
 from internal.storage import queries
 from internal.storage.pending_work import PendingWork, Work, resolve_from_thread, state_after
@@ -46,9 +46,12 @@ def execute(connection: sqlite3.Connection, queries: Mapping[str, str], work: Wo
         while True:
             query = statement.query
             sql = queries[query]
+            rows: list[Row] = []
             if isinstance(statement, Batch):
                 connection.executemany(sql, [_bind(values) for values in statement.arguments])
-                rows = []
+            elif isinstance(statement, Lookup):
+                for values in statement.arguments:
+                    rows += connection.execute(sql, _bind(values)).fetchall()
             else:
                 rows = connection.execute(sql, _bind(statement.arguments)).fetchall()
             statement = generator.send(rows)

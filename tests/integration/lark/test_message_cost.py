@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from internal.agent.store.database import Batch, Database, Read, Row, Statement, Write
+from internal.agent.store.database import Database, Read, Row, Step, Write
 from internal.channels.chat.displays.displayed_run import REACTION_DELAY_SECONDS
 from internal.channels.chat.displays.run_display import SWEEP_SECONDS
 from internal.channels.chat.outbox_sender import POLL_SECONDS
@@ -22,7 +22,7 @@ from tests.support.database_wrapper import DatabaseWrapper
 from tests.support.lark_gateway import APP, CONFIG, LarkGateway, lark_transport, open_lark
 
 T = TypeVar("T")
-Work = Generator[Statement | Batch, list[Row], T]
+Work = Generator[Step, list[Row], T]
 
 MESSAGES = 3
 ACCEPTED = ("accept_message",)

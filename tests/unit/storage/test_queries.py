@@ -35,11 +35,11 @@ SMALL = {
 
 
 def used() -> set[str]:
-    """Every name that a store hands to a Statement or Batch."""
+    """Every name that a store hands to a Statement, Batch or Lookup."""
     names = {*_DELETE_CONTENTS, *PRUNE_QUERIES, *PRUNE_SESSION}
     for file in STORES.rglob("*.py"):
         text = file.read_text(encoding="utf-8")
-        names |= set(re.findall(r'(?:Statement|Batch)\(\s*"(\w+)"', text))
+        names |= set(re.findall(r'(?:Statement|Batch|Lookup)\(\s*"(\w+)"', text))
     return names
 
 

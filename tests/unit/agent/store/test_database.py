@@ -10,7 +10,16 @@ import pytest
 from internal.agent.domain.errors import Conflict, StoreError
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.tasks import SessionListFilter
-from internal.agent.store.database import Batch, Database, Read, Statement, Write
+from internal.agent.store.database import (
+    Batch,
+    Database,
+    Lookup,
+    Read,
+    Row,
+    Statement,
+    Step,
+    Write,
+)
 from internal.agent.store.stores import Stores
 from tests.support.store_records import T0, a_session
 
@@ -162,7 +171,7 @@ async def test_work_without_statements(database: Database) -> None:
 
 
 async def test_an_invalid_statement_fails_its_work_only(database: Database, stores: Stores) -> None:
-    def wrong(statement: Statement | Batch) -> Write[None]:
+    def wrong(statement: Step) -> Write[None]:
         yield from stores.sessions.add(a_session("a"))
         yield statement
 
@@ -170,6 +179,7 @@ async def test_an_invalid_statement_fails_its_work_only(database: Database, stor
         Statement("insert_message", ("session", None, None, None, None)),
         Batch("insert_message", [("session", None, None, None, None)]),
         Statement("session"),
+        Lookup("session", [("a",), ()]),
     ):
         with pytest.raises(StoreError):
             await database.write(partial(wrong, statement))
@@ -189,3 +199,20 @@ async def test_a_batch_returns_no_rows(database: Database) -> None:
         )
 
     assert await database.write(work) == []
+
+
+async def test_a_lookup_returns_the_rows_of_all_values_in_order(
+    database: Database, stores: Stores
+) -> None:
+    for name in ("a", "b", "c"):
+        await database.write(add(stores, name))
+
+    def work() -> Read[list[Row]]:
+        return (yield Lookup("session", [("c",), ("none",), ("a",), ("c",)]))
+
+    def nothing() -> Read[list[Row]]:
+        return (yield Lookup("session", []))
+
+    assert [row[0] for row in await database.read(work)] == ["c", "a", "c"]
+    assert [row[0] for row in await database.write(work)] == ["c", "a", "c"]
+    assert await database.read(nothing) == []
