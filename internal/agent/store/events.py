@@ -225,9 +225,10 @@ class _PageSize:
 def _read_after(session: SessionId | None, position: int, size: _PageSize) -> Read[list[Row]]:
     """Return the rows of events after a position, of a session or of all."""
     rows: list[Row] = []
+    source = _AllRows() if session is None else _SessionRows(session)
     while not size.is_full:
         count = min(size.step, size.left)
-        some = yield from _next_rows(session, position, count)
+        some = yield from source.next_rows(position, count)
         size.add(some)
         rows += some
         if len(some) < count:
@@ -239,9 +240,10 @@ def _read_after(session: SessionId | None, position: int, size: _PageSize) -> Re
 def _merge_after(sessions: Sequence[SessionId], position: int, size: _PageSize) -> Read[list[Row]]:
     """Return the rows of events of several sessions in order. More are read where they are used."""
     count = max(min(size.step, size.left // max(len(sessions), 1)), 1)
+    sources = [_SessionRows(session) for session in sessions]
     unread: list[tuple[int, int, deque[Row]]] = []  # with the next position, and what is known
-    for number, session in enumerate(sessions):
-        if some := (yield from _next_rows(session, position, count)):
+    for number, source in enumerate(sources):
+        if some := (yield from source.next_rows(position, count)):
             unread.append((some[0][0], number, deque(some)))
     heapq.heapify(unread)
     rows: list[Row] = []
@@ -251,7 +253,7 @@ def _merge_after(sessions: Sequence[SessionId], position: int, size: _PageSize) 
         rows.append(row)
         size.add((row,))
         if not known:
-            known.extend((yield from _next_rows(sessions[number], last, size.step)))
+            known.extend((yield from sources[number].next_rows(last, size.step)))
         if known:
             heapq.heapreplace(unread, (known[0][0], number, known))
         else:
@@ -259,10 +261,35 @@ def _merge_after(sessions: Sequence[SessionId], position: int, size: _PageSize) 
     return rows
 
 
-def _next_rows(session: SessionId | None, position: int, count: int) -> Read[list[Row]]:
-    if session is None:
+class _AllRows:
+    """The rows of all events."""
+
+    def next_rows(self, position: int, count: int) -> Read[list[Row]]:
+        """Return the first rows after a position."""
         return (yield Statement("events_after", (position, count)))
-    return (yield Statement("session_events_after", (session, position, count)))
+
+
+class _SessionRows:
+    """The rows of a session's events: first those in the earlier form, then the others.
+
+    One statement for both would make a row a quarter dearer.
+    """
+
+    def __init__(self, session: SessionId) -> None:
+        self._session = session
+        self._has_earlier = True
+
+    def next_rows(self, position: int, count: int) -> Read[list[Row]]:
+        """Return the first rows after a position, which never decreases."""
+        rows: list[Row] = []
+        if self._has_earlier:
+            values = (self._session, position, count)
+            rows += yield Statement("earlier_session_events_after", values)
+            self._has_earlier = len(rows) == count
+        if len(rows) < count:
+            values = (self._session, position, count - len(rows))
+            rows += yield Statement("session_events_after", values)
+        return rows
 
 
 _PLAIN_IDS = re.compile(r"run-[\w-]+ [\w-]+ [\w-]+", re.ASCII)

@@ -12,7 +12,7 @@ import msgspec
 
 from internal.agent.app.events.subscription import StreamItem
 from internal.agent.domain.events.control import ControlFrame
-from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.envelope import INNER_EVENTS, EventRecord
 
 RETRY_MS = 2000
 RETRY_JITTER = 0.25
@@ -90,7 +90,7 @@ class FrameRenderer:
         last, rendered = self._last[debug]
         if batch is last or batch == last:
             return rendered
-        shown = batch if debug else [item for item in batch if not _is_debug(item)]
+        shown = batch if debug else _without_debug(batch)
         positions = _last_position(batch), _last_position(shown)
         if _is_large(shown):
             return RenderedBatch(self._chunks(shown), None, *positions)
@@ -142,8 +142,12 @@ def _is_large(items: Iterable[StreamItem]) -> bool:
     return False
 
 
-def _is_debug(item: StreamItem) -> bool:
-    return isinstance(item, EventRecord) and item.inner
+def _without_debug(batch: Iterable[StreamItem]) -> list[StreamItem]:
+    return [
+        item
+        for item in batch
+        if not isinstance(item, EventRecord) or item.event not in INNER_EVENTS
+    ]
 
 
 def _last_position(batch: Sequence[StreamItem]) -> int:

@@ -52,11 +52,13 @@ select position, run, seq, event, ts, node_id, node_kind, payload
 from events where position > $1
 order by position limit $2;
 
--- name: session_events_after
+-- name: earlier_session_events_after
 select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,
     '' as node_kind, envelope as payload
 from earlier_events where session_id = $1 and position > $2
-union all
+order by position limit $3;
+
+-- name: session_events_after
 select position, run, seq, event, ts, node_id, node_kind, payload
 from events
 where session = (select session from event_runs where session_id = $1 limit 1) and position > $2

@@ -1,6 +1,5 @@
 """The event envelope, its encoding, and the record that carries both."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal, NamedTuple, Self
@@ -192,10 +191,10 @@ _CORE = EnvelopeTemplate.of(RunIds(SessionId("{session}"), TaskId("{task}"), Run
 
 
 INNER_EVENTS = frozenset(event.name for event in EVENTS if event.inner)
+"""The names of the events that only subscribers with `debug` receive."""
 
 
-@dataclass(slots=True)
-class EventRecord:
+class EventRecord(msgspec.Struct, eq=False):
     """One workflow event and its envelope as JSON, encoded once and shared by all readers.
 
     `position` orders the stored events of all sessions. An ephemeral event has neither `position`
@@ -209,13 +208,16 @@ class EventRecord:
     json: bytes
     position: int = 0
     seq: int = 0
-    envelope: WorkflowEventEnvelope | None = field(default=None, repr=False, compare=False)
-    rendered: bytes | None = field(default=None, repr=False, compare=False)
+    envelope: WorkflowEventEnvelope | None = None
+    rendered: bytes | None = None
 
-    @property
-    def inner(self) -> bool:
-        """Whether only subscribers with `debug` receive this event."""
-        return self.event in INNER_EVENTS
+    def __eq__(self, other: object) -> bool:
+        """Compare what was stored or delivered, whatever is kept with it."""
+        if not isinstance(other, EventRecord):
+            return NotImplemented
+        return (self.json, self.position, self.event) == (other.json, other.position, other.event)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @classmethod
     def ephemeral(cls, envelope: WorkflowEventEnvelope) -> Self:
