@@ -193,16 +193,25 @@ class ServerProcess:
             self._on_end()
 
     async def _read_log(self, descriptor: int) -> None:
-        reader = asyncio.StreamReader(limit=_CHUNK_BYTES)
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
-        )
+        # not by a transport of the loop: uvloop closes the descriptor of one twice, and the second
+        # time it may be that of something else
+        os.set_blocking(descriptor, False)
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(descriptor, readable.set)
         try:
-            while chunk := await reader.read(_CHUNK_BYTES):
+            while True:
+                await readable.wait()
+                readable.clear()
+                try:
+                    chunk = os.read(descriptor, _CHUNK_BYTES)
+                except BlockingIOError:
+                    continue
+                if not chunk:
+                    break
                 self._log.write(chunk)
         finally:
-            transport.close()
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
             self._log.finish()
 
     async def _read(self, found: anyio.abc.ObjectSendStream[SessionMessage | Exception]) -> None:
