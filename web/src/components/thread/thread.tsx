@@ -84,8 +84,10 @@ export function Thread() {
   const [selected, setSelected] = useState<string | null>(null);
   const [isAwayFromEnd, setIsAwayFromEnd] = useState(false);
   const view = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
+  const top = useRef(0);
   const shown = useRef('');
   const isVirtual = isLong || entries.length > VIRTUALIZE_FROM;
   const place = useLocationProperty(() => location.hash.slice(1));
@@ -98,17 +100,31 @@ export function Thread() {
   const measure = useCallback(() => {
     const box = view.current;
     if (box === null) return;
-    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
+    const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
+    // rows that grow move the end away from the view; only a person moves the view away from the end
+    if (isNearEnd || box.scrollTop < top.current) follows.current = isNearEnd;
+    top.current = box.scrollTop;
     setIsAwayFromEnd(!follows.current);
     if (!follows.current && box.scrollTop < NEAR_START_PX) void loadEarlier();
   }, []);
 
   const scrollToEnd = useCallback(() => {
     const box = view.current;
+    if (box !== null) box.scrollTop = box.scrollHeight;
+  }, []);
+
+  // rows are measured, and images and highlighted code arrive, after they were added
+  useLayoutEffect(() => {
+    const box = content.current;
     if (box === null) return;
-    if (list.current !== null) list.current.scrollToIndex(entries.length - 1 + ROWS_BEFORE, { align: 'end' });
-    else box.scrollTop = box.scrollHeight;
-  }, [entries.length]);
+    const observer = new ResizeObserver(() => {
+      if (follows.current) scrollToEnd();
+    });
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+    };
+  }, [scrollToEnd]);
 
   /** Show the end of the run that the address names, once; otherwise follow the end. */
   const follow = useCallback(() => {
@@ -131,12 +147,13 @@ export function Thread() {
 
   const toggle = useCallback(
     (key: string) => {
+      follows.current = false;
       setOpen((now) => {
         const next = new Set(now);
         if (!next.delete(key)) next.add(key);
         return next;
       });
-      // an expanded row may move the end out of reach, which ends following
+      // the row stays where it is, unless its end is still in reach
       requestAnimationFrame(measure);
     },
     [measure],
@@ -201,7 +218,7 @@ export function Thread() {
         data-testid="thread"
         className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none]"
       >
-        <div className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
+        <div ref={content} className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
               <VirtualRows list={list} view={view} shift={grewAtStart} onMount={follow}>
