@@ -35,8 +35,11 @@ ENVIRON = {
     "LARKSPUR_CHANNELS__LARK__REACT_EMOJI": "off",
 }
 SENT = Counter(["Here they are.", *FILES])
-COMMITS = range(MIGRATIONS + 6, MIGRATIONS + 37)
-"""The commits of a new gateway from the message on, and some more."""
+COMMITS = range(MIGRATIONS + 3, MIGRATIONS + 34)
+"""The commits of a new gateway from the message on, and some before and after these.
+
+How many there are before the message depends on what shares a commit at the start.
+"""
 
 PHASES = {
     "stored, not used": "stored:upsert_attachment_use",
