@@ -186,10 +186,22 @@ def large_tables(size: Size) -> Iterator[tuple[str, str, Iterator[Sequence[objec
         ),
     )  # fmt: skip
     yield (
+        "event_runs",
+        "number, session, session_id, task_id, run_id, ids",
+        (
+            (n + 1, _place(n, size) + 1, _session_of(n, size), task(n), run(n), "")
+            for n in numbers
+        ),
+    )  # fmt: skip
+    yield (
         "events",
-        "position, session_id, task_id, run_id, seq, event_id, event, ts, envelope",
-        (_event(n, seq, size) for n in numbers for seq in range(1, 11)),
-    )
+        "position, session, run, seq, event, ts, node_id, node_kind, payload",
+        (
+            (10 * n + seq, _place(n, size) + 1, n + 1, seq, _EVENTS[seq - 1], _time(n), None, None,
+             f'{{"status":"running","phase":"execute","text":"{_ANSWER}"}}')
+            for n in numbers for seq in range(1, 11)
+        ),
+    )  # fmt: skip
 
 
 _QUESTION_COLUMNS = (
@@ -212,17 +224,6 @@ def _question(n: int, size: Size, state: str) -> Sequence[object]:
         name, run(n), task(n), _session_of(n, size), _owner_of(n, size), "", "principal", state,
         _time(n), "2099-01-01T00:00:00.000Z", json.dumps(question),
     )  # fmt: skip
-
-
-def _event(n: int, seq: int, size: Size) -> Sequence[object]:
-    event, name = _EVENTS[seq - 1], f"evt-{n:015}-{seq:04}"
-    session_id, at = _session_of(n, size), _time(n)
-    envelope = (
-        f'{{"event_id":"{name}","event":"{event}","version":1,"timestamp":"{at}","seq":{seq},'
-        f'"session_id":"{session_id}","task_id":"{task(n)}","run_id":"{run(n)}","payload":'
-        f'{{"status":"running","phase":"execute","text":"{_ANSWER}"}}}}'
-    )
-    return 10 * n + seq, session_id, task(n), run(n), seq, name, event, at, envelope
 
 
 def session(n: int) -> str:

@@ -26,18 +26,24 @@ from tests.support.postgres_server import find_binaries, postgres_url
 
 pytestmark = pytest.mark.bench
 
-EVENTS = 100_000
-ENVELOPE = '{"event": "' + 1_700 * "x" + '"}'
+EVENTS, RUN_EVENTS = 100_000, 100
+PAYLOAD = '{"text": "' + 1_700 * "x" + '"}'
 OLD = "2026-01-01T00:00:00.000Z"
 
 
 async def fill(path: Path) -> None:
     async with find_maintenance(path).target() as tables:
-        events = await find_table(tables, "events")
-        for start in range(1, EVENTS, 10_000):
+        runs, events = [await find_table(tables, name) for name in ("event_runs", "events")]
+        async with tables.transaction():
+            ids = [
+                (n + 1, n + 1, f"session-{n}", f"task-{n}", f"run-{n}", "")
+                for n in range(EVENTS // RUN_EVENTS)
+            ]
+            await tables.insert(runs, ids)
+        for start in range(0, EVENTS, 10_000):
             rows = [
-                (n, f"session-{n // 200}", f"task-{n // 100}", f"run-{n // 100}", n, f"event-{n}",
-                 "workflow.node.started", OLD, ENVELOPE)
+                (n + 1, n // RUN_EVENTS + 1, n // RUN_EVENTS + 1, n, "workflow.node.started", OLD,
+                 None, None, PAYLOAD)
                 for n in range(start, start + 10_000)
             ]  # fmt: skip
             async with tables.transaction():
