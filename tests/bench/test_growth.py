@@ -14,7 +14,7 @@ from tests.bench.processes import Server, cpu_of, gateway
 from tests.bench.table import Row, Table, most
 from tests.support.postgres_server import shared_server
 
-pytestmark = pytest.mark.bench
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
 LARGE, SMALL = Size(), Size(sessions=200, tasks=1_000)
 EVENTS = 10 * LARGE.tasks

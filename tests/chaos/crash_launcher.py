@@ -1,12 +1,13 @@
 """Start Larkspur so that it crashes at a given commit or time.
 
 `python -m tests.chaos.crash_launcher COUNT_FILE PLAN ARGUMENT…` runs `larkspur ARGUMENT…`.
-COUNT_FILE contains the number of commits of the process. PLAN is one of these, or several with +:
+COUNT_FILE contains the number of counted commits. PLAN is one of these, or several with +:
 
 - `none`: it does not crash;
 - `stored:STATEMENT`, `unstored:STATEMENT`: SIGKILL immediately after or before the first commit
   with that statement of `internal/storage/queries`;
 - `before:N`, `after:N`: SIGKILL immediately before or after the N-th commit of the process;
+- `from:STATEMENT`: commits are counted from the first one with that statement on;
 - `term:N`: SIGTERM after the N-th commit;
 - `alarm:SECONDS`: killed by the kernel this long after its start;
 - `clock:FILE`: the wall clock is ahead by the seconds that FILE contains, now and later;
@@ -84,6 +85,8 @@ def install_part(plan: str) -> None:
         case "stored" | "unstored":
             Crash.statement = queries.load()[value]
             Crash.is_stored = kind == "stored"
+        case "from":
+            Crash.first_statement = queries.load()[value]
         case "before":
             Crash.before = int(value)
         case "after":

@@ -11,8 +11,10 @@ class Crash:
     counted = itertools.count(1)
     number = 0
     count_file = -1
-    before = 0
-    after = 0
+    before = -1
+    after = -1
+    first_statement = ""
+    """Commits count from the first one with this statement on, "" for all commits."""
     statement = ""
     is_executed = False
     is_stored = True
@@ -22,10 +24,13 @@ class Crash:
     def note(cls, sql: str) -> None:
         """Note that a statement is executed which is not a commit."""
         cls.is_executed = cls.is_executed or sql == cls.statement
+        if sql == cls.first_statement:
+            cls.first_statement = ""
 
     @classmethod
     def before_commit(cls) -> None:
-        cls.number = next(cls.counted)
+        if not cls.first_statement:
+            cls.number = next(cls.counted)
         if cls.number == cls.before or (cls.is_executed and not cls.is_stored):
             os.kill(os.getpid(), cls.signal)
 

@@ -18,7 +18,6 @@ from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.user_actions import upload_draft
 from tests import ROOT
-from tests.support.database_files import MIGRATIONS
 from tests.support.documents import pdf
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP, shown_text
@@ -176,7 +175,11 @@ async def test_lark_without_an_app_does_not_start(tmp_path: Path, missing: str) 
     assert "Traceback" not in said.decode()
 
 
-PLANS = [f"{when}:{MIGRATIONS + number}" for number in range(5, 19) for when in ("before", "after")]
+PLANS = [
+    f"from:accept_message+{when}:{number}"
+    for number in range(1, 15)
+    for when in ("before", "after")
+]
 
 
 @pytest.mark.chaos  # tests/e2e/test_lark_kills.py has the phases that differ
