@@ -449,9 +449,8 @@ class Queries:
             records = yield from self._stores.questions.list_page(
                 who, session_id, status, before=before, limit=limit
             )
-            tasks: dict[TaskId, Task] = {}
-            for task_id in {record.task_id for record in records}:
-                tasks[task_id] = yield from self._get_task(task_id, principal)
+            ids = {record.task_id for record in records}
+            tasks = {task.id: task for task in (yield from self._stores.tasks.list_by_id(ids))}
             return [(record, tasks[record.task_id]) for record in records]
 
         return await self._database.read(work)
