@@ -173,22 +173,33 @@ class Writer:
     def _write(self, group: list[PendingWork]) -> None:
         if self._permanent_failure is not None:
             raise StoreUnavailable(self._permanent_failure)
+        is_isolated = False
+        while not self._attempt(group, is_isolated=is_isolated):
+            is_isolated = True
+
+    def _attempt(self, group: list[PendingWork], *, is_isolated: bool) -> bool:
+        """Execute and commit the group, which grows while it is processed.
+
+        A unit of work that fails undoes the transaction. If it is alone, that is all. Otherwise
+        False is returned, and the group is to be executed again with a savepoint for each unit:
+        that costs two statements for each one, and few fail.
+        """
         execute_sql = self._connection.execute
         self._begin()
         if not self._has_skipped:
             execute(self._connection, self._queries, EventStore().skip_positions)
         deadline = time.monotonic() + _MAX_GROUP_SECONDS
-        for item in group:  # the group grows while it is processed
-            execute_sql("savepoint work")
-            item.result = item.error = None
-            try:
-                item.result = execute(self._connection, self._queries, item.work)
-            except sqlite3.Error:
-                raise
-            except Exception as error:  # noqa: BLE001 - raised to the caller of this unit of work
-                item.error = error
-                execute_sql("rollback to work")
-            execute_sql("release work")
+        for item in group:
+            if is_isolated:
+                execute_sql("savepoint work")
+            self._execute(item)
+            if item.error is not None and not is_isolated:
+                execute_sql("rollback")
+                return len(group) == 1
+            if is_isolated:
+                if item.error is not None:
+                    execute_sql("rollback to work")
+                execute_sql("release work")
             if len(group) < _MAX_GROUP_SIZE and time.monotonic() < deadline:
                 self._add_waiting(group)
         if _file_ids(self._path) != self._file_ids:
@@ -200,6 +211,16 @@ class Writer:
         self.commits += 1
         self._has_skipped = True
         self._set_failure("")
+        return True
+
+    def _execute(self, item: PendingWork) -> None:
+        item.result = item.error = None
+        try:
+            item.result = execute(self._connection, self._queries, item.work)
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised to the caller of this unit of work
+            item.error = error
 
     def _begin(self) -> None:
         """Take the file's lock, waiting up to LOCK_TIMEOUT_SECONDS for another process.
