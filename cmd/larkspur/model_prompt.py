@@ -50,7 +50,9 @@ async def make_prompt(
         defaults = with_isolation(services, sandbox)
         spec = build_run_spec(defaults, options, LOCAL_OWNER, profile)
         tools = make_tools(services, sandbox, ChildDocumentReader(sandbox))
-        prompt = await make_prompt_builder(services, sandbox, tools).build(spec, str(folder))
+        prompt = await make_prompt_builder(services, sandbox, tools).build(
+            spec, lambda: str(folder)
+        )
     return FolderPrompt(
         prompt.system,
         prompt.instructions,

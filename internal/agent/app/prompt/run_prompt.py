@@ -1,9 +1,10 @@
 """The prompt of a run: everything that the model gets besides the conversation."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.prompt.context_use import fixed_parts
 from internal.agent.app.prompt.instructions import fitting_blocks, instructions_text
 from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
@@ -34,7 +35,7 @@ _MAX_DIRECT_CHARS = 4_000
 
 
 class RunPrompt(NamedTuple):
-    """What the model gets before the conversation.
+    """What the model gets before the conversation, in the folder `workspace` (an absolute path).
 
     `budget` are the tokens that are left for the conversation, `parts` those that the prompt takes.
     `problems` are sentences on the instruction files and skills that are not used, and on a model
@@ -43,6 +44,7 @@ class RunPrompt(NamedTuple):
     """
 
     model: str
+    workspace: str
     system: str
     instructions: str
     tools: tuple[ToolSpec, ...]
@@ -54,6 +56,7 @@ class RunPrompt(NamedTuple):
 
 
 class _PromptFiles(NamedTuple):
+    workspace: str
     skills: SkillCatalogue
     instructions: FoundInstructions
 
@@ -92,14 +95,16 @@ class RunPromptBuilder:
         self._max_schema_share = max_schema_share
 
     async def build(
-        self, spec: RunSpec, workspace: str, *, chat_instructions: str = ""
+        self, spec: RunSpec, find_workspace: Callable[[], str], *, chat_instructions: str = ""
     ) -> RunPrompt:
-        """Return the prompt of a run; `workspace` is an absolute path.
+        """Return the prompt of a run. `find_workspace` blocks: it is called in a thread.
 
         Raises:
             InvalidRequest: a skill that the task names does not exist or is withheld.
+            RequestError: what `find_workspace` raises.
         """
-        files = await asyncio.to_thread(self._read_files, spec, workspace)
+        files = await run_to_completion(self._read_files, spec, find_workspace)
+        workspace = files.workspace
         skills, found = files.skills, files.instructions.with_chat(chat_instructions)
         known = self._known(with_skills=bool(skills.text), delegates=spec.delegates)
         granted = [tool for tool in known if spec.profile.grants(tool.name)]
@@ -132,6 +137,7 @@ class RunPromptBuilder:
         problems = (*found.problems, *skills.problems, self._book.doubt(model))
         return RunPrompt(
             model=model,
+            workspace=workspace,
             system=system,
             instructions=instructions,
             tools=tools,
@@ -145,10 +151,11 @@ class RunPromptBuilder:
             deferred=deferred,
         )
 
-    def _read_files(self, spec: RunSpec, workspace: str) -> "_PromptFiles":
-        """Return what the files of skills and instructions say; blocks."""
+    def _read_files(self, spec: RunSpec, find_workspace: Callable[[], str]) -> "_PromptFiles":
+        """Return the workspace, and what the files of skills and instructions say; blocks."""
+        workspace = find_workspace()
         instructions = self._instruction_files.read(workspace)
-        return _PromptFiles(self._catalogue(spec, workspace), instructions)
+        return _PromptFiles(workspace, self._catalogue(spec, workspace), instructions)
 
     def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:
         if not spec.profile.grants(LOAD_SKILL):

@@ -89,12 +89,19 @@ class RunContext:
 
 
 async def find_workspace(services: RunServices, context: RunContext) -> str:
-    """Return the workspace of a run. The folder of a session need not exist yet.
+    """Return the workspace of a run; see `workspace_of`."""
+    return await run_to_completion(workspace_of, services, context)
+
+
+def workspace_of(services: RunServices, context: RunContext) -> str:
+    """Return the workspace of a run, an absolute path. Blocks.
+
+    The folder of a session need not exist yet.
 
     Raises:
         RequestError: it cannot be used.
     """
-    return await run_to_completion(services.workspaces, context.task, _choice(context))
+    return services.workspaces(context.task, _choice(context))
 
 
 async def create_workspace(services: RunServices, context: RunContext) -> None:

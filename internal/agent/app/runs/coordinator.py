@@ -220,12 +220,9 @@ class AgentCoordinator:
             running = LifecycleUpdated(status="running", phase="prepare")
             await emit(running, stage_started("prepare"))
         async with stage("prepare", defer, clock, is_announced=True):
-            workspace = await find_workspace(self.services, context)
             # what an earlier run has left running may have written instructions since
             await self._commands.note_changes()
-            attempt.turn, events, attempt.has_steering = await self._preparer.prepare(
-                context, workspace
-            )
+            attempt.turn, events, attempt.has_steering = await self._preparer.prepare(context)
             if context.task.attachments:
                 # stored before anything else: a service may have been paid for what is read of one
                 await context.stream.commit(*events, turn=attempt.turn)

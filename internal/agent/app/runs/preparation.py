@@ -17,7 +17,12 @@ from internal.agent.app.files.input_files import (
     stored_files,
 )
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
-from internal.agent.app.runs.context import RunContext, RunServices, create_workspace
+from internal.agent.app.runs.context import (
+    RunContext,
+    RunServices,
+    create_workspace,
+    workspace_of,
+)
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.delegation.reports import SubtaskResult
 from internal.agent.domain.events.types import (
@@ -84,15 +89,17 @@ class RunPreparer:
         self._isolated = isolated
         self._messages = MessageCache()
 
-    async def prepare(self, context: RunContext, workspace: str) -> "PreparedTurn":
-        """Return a new Turn; `workspace` is an absolute path.
+    async def prepare(self, context: RunContext) -> "PreparedTurn":
+        """Return a new Turn.
 
         Raises:
             LarkspurError: something that the task needs is missing, such as an attachment.
         """
         task, spec = context.task, context.task.spec
         chat = await self._chat_instructions(task)
-        prompt = await self._prompts.build(spec, workspace, chat_instructions=chat)
+        find = partial(workspace_of, self._services, context)
+        prompt = await self._prompts.build(spec, find, chat_instructions=chat)
+        workspace = prompt.workspace
         config = RunConfig(
             run_id=context.ids.run_id,
             system=prompt.system,
