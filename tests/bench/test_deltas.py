@@ -40,8 +40,8 @@ def _per_delta(cost: Callable[[Server, str, int], float], server: Server, mode: 
 @pytest.mark.parametrize(
     ("mode", "name", "goal"),
     [
-        ("burst", "CPU per delta, ten in a packet", most(5.0)),
-        ("each", "CPU per delta, each in a packet of its own", most(300, "ours")),
+        ("burst", "CPU per delta, ten in a packet", most(5, "ours")),
+        ("each", "CPU per delta, each in a packet of its own", most(120, "ours")),
     ],
 )
 def test_cpu_per_delta(
