@@ -85,8 +85,13 @@ class MessageCache:
         return self._sessions.get(session_id, NO_MESSAGES)
 
     def put(self, session_id: SessionId, known: SessionMessages) -> None:
-        """Replace what is known of a session; other sessions may be dropped."""
+        """Replace what is known of a session; other sessions may be dropped.
+
+        Most sessions have a single task: nothing is kept of one before its first messages.
+        """
         self._drop(session_id)
+        if not known.newest_first:
+            return
         self._sessions[session_id] = known
         earlier = 0 if known.earlier is None else known.earlier.size
         self._sizes[session_id] = known.size + earlier

@@ -23,7 +23,7 @@ from internal.agent.domain.react.context_window import (
     weigh,
 )
 from internal.agent.domain.react.history import History, HistoryRef
-from internal.agent.store.history import PAGE_SIZE, MessageCache
+from internal.agent.store.history import PAGE_SIZE, MessageCache, SessionMessages
 from tests.support.images import an_image
 from tests.support.session_history import SESSION, RunShape, StoredSession, run_messages
 from tests.support.strict_provider import check_messages
@@ -231,6 +231,18 @@ def test_a_cache_keeps_the_sessions_that_were_used_last(session: StoredSession) 
     assert [name for name in "abc" if full.get(SessionId(name)).newest_first] == ["a", "c"]
     full.put(SessionId("d"), known.preceded_by([*known.newest_first] * 3))
     assert full.size == 0, "one that is too large is not kept"
+
+
+def test_a_cache_takes_no_memory_for_sessions_without_messages() -> None:
+    cache = MessageCache()
+    gc.collect()
+    tracemalloc.start()
+    for number in range(1_000):
+        cache.put(SessionId(f"session-{number}"), SessionMessages())
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 20_000
 
 
 @pytest.mark.parametrize("letter", ["x", "\u4e2d"])
