@@ -18,12 +18,12 @@ from tests.chaos.model_script import Steps, final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import INSTRUCTIONS, list_events, run_scenario
 from tests.chaos.seeds import seeded
-from tests.support.database_files import MIGRATIONS
+from tests.support.database_files import MIGRATION_COMMITS
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.postgres_server import postgres_url
 from tests.support.scripted_model import Call, Reply
 
-MAX_COMMITS = 64
+MAX_COMMITS = 44
 """More commits than the scenario has."""
 
 Environ = dict[str, str]
@@ -243,7 +243,7 @@ async def test_the_run_of_a_killed_terminal_is_ended_by_the_next_start(
     async with ScriptedOpenAI(scripted_model(steps), record=False) as model:
         alone = RestartingGateway(tmp_path, model, short)
         command = ("-p", INSTRUCTIONS["A"], "--permission-mode", "full")
-        terminal = await alone.start(*command, plan=f"after:{MIGRATIONS + number}")
+        terminal = await alone.start(*command, plan=f"after:{MIGRATION_COMMITS + number}")
         async with asyncio.timeout(60):
             assert await terminal.wait() == -signal.SIGKILL, terminal.stderr_lines
         async with restarting_gateway(tmp_path, model, short, [NO_CRASH]) as gateway:

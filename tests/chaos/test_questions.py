@@ -17,12 +17,12 @@ from tests.chaos.model_script import final, plan, scripted_model
 from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarting_gateway
 from tests.chaos.scenario import list_events
 from tests.integration.agent.test_mcp import define
-from tests.support.database_files import MIGRATIONS
+from tests.support.database_files import MIGRATION_COMMITS
 from tests.support.mcp_http import serve_sdk
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply
 
-MAX_COMMITS = MIGRATIONS + 34
+MAX_COMMITS = MIGRATION_COMMITS + 34
 """More commits than the scenario has."""
 
 TASK = "Please do task A."

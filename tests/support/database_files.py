@@ -10,10 +10,9 @@ from typing import Any
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
-from tests import ROOT
 from tests.support.store_records import a_session
 
-MIGRATIONS = len(list((ROOT / "internal/storage/migrations/sqlite").glob("*.sql")))
+MIGRATION_COMMITS = 1
 """How many commits prepare a new database."""
 
 

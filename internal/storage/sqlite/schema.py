@@ -57,26 +57,25 @@ def list_pending(path: Path) -> list[Migration]:
 
 
 def _migrate(path: Path, on_applied: Callable[[Migration], None] | None) -> None:
-    """Apply the pending migrations, each in an exclusive transaction."""
+    """Apply the pending migrations in one exclusive transaction: all of them or none."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE))
     with closing(connect(path, writes=True)) as connection:
         add_migration_functions(connection)
-        while (applied := _apply_next(path, connection)) is not None:
+        for applied in _apply_pending(path, connection):
             if on_applied is not None:
                 on_applied(applied)
         enable_wal(connection)
 
 
-def _apply_next(path: Path, connection: sqlite3.Connection) -> Migration | None:
-    """Apply the next migration and return it. Return None when none is pending."""
+def _apply_pending(path: Path, connection: sqlite3.Connection) -> list[Migration]:
+    """Apply the pending migrations and return them."""
     connection.execute("begin exclusive")
     try:
         ((tables,),) = connection.execute("select count(*) from sqlite_master").fetchall()
         version = read_version(connection) if tables else 0
         check_version(path, version)
         pending = [step for step in migrations("sqlite") if step.number > version]
-        if pending:
-            number, name, statements = pending[0]
+        for number, name, statements in pending:
             for statement in statements:
                 connection.execute(statement)
             connection.execute(
@@ -90,7 +89,7 @@ def _apply_next(path: Path, connection: sqlite3.Connection) -> Migration | None:
         if connection.in_transaction:
             connection.execute("rollback")
         raise
-    return pending[0] if pending else None
+    return pending
 
 
 def enable_wal(connection: sqlite3.Connection) -> None:

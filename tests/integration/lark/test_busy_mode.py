@@ -16,7 +16,7 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_lark_process import Served, replies, served
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
-from tests.support.database_files import MIGRATIONS
+from tests.support.database_files import MIGRATION_COMMITS
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, When
@@ -294,7 +294,12 @@ def received(lark: LarkGateway, message_id: str) -> dict[str, object]:
 
 # Commits of the process that dies: its start, the message, its task, its run, then the recall.
 @pytest.mark.parametrize(
-    "plan", [f"after:{MIGRATIONS + 5}", f"before:{MIGRATIONS + 11}", f"after:{MIGRATIONS + 11}"]
+    "plan",
+    [
+        f"after:{MIGRATION_COMMITS + 5}",
+        f"before:{MIGRATION_COMMITS + 11}",
+        f"after:{MIGRATION_COMMITS + 11}",
+    ],
 )
 async def test_a_recall_survives_a_kill(tmp_path: Path, plan: str) -> None:
     rules = Rules(
