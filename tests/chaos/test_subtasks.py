@@ -280,6 +280,35 @@ async def test_a_hand_over_at_a_commit(
     await run_scenario(tmp_path, environ, name, [f"term:{number}", NO_CRASH])
 
 
+async def test_a_kill_of_a_report_tells_each_end_once(tmp_path: Path, environ: Environ) -> None:
+    scenario = SCENARIOS["background"]
+
+    def reply(request: dict[str, Any]) -> Reply:
+        given = scenario.model(request)
+        return Reply(text=REPORT, hold="go") if given.text == REPORT else given
+
+    async with person_of(tmp_path, environ, reply, [NO_CRASH] * 2) as person:
+        gateway = person.gateway
+        following = asyncio.create_task(person.follow(is_answer_late=True))
+        client = await gateway.wait_until_up()
+        await until_told(person)
+        gateway.signal(signal.SIGKILL)
+        await gateway.wait_until_replaced(client)
+        gateway.model.release("go")
+        await following
+        await check_tasks(person, scenario, await check_events(person))
+
+
+async def until_told(person: Person) -> None:
+    """Return when the ends of all subtasks were told."""
+    told = 0
+    async with aclosing(person.gateway.stream(f"session_id={person.made['session_id']}")) as frames:
+        async for frame in frames:
+            told += frame.event == "background.task.completed"
+            if told == len(PARTS):
+                return
+
+
 @pytest.mark.chaos
 async def test_the_results_of_64_subtasks_come_back_exactly_once(
     tmp_path: Path, environ: Environ

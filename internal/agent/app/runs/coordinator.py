@@ -223,8 +223,9 @@ class AgentCoordinator:
             # what an earlier run has left running may have written instructions since
             await self._commands.note_changes()
             attempt.turn, events, attempt.has_steering = await self._preparer.prepare(context)
-            if context.task.attachments:
-                # stored before anything else: a service may have been paid for what is read of one
+            if context.task.attachments or context.task.reports:
+                # stored before anything else: a service may have been paid for what is read of an
+                # attachment, and the end of a subtask is told once
                 await context.stream.commit(*events, turn=attempt.turn)
             else:  # another attempt prepares the run again, until there is something to keep
                 await defer(*events)
