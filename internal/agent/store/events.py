@@ -272,7 +272,7 @@ class _AllRows:
 class _SessionRows:
     """The rows of a session's events: first those in the earlier form, then the others.
 
-    One statement for both would make a row a quarter dearer.
+    One statement for both would take a quarter more time for a row.
     """
 
     def __init__(self, session: SessionId) -> None:

@@ -153,7 +153,7 @@ export function Thread() {
         if (!next.delete(key)) next.add(key);
         return next;
       });
-      // the row stays where it is, unless its end is still in reach
+      // the row stays where it is; the end is followed again if it is still in reach
       requestAnimationFrame(measure);
     },
     [measure],
