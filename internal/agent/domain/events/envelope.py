@@ -217,7 +217,7 @@ class EventRecord(msgspec.Struct, eq=False):
             return NotImplemented
         return (self.json, self.position, self.event) == (other.json, other.position, other.event)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as for every class whose instances change
 
     @classmethod
     def ephemeral(cls, envelope: WorkflowEventEnvelope) -> Self:
