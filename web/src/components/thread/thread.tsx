@@ -84,10 +84,8 @@ export function Thread() {
   const [selected, setSelected] = useState<string | null>(null);
   const [isAwayFromEnd, setIsAwayFromEnd] = useState(false);
   const view = useRef<HTMLDivElement>(null);
-  const content = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
-  const top = useRef(0);
   const shown = useRef('');
   const isVirtual = isLong || entries.length > VIRTUALIZE_FROM;
   const place = useLocationProperty(() => location.hash.slice(1));
@@ -100,31 +98,17 @@ export function Thread() {
   const measure = useCallback(() => {
     const box = view.current;
     if (box === null) return;
-    const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
-    // rows that grow move the end away from the view; only a person moves the view away from the end
-    if (isNearEnd || box.scrollTop < top.current) follows.current = isNearEnd;
-    top.current = box.scrollTop;
+    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
     setIsAwayFromEnd(!follows.current);
     if (!follows.current && box.scrollTop < NEAR_START_PX) void loadEarlier();
   }, []);
 
   const scrollToEnd = useCallback(() => {
     const box = view.current;
-    if (box !== null) box.scrollTop = box.scrollHeight;
-  }, []);
-
-  // rows are measured, and images and highlighted code arrive, after they were added
-  useLayoutEffect(() => {
-    const box = content.current;
     if (box === null) return;
-    const observer = new ResizeObserver(() => {
-      if (follows.current) scrollToEnd();
-    });
-    observer.observe(box);
-    return () => {
-      observer.disconnect();
-    };
-  }, [scrollToEnd]);
+    if (list.current !== null) list.current.scrollToIndex(entries.length - 1 + ROWS_BEFORE, { align: 'end' });
+    else box.scrollTop = box.scrollHeight;
+  }, [entries.length]);
 
   /** Show the end of the run that the address names, once; otherwise follow the end. */
   const follow = useCallback(() => {
@@ -147,13 +131,12 @@ export function Thread() {
 
   const toggle = useCallback(
     (key: string) => {
-      follows.current = false;
       setOpen((now) => {
         const next = new Set(now);
         if (!next.delete(key)) next.add(key);
         return next;
       });
-      // the row stays where it is; the end is followed again if it is still in reach
+      // an expanded row may move the end out of reach, which ends following
       requestAnimationFrame(measure);
     },
     [measure],
@@ -218,7 +201,7 @@ export function Thread() {
         data-testid="thread"
         className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none]"
       >
-        <div ref={content} className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
+        <div className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
               <VirtualRows list={list} view={view} shift={grewAtStart} onMount={follow}>
