@@ -14,8 +14,6 @@ MAX_LIVE_EVENTS = 1024
 MAX_LIVE_BYTES = 1_000_000
 WAKE_INTERVAL_SECONDS = 0.02
 """Minimum time between two wake-ups for ephemeral events."""
-STORED_WAKE_INTERVAL_SECONDS = 0.002
-"""The same for stored events: a write to each subscriber costs more than the events in it."""
 
 SessionFilter = frozenset[SessionId] | None
 """The sessions of a subscription; None: all."""
@@ -50,7 +48,7 @@ class LiveBuffer:
         self._bytes = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.Handle | None = None
-        self._due = 0.0
+        self._is_delayed = False
         self._woken_at = 0.0
         self._cached_key = (0, 0, 0)
         self._cached: list[EventRecord] = []
@@ -69,7 +67,7 @@ class LiveBuffer:
         return bool(self._sinks) and self._written < self.end
 
     def append(self, record: EventRecord) -> None:
-        """Add an event and wake the subscribers: at once, unless the last time was just before.
+        """Add an event and wake the subscribers: at once, or paced for an ephemeral event.
 
         At once means in the next iteration of the event loop, together with the events that are
         added in this one.
@@ -82,16 +80,18 @@ class LiveBuffer:
             self.base += 1
         if not (self._waiters or self._sinks):
             return
+        if self._timer is not None and not self._is_delayed:
+            return
         loop = asyncio.get_running_loop()
-        interval = STORED_WAKE_INTERVAL_SECONDS if record.position else WAKE_INTERVAL_SECONDS
-        now = loop.time()
-        due = max(self._woken_at + interval, now)
-        if self._timer is not None:
-            if self._due <= due:
-                return
-            self._timer.cancel()
-        self._due = due
-        self._timer = loop.call_at(due, self.wake) if due > now else loop.call_soon(self.wake)
+        delay = 0.0
+        if not record.position:
+            delay = self._woken_at + WAKE_INTERVAL_SECONDS - loop.time()
+        if delay <= 0:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer, self._is_delayed = loop.call_soon(self.wake), False
+        elif self._timer is None:
+            self._timer, self._is_delayed = loop.call_later(delay, self.wake), True
 
     def forget_session(self, session_id: SessionId) -> None:
         """Remove the events of a session. Indices do not change."""
