@@ -178,7 +178,9 @@ class EchoTransport:
         self._service.notify()
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
-        self._service.reactions.setdefault(message_id, []).append(reaction)
+        found = self._service.reactions.setdefault(message_id, [])
+        if reaction not in found:
+            found.append(reaction)
         self._service.notify()
         return reaction
 
