@@ -40,7 +40,7 @@ def _per_delta(cost: Callable[[Server, str, int], float], server: Server, mode: 
 @pytest.mark.parametrize(
     ("mode", "name", "goal"),
     [
-        ("burst", "CPU per delta, ten in a packet", most(5, "ours")),
+        ("burst", "CPU per delta, ten in a packet", most(1.35)),
         ("each", "CPU per delta, each in a packet of its own", most(120, "ours")),
     ],
 )
