@@ -82,8 +82,9 @@ def _apply_pending(path: Path, connection: sqlite3.Connection) -> list[Migration
                 "insert into schema_migrations (number, name, applied) values (?, ?, ?)",
                 (number, name, datetime.now(UTC).isoformat(timespec="seconds")),
             )
+        if pending:
             connection.execute(f"pragma application_id = {APPLICATION_ID}")
-            connection.execute(f"pragma user_version = {number}")
+            connection.execute(f"pragma user_version = {pending[-1].number}")
         connection.execute("commit")
     except BaseException:
         if connection.in_transaction:

@@ -76,28 +76,24 @@ def rfc3339(moment: datetime) -> str:
 
 def wrap_event(run: RunIds, event: Event, timestamp: str, seq: int | None) -> WorkflowEventEnvelope:
     """Return the envelope of an event. `seq` is None for an ephemeral event."""
-    node_id, node_kind = event.node() or (UNSET, UNSET)
-    return msgspec.structs.replace(
-        _first_envelope(run),
-        event_id=UNSET if seq is None else ids.event_id(run.run_id, seq),
-        seq=UNSET if seq is None else seq,
-        timestamp=timestamp,
-        event=event.name,
-        node_id=node_id,
-        node_kind=node_kind,
-        payload=event,
-    )
+    return _wrap_like(_first_envelope(run), event, timestamp, seq)
 
 
 def wrap_ephemeral(
     other: WorkflowEventEnvelope, event: Event, timestamp: str
 ) -> WorkflowEventEnvelope:
     """Return the envelope of an ephemeral event of the run of another envelope."""
+    return _wrap_like(other, event, timestamp, None)
+
+
+def _wrap_like(
+    other: WorkflowEventEnvelope, event: Event, timestamp: str, seq: int | None
+) -> WorkflowEventEnvelope:
     node_id, node_kind = event.node() or (UNSET, UNSET)
     return msgspec.structs.replace(
         other,
-        event_id=UNSET,
-        seq=UNSET,
+        event_id=UNSET if seq is None else ids.event_id(other.run_id, seq),
+        seq=UNSET if seq is None else seq,
         timestamp=timestamp,
         event=event.name,
         node_id=node_id,
