@@ -16,10 +16,10 @@ _OUTPUT_TIMEOUT_SECONDS = 0.5
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """Receives the output of a command. `exited` is done when its first process has exited."""
+    """Receives the output of a command. `exited` is set when its first process has exited."""
 
     def __init__(self, show: Callable[[Sequence[str]], None]) -> None:
-        self.exited = asyncio.get_running_loop().create_future()
+        self.exited = asyncio.Event()
         self.ended = asyncio.Event()
         """Every process that could write has exited."""
         self._show = show
@@ -42,12 +42,11 @@ class _Output(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """The shell has exited; what it started in the background may still run."""
-        if not self.exited.done():
-            self.exited.set_result(None)
+        self.exited.set()
 
     async def wait(self) -> str:
         """Wait for the exit and the output. Return the end of the output."""
-        await self.exited
+        await self.exited.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(_OUTPUT_TIMEOUT_SECONDS):
                 await self.ended.wait()
@@ -111,6 +110,7 @@ class ShellRunner:
             tail = await output.wait()
         finally:
             self.stop()
+            await output.exited.wait()  # a cancelled command too leaves no process
             transport.close()
         code = transport.get_returncode()
         block = f"<shell>\n$ {command}\n{tail.rstrip()}\n[exit code {code}]\n</shell>"

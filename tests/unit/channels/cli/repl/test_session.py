@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from internal.channels.cli.render.text import plain_text
 from internal.channels.cli.repl.session import TaskChoices
 from internal.channels.cli.repl.view import RequestUsage
@@ -95,6 +97,16 @@ async def test_a_shell_command_does_not_wait_for_what_it_left_behind(
     await printed_until(gateway, "  one")
     await gateway.until(lambda: not gateway.session.shell.command)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+async def test_closing_a_session_leaves_no_shell_command(
+    gateway: GatewaySession, tmp_path: Path
+) -> None:
+    gateway.session.run_shell(f"echo $$ > {tmp_path}/pid; echo one; exec sleep 1000")
+    await printed_until(gateway, "  one")
+    await gateway.session.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 async def test_a_hint_replaces_the_usual_one(gateway: GatewaySession) -> None:
