@@ -65,6 +65,7 @@ from internal.agent.ports.runtime import ProcessIdentity
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import ToolSource
 from internal.agent.store.database import Database
+from internal.agent.store.history import MessageCache
 from internal.agent.store.runs import Role
 from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
@@ -671,6 +672,7 @@ def _coordinator(
             run_services,
             make_prompt_builder(services, sandbox, tools),
             input_files,
+            messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
         ),
         engine=ReactEngine(

@@ -83,6 +83,9 @@ class AgentSettings(Section):
     title_model: Text = key(
         "", "Model of `llm.provider` that titles sessions; empty: the first words of the task."
     )
+    message_cache_bytes: Count = key(
+        64_000_000, "Memory for the messages of the sessions that were used last, in bytes."
+    )
     workspace: Folder | None = key(
         None, "Working folder of tools; unset: one per session, in the terminal the current folder."
     )

@@ -31,6 +31,8 @@ WORKERS, WATCHERS, CHATS, KEPT_SESSIONS = 4, 8, 20, 16
 TASK_SECONDS, MESSAGE_SECONDS, WATCH_SECONDS = 0.5, 0.5, 4.0
 """Each worker starts a task so often; a message goes to Lark so often; a watcher stays so long."""
 SAMPLES = 240
+CACHE_BYTES = 2_000_000
+"""Of messages: full before the first third of a soak of 30 minutes has passed."""
 MEGABYTE = 1_000_000
 
 
@@ -162,7 +164,11 @@ async def soak(home: Path, model: str, seconds: float) -> Report:
     """Run a soak, and judge it."""
     async with LarkSim([APP]) as sim:
         sim.set_faults(limits=False)
-        async with served(sim, home, model, LARKSPUR_AGENT__GATES="off") as server:
+        settings = {
+            "LARKSPUR_AGENT__GATES": "off",
+            "LARKSPUR_AGENT__MESSAGE_CACHE_BYTES": str(CACHE_BYTES),
+        }
+        async with served(sim, home, model, **settings) as server:
             load = Soak(server, sim, seconds)
             await load.run()
     trends = {each.name: trend(load.samples[each.name]) for each in FIGURES}

@@ -22,7 +22,6 @@ from internal.agent.store.database import Read
 from internal.agent.store.sessions import SessionStore
 
 PAGE_SIZE = 50
-MAX_CACHED_BYTES = 64_000_000
 _number = attrgetter("number")
 
 _Pages = Callable[[int | None, int], Read[list[StoredMessage]]]
@@ -74,7 +73,7 @@ class MessageCache:
     Any process may add messages to a session or delete it, so `read_history` checks them.
     """
 
-    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
+    def __init__(self, max_bytes: int = 64_000_000) -> None:
         self._max_bytes = max_bytes
         self._sessions: OrderedDict[SessionId, SessionMessages] = OrderedDict()
         self._sizes: dict[SessionId, int] = {}

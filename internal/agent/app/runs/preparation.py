@@ -79,6 +79,7 @@ class RunPreparer:
         prompts: RunPromptBuilder,
         input_files: InputFiles,
         *,
+        messages: MessageCache,
         isolated: bool,
     ) -> None:
         self._services = services
@@ -87,7 +88,7 @@ class RunPreparer:
         self._prompts = prompts
         self._input_files = input_files
         self._isolated = isolated
-        self._messages = MessageCache()
+        self._messages = messages
 
     async def prepare(self, context: RunContext) -> "PreparedTurn":
         """Return a new Turn.
