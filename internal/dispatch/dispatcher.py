@@ -15,7 +15,7 @@ from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailabl
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import ENDED, MAX_CRASHES, STEADY_SECONDS, Run, Task
+from internal.agent.domain.tasks import ENDED, MAX_CRASHES, STEADY_SECONDS, ClaimedTask, Run
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
@@ -80,7 +80,7 @@ class RunDispatcher:
         """Runs of `_starting` that have ended."""
         self._is_informed = False
         """Whether no other process can have queued runs since `_queued` was read."""
-        self._start: Callable[[Run, Task | None], None] | None = None
+        self._start: Callable[[Run, ClaimedTask | None], None] | None = None
         """Starts the execution of a claimed run; None while nothing is dispatched."""
         self._claims = asyncio.Lock()
         self._began = clock.monotonic()
@@ -166,12 +166,12 @@ class RunDispatcher:
             )
         )
 
-    async def start(self, run: Run, task: Task) -> bool:
+    async def start(self, claimed: ClaimedTask) -> bool:
         """Execute a claimed run for which a place was reserved. False if it is handed over."""
         if self._start is None:
-            await self._recovery.hand_over(run)
+            await self._recovery.hand_over(claimed.run)
             return False
-        self._start(run, task)
+        self._start(claimed.run, claimed)
         return True
 
     def cancel(self, run_id: RunId, reason: RunExit) -> bool:
@@ -253,11 +253,11 @@ class RunDispatcher:
         runs: asyncio.TaskGroup,
         coordinator: AgentCoordinator,
         run: Run,
-        task: Task | None = None,
+        claimed: ClaimedTask | None = None,
     ) -> None:
         self._starting.add(run.id)
         self._queued.discard(run.id)
-        runs.create_task(self._execute(run, coordinator, task))
+        runs.create_task(self._execute(run, coordinator, claimed))
 
     def _look(self, *, is_informed: bool) -> Read[tuple[bool, set[RunId] | None]]:
         """Return whether a run can start, and which are queued unless that is known."""
@@ -303,13 +303,15 @@ class RunDispatcher:
         run = yield from self._stores.runs.get(run_id)
         return run is not None and run.crashes > 0
 
-    async def _execute(self, run: Run, coordinator: AgentCoordinator, task: Task | None) -> None:
+    async def _execute(
+        self, run: Run, coordinator: AgentCoordinator, claimed: ClaimedTask | None
+    ) -> None:
         """Execute one claimed run. Its failure does not affect other runs."""
         try:
             if self.is_stopping:
                 await self._recovery.hand_over(run)
             else:
-                await coordinator.execute_task(self._active.add(run, task))
+                await coordinator.execute_task(self._active.add(run, claimed))
         except StoreUnavailable as error:  # it is requeued by the next recovery
             logger.error("run abandoned", extra={"run_id": run.id, "reason": str(error)})  # noqa: TRY400 - the message explains it
         except Exception:
@@ -347,5 +349,5 @@ class _Slot:
     def claim(self) -> Write[Run | None]:
         return self._dispatcher.claim(self._run_id)
 
-    async def start(self, run: Run, task: Task) -> None:
-        self.is_started = await self._dispatcher.start(run, task)
+    async def start(self, claimed: ClaimedTask) -> None:
+        self.is_started = await self._dispatcher.start(claimed)

@@ -56,7 +56,13 @@ class QueuedDatabase:
         self._put_write(PendingWork(work, future))
         return future
 
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
+    async def read(
+        self,
+        work: Callable[[], Read[T]],
+        /,
+        *,
+        is_short: bool = False,  # noqa: ARG002 - a server is asked in any case
+    ) -> T:
         """Execute the work on one snapshot of the database and return its result.
 
         Raises:

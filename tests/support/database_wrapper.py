@@ -31,8 +31,8 @@ class DatabaseWrapper:
     def submit(self, work: Callable[[], Write[T]], /) -> Future[T]:
         return self._database.submit(work)
 
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        return await self._database.read(work)
+    async def read(self, work: Callable[[], Read[T]], /, *, is_short: bool = False) -> T:
+        return await self._database.read(work, is_short=is_short)
 
     def watch(self, callback: Callable[[], None], /) -> AbstractContextManager[None]:
         return self._database.watch(callback)

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 _Params = ParamSpec("_Params")
@@ -37,14 +39,20 @@ async def run_to_completion(
     function: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
 ) -> _Result:
     """Run a blocking change in a thread. Cancelling waits until the change is complete."""
-    return await wait_for_completion(asyncio.to_thread(function, *args, **kwargs))
+    call = partial(copy_context().run, function, *args, **kwargs)
+    return await _completed(asyncio.get_running_loop().run_in_executor(None, call))
 
 
 async def wait_for_completion(
     running: Coroutine[Any, Any, _Result], on_cancel: Callable[[], None] = lambda: None
 ) -> _Result:
     """Run a coroutine to its end. Cancelling calls `on_cancel` and still waits for the end."""
-    work = asyncio.create_task(running)
+    return await _completed(asyncio.create_task(running), on_cancel)
+
+
+async def _completed(
+    work: asyncio.Future[_Result], on_cancel: Callable[[], None] = lambda: None
+) -> _Result:
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

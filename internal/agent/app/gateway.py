@@ -692,7 +692,7 @@ class Gateway:
                 self._publish(created.events)
             else:
                 self._broadcaster.publish(created.events)
-                await slot.start(*created.claimed)
+                await slot.start(created.claimed)
         return result
 
     def _publish(self, events: list[EventRecord]) -> None:

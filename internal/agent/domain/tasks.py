@@ -344,6 +344,18 @@ class Run(msgspec.Struct, frozen=True):
         return self.status not in {"queued", "running"} and not self.awaits_tasks
 
 
+class ClaimedTask(NamedTuple):
+    """A task whose run was claimed for this process in the transaction that stored it.
+
+    The run has no checkpoint, and its stage `prepare` is announced. The first task of a session
+    `opens_session`.
+    """
+
+    run: Run
+    task: Task
+    opens_session: bool = False
+
+
 class Session(msgspec.Struct, frozen=True):
     """A conversation. `owner` is the principal that it belongs to.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import WorkflowEventEnvelope
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.tasks import ClaimedTask, Run
 
 
 class Clock(Protocol):
@@ -85,8 +85,8 @@ class RunSlot(Protocol):
         """Claim the run, in the transaction that stores it; None if its lane is not free."""
         ...
 
-    async def start(self, run: Run, task: Task, /) -> None:
-        """Start the claimed run, once the transaction is on disk. The run has no checkpoint."""
+    async def start(self, claimed: ClaimedTask, /) -> None:
+        """Start the claimed run, once the transaction is on disk."""
         ...
 
 

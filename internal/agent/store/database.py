@@ -102,8 +102,11 @@ class Database(Protocol):
         """
         ...
 
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
+    async def read(self, work: Callable[[], Read[T]], /, *, is_short: bool = False) -> T:
         """Execute the work on one snapshot of the database and return its result.
+
+        Work that `is_short` reads a few rows by their keys: a file answers it in the event loop,
+        in less time than a thread takes to begin.
 
         Raises:
             StoreUnavailable: the database cannot be read.

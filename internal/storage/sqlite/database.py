@@ -1,4 +1,4 @@
-"""The SQLite database: one writer thread and two reader threads on a file."""
+"""The SQLite database: a writer thread, two reader threads, and short reads in the event loop."""
 
 import asyncio
 import sqlite3
@@ -7,19 +7,19 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.system_errors import check_descriptors, describe_system_error
-from internal.agent.store.database import DatabaseState
-from internal.storage import queries
+from internal.agent.store.database import DatabaseState, Read
 from internal.storage.moves import check_move
 from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.queued_database import QueuedDatabase
 from internal.storage.sqlite import errors
 from internal.storage.sqlite.connection import connect
+from internal.storage.sqlite.reader import Reader
 from internal.storage.sqlite.schema import prepare_file
-from internal.storage.sqlite.writer import Writer, execute
+from internal.storage.sqlite.writer import Writer
 
 T = TypeVar("T")
 
@@ -38,16 +38,17 @@ class SqliteDatabase(QueuedDatabase):
         self._watchers: list[Callable[[], None]] = []
         loop = asyncio.get_running_loop()
         self._writer = Writer(path, connections[0], loop, self._on_foreign_commit)
+        self._short_reader = Reader(path, connections[1])
         self._reads: SimpleQueue[PendingWork | None] = SimpleQueue()
         super().__init__(self._writer.put, self._reads.put)
         self._readers = [
             threading.Thread(
                 target=_run_reader,
-                args=(path, connection, loop, self._reads),
+                args=(Reader(path, connection), loop, self._reads),
                 name=f"storage-reader-{number}",
                 daemon=True,
             )
-            for number, connection in enumerate(connections[1:], 1)
+            for number, connection in enumerate(connections[2:], 1)
         ]
         for reader in self._readers:
             reader.start()
@@ -90,9 +91,21 @@ class SqliteDatabase(QueuedDatabase):
         finally:
             self._watchers.remove(callback)
 
+    async def read(self, work: Callable[[], Read[T]], /, *, is_short: bool = False) -> T:
+        """Execute the work on one snapshot of the database and return its result.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        if is_short and self._is_open:
+            with suppress(StoreUnavailable):  # a thread waits for a lock, or tells what is wrong
+                return cast(T, self._short_reader.read(work))
+        return await super().read(work)
+
     async def close(self) -> None:
         """Complete the queued work, then close the file."""
         self._is_open = False
+        self._short_reader.close()
         for _ in self._readers:
             self._reads.put(None)
         await asyncio.to_thread(self._join_threads)
@@ -108,7 +121,7 @@ class SqliteDatabase(QueuedDatabase):
 
 
 def _open_connections(path: Path) -> list[sqlite3.Connection]:
-    """Return the connections of the writer and of the readers."""
+    """Return the connections of the writer, of the event loop and of the readers."""
     try:
         check_descriptors(_NEEDED_DESCRIPTORS)  # SQLite would only say that it cannot open the file
     except OSError as error:
@@ -118,8 +131,9 @@ def _open_connections(path: Path) -> list[sqlite3.Connection]:
         try:
             connections = [
                 opened.enter_context(closing(connect(path, writes=number == 0)))
-                for number in range(1 + _READER_COUNT)
+                for number in range(2 + _READER_COUNT)
             ]
+            connections[1].execute("pragma busy_timeout = 0")  # the event loop never waits
             moves = connections[0].execute(  # this also creates the -wal file
                 "select direction, place, finished from database_moves"
             )
@@ -132,22 +146,13 @@ def _open_connections(path: Path) -> list[sqlite3.Connection]:
 
 
 def _run_reader(
-    path: Path,
-    connection: sqlite3.Connection,
-    loop: asyncio.AbstractEventLoop,
-    reads: "SimpleQueue[PendingWork | None]",
+    reader: Reader, loop: asyncio.AbstractEventLoop, reads: "SimpleQueue[PendingWork | None]"
 ) -> None:
-    """Execute reads, each on one snapshot of the database, until the queue yields None."""
-    known = queries.load()
-    with closing(connection):
+    """Execute reads until the queue yields None."""
+    with closing(reader):
         while (item := reads.get()) is not None:
             try:
-                connection.execute("begin")
-                item.result = execute(connection, known, item.work)
-            except sqlite3.Error as error:
-                item.error = errors.unavailable(error, path)
+                item.result = reader.read(item.work)
             except Exception as error:  # noqa: BLE001 - raised to the caller of this unit of work
                 item.error = error
-            with suppress(sqlite3.Error):  # nothing was changed, or SQLite rolled back by itself
-                connection.execute("rollback")
             resolve_from_thread((item,), loop)

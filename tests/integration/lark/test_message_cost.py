@@ -43,8 +43,8 @@ class CountingDatabase(DatabaseWrapper):
         self.reads: list[tuple[str, ...]] = []
         self.writes: list[tuple[str, ...]] = []
 
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        return await super().read(partial(note, work, self.reads))
+    async def read(self, work: Callable[[], Read[T]], /, *, is_short: bool = False) -> T:
+        return await super().read(partial(note, work, self.reads), is_short=is_short)
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
         return await super().write(partial(note, work, self.writes))

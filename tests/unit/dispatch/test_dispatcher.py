@@ -10,7 +10,7 @@ import pytest
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.tasks import ClaimedTask, Run, Task
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
@@ -205,7 +205,7 @@ async def test_a_new_run_is_claimed_in_the_transaction_that_stores_it(
             claimed, task = await parts.database.write(partial(claim_new, parts, run, slot))
             assert claimed is not None
             assert (claimed.status, claimed.fence) == ("running", 1)
-            await slot.start(claimed, task)
+            await slot.start(ClaimedTask(claimed, task))
         await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-0", "run-1"])
         parts.coordinator.gate.set()
         await parts.coordinator.wait_for(lambda: len(names(parts, "ended")) == 2)
@@ -253,6 +253,6 @@ async def test_a_run_that_is_claimed_while_the_process_stops_is_handed_over(
             claimed, task = await parts.database.write(partial(claim_new, parts, run, slot))
             assert claimed is not None
             await stop(dispatcher, running)
-            await slot.start(claimed, task)
+            await slot.start(ClaimedTask(claimed, task))
     assert (await load(parts, "run-1")).status == "queued"
     assert names(parts, "started") == ["run-0"]

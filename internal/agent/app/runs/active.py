@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from internal.agent.app.hosts.host import ONLY_HOST, Host, bind_session
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.tasks import ClaimedTask, Run
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
@@ -17,13 +17,12 @@ T = TypeVar("T")
 class ActiveRun:
     """A run that this process executes. It can be cancelled once; the first reason counts.
 
-    `task` is given if this process has just stored the run, which has no checkpoint then, with the
-    events that announce the stage `prepare`.
+    `claimed` is given if this process has just stored the run.
     """
 
-    def __init__(self, run: Run, task: Task | None = None) -> None:
+    def __init__(self, run: Run, claimed: ClaimedTask | None = None) -> None:
         self.run = run
-        self.task = task
+        self.claimed = claimed
         self._reason: RunExit | None = None
         self._work: asyncio.Task[Any] | None = None
         self._is_closing = False
@@ -68,9 +67,9 @@ class ActiveRuns:
     def __iter__(self) -> Iterator[ActiveRun]:
         return iter(list(self._runs.values()))
 
-    def add(self, run: Run, task: Task | None = None) -> ActiveRun:
+    def add(self, run: Run, claimed: ClaimedTask | None = None) -> ActiveRun:
         """Add a run that this process has claimed; see `ActiveRun`."""
-        active = self._runs[run.id] = ActiveRun(run, task)
+        active = self._runs[run.id] = ActiveRun(run, claimed)
         return active
 
     def remove(self, run_id: RunId) -> None:

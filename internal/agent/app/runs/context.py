@@ -15,7 +15,7 @@ from internal.agent.domain.delegation.subtask import WorkspaceChoice
 from internal.agent.domain.errors import LarkspurError, LeaseLost, StoreError
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import Event, NodeCompleted, NodeFailed, NodeStarted
-from internal.agent.domain.tasks import Run, Task
+from internal.agent.domain.tasks import ClaimedTask, Run, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.ports.hooks import NO_HOOKS, HookEvent, HookInput, Hooks
 from internal.agent.ports.runtime import Clock
@@ -73,8 +73,7 @@ class RunContext:
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
     `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
-    the session are used. A run that `is_new` has no checkpoint, and its stage `prepare` is
-    announced.
+    the session are used. `claimed` is given if this process has just stored the run.
     """
 
     ids: RunIds
@@ -84,7 +83,7 @@ class RunContext:
     started_at: float
     use: WorkspaceUse
     deadline: float = math.inf
-    is_new: bool = False
+    claimed: ClaimedTask | None = None
     files: KnownFiles = field(default_factory=KnownFiles)
 
 

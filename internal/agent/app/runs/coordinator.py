@@ -129,7 +129,8 @@ class AgentCoordinator:
 
     async def _execute_run(self, active: ActiveRun) -> None:
         services, run = self.services, active.run
-        task = active.task or await self._load_task(run)
+        claimed = active.claimed
+        task = await self._load_task(run) if claimed is None else claimed.task
         ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
@@ -146,8 +147,8 @@ class AgentCoordinator:
         use = WorkspaceUse(
             self._keeper.host, run, task, database=services.database, stores=services.stores
         )
-        started_at, is_new = services.clock.monotonic(), active.task is not None
-        context = RunContext(ids, run, task, stream, started_at, use, is_new=is_new)
+        started_at = services.clock.monotonic()
+        context = RunContext(ids, run, task, stream, started_at, use, claimed=claimed)
         try:
             async with background_task(stream.deliver()), background_task(titles.listen()):
                 await self._run_attempt(context, active)
@@ -216,7 +217,7 @@ class AgentCoordinator:
 
     async def _prepare(self, context: RunContext, attempt: _Attempt) -> None:
         emit, defer, clock = context.stream.emit, context.stream.defer, self.services.clock
-        if not context.is_new:
+        if context.claimed is None:
             running = LifecycleUpdated(status="running", phase="prepare")
             await emit(running, stage_started("prepare"))
         async with stage("prepare", defer, clock, is_announced=True):

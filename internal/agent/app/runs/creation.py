@@ -18,6 +18,7 @@ from internal.agent.domain.tasks import (
     ENDED,
     Attachment,
     Channel,
+    ClaimedTask,
     Origin,
     Run,
     RunSpec,
@@ -146,13 +147,6 @@ def open_session(
     yield from stores.sessions.add(session)
 
 
-class ClaimedTask(NamedTuple):
-    """A task whose run was claimed for this process in the transaction that stored it."""
-
-    run: Run
-    task: Task
-
-
 class StoredTask(NamedTuple):
     """The events of a new task, and the task itself if it was claimed."""
 
@@ -226,7 +220,8 @@ def create_task(
     records = yield from stores.events.append(run_ids, first_seq, at_once)
     # as it is stored, with secrets masked
     stored = yield from load_task(stores, claimed)
-    return StoredTask(records, ClaimedTask(claimed, stored))
+    opens_session = session_id == ids.session_id
+    return StoredTask(records, ClaimedTask(claimed, stored, opens_session))
 
 
 def load_task(stores: Stores, run: Run) -> Read[Task]:

@@ -121,7 +121,9 @@ class RunPreparer:
         )
         cached = self._messages.get(task.session_id)
         read = partial(self._read_stored, context, prompt.budget, cached)
-        stored = await self._database.read(read)
+        is_first = context.claimed is not None and context.claimed.opens_session
+        is_short = is_first or bool(cached.newest_first)  # otherwise the session may be long
+        stored = await self._database.read(read, is_short=is_short)
         if not task.is_subtask:
             self._messages.put(task.session_id, stored.known)
         history = stored.history

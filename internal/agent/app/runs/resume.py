@@ -62,7 +62,7 @@ class RunResumer:
             StoreCorrupt: the checkpoint cannot be read.
             SandboxUnavailable: commands of the run were isolated, and cannot be here.
         """
-        if context.is_new:
+        if context.claimed is not None:
             return None, False
         stored = await self._database.read(
             partial(self._stores.runs.get_checkpoint, context.run.id)

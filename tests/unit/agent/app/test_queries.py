@@ -111,8 +111,8 @@ class InterruptedDatabase(DatabaseWrapper):
         super().__init__(database)
         self._session_id = session_id
 
-    async def read(self, work: Callable[[], Read[T]], /) -> T:
-        result = await self._database.read(work)
+    async def read(self, work: Callable[[], Read[T]], /, *, is_short: bool = False) -> T:
+        result = await self._database.read(work, is_short=is_short)
         await self._database.write(partial(Stores().sessions.delete, self._session_id))
         return result
 

@@ -144,20 +144,27 @@ async def test_a_read_sees_one_snapshot(database: Database, stores: Stores) -> N
     assert await ids(database, stores) == ["a"]
 
 
-async def test_a_read_cannot_write(database: Database, stores: Stores) -> None:
+SHORT_OR_NOT = pytest.mark.parametrize("is_short", [True, False])
+
+
+@SHORT_OR_NOT
+async def test_a_read_cannot_write(database: Database, stores: Stores, *, is_short: bool) -> None:
     with pytest.raises(StoreError):
-        await database.read(add(stores, "a"))
+        await database.read(add(stores, "a"), is_short=is_short)
 
     assert await ids(database, stores) == []
 
 
-async def test_an_exception_in_a_read_is_raised(database: Database, stores: Stores) -> None:
+@SHORT_OR_NOT
+async def test_an_exception_in_a_read_is_raised(
+    database: Database, stores: Stores, *, is_short: bool
+) -> None:
     def work() -> Read[None]:
         yield from stores.events.get_bounds()
         raise Overslept("late")
 
     with pytest.raises(Overslept):
-        await database.read(work)
+        await database.read(work, is_short=is_short)
     assert await ids(database, stores) == [], "the reader goes on"
 
 
@@ -168,6 +175,7 @@ async def test_work_without_statements(database: Database) -> None:
 
     assert await database.write(work) == 7
     assert await database.read(work) == 7
+    assert await database.read(work, is_short=True) == 7
 
 
 async def test_an_invalid_statement_fails_its_work_only(database: Database, stores: Stores) -> None:

@@ -1,7 +1,9 @@
 """Opening, reading and closing a SQLite database."""
 
 import asyncio
+import os
 import sqlite3
+import threading
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import Conflict, StoreUnavailable
+from internal.agent.domain.tasks import Session
+from internal.agent.store.database import Read
 from internal.agent.store.stores import Stores
 from internal.storage.sqlite.database import SqliteDatabase
 from tests.support.store_records import a_session
@@ -62,6 +66,41 @@ async def test_a_read_does_not_wait_for_a_lock(path: Path) -> None:
             session = await database.read(partial(STORES.sessions.get, a_session().id))
             assert session == a_session()
         assert database.commits == 1
+    finally:
+        await database.close()
+
+
+async def test_a_short_read_sees_one_snapshot_in_the_event_loop(path: Path) -> None:
+    database = await SqliteDatabase.open(path)
+    threads = set[int]()
+    try:
+        await database.write(partial(STORES.sessions.add, a_session()))
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+
+            def twice() -> Read[list[Session | None]]:
+                first = yield from STORES.sessions.get(a_session().id)
+                other.execute("delete from sessions")
+                threads.add(threading.get_ident())
+                return [first, (yield from STORES.sessions.get(a_session().id))]
+
+            assert await database.read(twice, is_short=True) == [a_session(), a_session()]
+            assert await database.read(twice, is_short=True) == [None, None]
+        assert threads == {threading.get_ident()}
+    finally:
+        await database.close()
+
+
+async def test_a_short_read_of_a_damaged_file_is_an_error(path: Path) -> None:
+    database = await SqliteDatabase.open(path)
+    await database.close()  # everything is in the file itself
+    database = await SqliteDatabase.open(path)
+    try:
+        with path.open("r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(4096)
+            file.write(b"\xff" * (size - 4096))
+        with pytest.raises(StoreUnavailable, match="malformed"):
+            await database.read(partial(STORES.sessions.get, a_session().id), is_short=True)
     finally:
         await database.close()
 
