@@ -334,11 +334,10 @@ def _place(places: Mapping[Place, str], path: Place) -> str:
 
 def _validate(given: _Layer) -> Settings:
     tree: dict[str, Any] = {}
+    for key in KEYS:  # also the sections without a given key: no default has to be validated
+        _branch(tree, key)
     for key, one in given.items():
-        *sections, name = key.split(".")
-        branch = tree
-        for section in sections:
-            branch = branch.setdefault(section, {})
+        branch, name = _branch(tree, key)
         branch[name] = one.value
     try:
         return Settings.model_validate(tree)
@@ -346,6 +345,14 @@ def _validate(given: _Layer) -> Settings:
         first = error.errors(include_url=False)[0]
     # raised here, so that no traceback contains the values
     raise ConfigError(_sentence(first, given))
+
+
+def _branch(tree: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
+    """Return the mapping in a tree that holds a key, and the last part of the key."""
+    *sections, name = key.split(".")
+    for each in sections:
+        tree = tree.setdefault(each, {})
+    return tree, name
 
 
 def _sentence(error: ErrorDetails, given: _Layer) -> str:

@@ -38,6 +38,7 @@ from internal.config.types import (
     WebAddress,
     is_loopback,
     key,
+    section,
 )
 from internal.database_address.address import is_postgres, parse_address
 from internal.hooks.settings import HookSettings, WebhookSettings
@@ -183,7 +184,7 @@ class AttachmentsSettings(Section):
         "Maximum size of the files of a session together, in bytes; the same holds for a person's"
         " uploads that no task uses yet.",
     )
-    s3: S3Settings = S3Settings()
+    s3: S3Settings = section(S3Settings)
 
     @model_validator(mode="after")
     def _has_bucket(self) -> Self:
@@ -311,9 +312,9 @@ class CliSettings(Section):
 class ChannelsSettings(Section):
     """The channels."""
 
-    lark: LarkSettings = LarkSettings()
-    web: WebSettings = WebSettings()
-    cli: CliSettings = CliSettings()
+    lark: LarkSettings = section(LarkSettings)
+    web: WebSettings = section(WebSettings)
+    cli: CliSettings = section(CliSettings)
 
 
 class WebFetchSettings(Section):
@@ -387,8 +388,8 @@ class ToolsSettings(Section):
     deny: tuple[Text, ...] = key(
         (), "Permission rules for calls that are denied; deny takes precedence."
     )
-    web_fetch: WebFetchSettings = WebFetchSettings()
-    web_search: WebSearchSettings = WebSearchSettings()
+    web_fetch: WebFetchSettings = section(WebFetchSettings)
+    web_search: WebSearchSettings = section(WebSearchSettings)
 
 
 class SandboxSettings(Section):
@@ -511,30 +512,30 @@ class TranscriptionSettings(Section):
 class AudioSettings(Section):
     """What is done with recordings that people send."""
 
-    transcription: TranscriptionSettings = TranscriptionSettings()
+    transcription: TranscriptionSettings = section(TranscriptionSettings)
 
 
 class Settings(Section):
     """All settings."""
 
-    llm: LlmSettings = LlmSettings()
-    agent: AgentSettings = AgentSettings()
-    database: DatabaseSettings = DatabaseSettings()
-    retention: RetentionSettings = RetentionSettings()
-    attachments: AttachmentsSettings = AttachmentsSettings()
-    workspaces: WorkspacesSettings = WorkspacesSettings()
-    dispatch: DispatchSettings = DispatchSettings()
-    tasks: TasksSettings = TasksSettings()
-    server: ServerSettings = ServerSettings()
-    auth: AuthSettings = AuthSettings()
-    access: AccessSettings = AccessSettings()
-    channels: ChannelsSettings = ChannelsSettings()
-    tools: ToolsSettings = ToolsSettings()
-    audio: AudioSettings = AudioSettings()
-    sandbox: SandboxSettings = SandboxSettings()
-    skills: SkillsSettings = SkillsSettings()
-    mcp: McpSettings = McpSettings()
-    ui: UiSettings = UiSettings()
+    llm: LlmSettings = section(LlmSettings)
+    agent: AgentSettings = section(AgentSettings)
+    database: DatabaseSettings = section(DatabaseSettings)
+    retention: RetentionSettings = section(RetentionSettings)
+    attachments: AttachmentsSettings = section(AttachmentsSettings)
+    workspaces: WorkspacesSettings = section(WorkspacesSettings)
+    dispatch: DispatchSettings = section(DispatchSettings)
+    tasks: TasksSettings = section(TasksSettings)
+    server: ServerSettings = section(ServerSettings)
+    auth: AuthSettings = section(AuthSettings)
+    access: AccessSettings = section(AccessSettings)
+    channels: ChannelsSettings = section(ChannelsSettings)
+    tools: ToolsSettings = section(ToolsSettings)
+    audio: AudioSettings = section(AudioSettings)
+    sandbox: SandboxSettings = section(SandboxSettings)
+    skills: SkillsSettings = section(SkillsSettings)
+    mcp: McpSettings = section(McpSettings)
+    ui: UiSettings = section(UiSettings)
     hooks: tuple[HookSettings, ...] = key(
         (), "Programs and services that are asked or told about what happens; see docs/hooks.md."
     )

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
@@ -28,7 +28,12 @@ class ConfigError(Exception):
 class Section(BaseModel):
     """A group of keys. Frozen; unknown keys are rejected."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        defer_build=True,  # the schema of all settings has those of the sections
+    )
 
 
 def _not_a_truth(value: object) -> object:
@@ -188,6 +193,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+_Section = TypeVar("_Section", bound=Section)
+
+
+def section(kind: type[_Section]) -> _Section:
+    """Return a field for a section, which exists also if no key of it is given."""
+    field: _Section = Field(default_factory=kind)
+    return field
 
 
 def key(default: Any, explanation: str) -> Any:
