@@ -228,7 +228,8 @@ class RunDispatcher:
         before, is_informed = {*self._queued}, self._is_informed
         self._is_informed = not self._is_shared
         try:
-            ready, queued = await self._database.read(partial(self._look, is_informed=is_informed))
+            look = partial(self._look, is_informed=is_informed)
+            ready, queued = await self._database.read(look, is_short=is_informed)
         except StoreUnavailable:
             self._is_informed = False
             raise

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,7 +67,8 @@ class SkillLibrary:
     """The skills of several places; of two with one name, the one of the first place is used.
 
     Every call looks at the folders, so that a change is found at once, and reads those that have
-    changed. May be used in several threads.
+    changed; shipped ones, which change with the program, are read once. May be used in several
+    threads.
 
     Args:
         places: where skills are, the first has precedence.
@@ -113,8 +115,9 @@ class SkillLibrary:
         first: dict[str, Path] = {}
         seen: set[str] = set()
         for place in self._places:
-            for folder in find_skill_folders(place.folder):
-                real = os.path.realpath(folder)
+            is_shipped = place.origin == "shipped"
+            for folder in (_shipped_folders if is_shipped else find_skill_folders)(place.folder):
+                real = str(folder) if is_shipped else os.path.realpath(folder)
                 if real in seen:
                     continue
                 seen.add(real)
@@ -168,9 +171,11 @@ class SkillLibrary:
 
     def _read_changed(self, folder: Path, origin: SkillOrigin) -> Skill:
         """Return the skill of a folder, read again only if the folder has changed."""
+        kept = self._kept.get(folder)
+        if kept is not None and origin == "shipped":
+            return replace(kept.skill, origin=origin)
         now_ns = time.time_ns()
         version = folder_version(folder, now_ns)
-        kept = self._kept.get(folder)
         if kept is not None and version is not None and kept.version == version:
             return replace(kept.skill, origin=origin)
         skill = read_skill(folder, origin)
@@ -223,6 +228,11 @@ def find_skill_folders(place: Path, depth: int = MAX_SCAN_DEPTH) -> Iterator[Pat
                 for entry in reversed(entries)
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
             ]
+
+
+@cache
+def _shipped_folders(place: Path) -> Sequence[Path]:
+    return [Path(os.path.realpath(folder)) for folder in find_skill_folders(place)]
 
 
 def _too_many(folder: Path, place: SkillPlace) -> Skill:

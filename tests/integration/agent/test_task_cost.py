@@ -1,5 +1,6 @@
 """What a short task costs the database: bounds, so that it does not grow unnoticed."""
 
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ class Cost(NamedTuple):
 
 
 class Recorder:
-    """Records the named statements that the threads of a database execute."""
+    """Records the named statements of a database, in whatever thread."""
 
     def __init__(self) -> None:
         self.units: list[tuple[str, list[str]]] = []
@@ -45,7 +46,7 @@ class Recorder:
         self._open: dict[int, list[str]] = {}
 
     def profile(self, frame: FrameType, event: str, argument: Any) -> None:
-        """Record a call; installed with `threading.setprofile`."""
+        """Record a call; installed as the profile function of threads."""
         if frame.f_code is not self._code:
             return
         thread = threading.current_thread()
@@ -69,14 +70,16 @@ class Recorder:
 
 @contextmanager
 def recorded() -> Generator[Recorder]:
-    """Record in the threads that the block starts."""
+    """Record in this thread, and in those that the block starts."""
     recorder = Recorder()
-    before = threading.getprofile()
+    before = sys.getprofile(), threading.getprofile()
+    sys.setprofile(recorder.profile)
     threading.setprofile(recorder.profile)
     try:
         yield recorder
     finally:
-        threading.setprofile(before)
+        sys.setprofile(before[0])
+        threading.setprofile(before[1])
 
 
 async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:

@@ -157,7 +157,8 @@ class AgentCoordinator:
             services.broadcaster.forget(run.id)
 
     async def _load_task(self, run: Run) -> Task:
-        return await self.services.database.read(partial(load_task, self.services.stores, run))
+        work = partial(load_task, self.services.stores, run)
+        return await self.services.database.read(work, is_short=True)
 
     async def _run_attempt(self, context: RunContext, active: ActiveRun) -> None:
         attempt, commands = _Attempt(), self._commands

@@ -64,9 +64,9 @@ class RunResumer:
         """
         if context.claimed is not None:
             return None, False
-        stored = await self._database.read(
-            partial(self._stores.runs.get_checkpoint, context.run.id)
-        )
+        work = partial(self._stores.runs.get_checkpoint, context.run.id)
+        is_first = context.run.fence == 1  # only a run that continues another one has a checkpoint
+        stored = await self._database.read(work, is_short=is_first)
         if stored is None:
             if context.run.fence > 1:
                 await self._close_unfinished_work(context, None, frozenset())
