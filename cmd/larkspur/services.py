@@ -674,6 +674,7 @@ def _coordinator(
             input_files,
             messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
+            files_are_local=_has_local_files(services),
         ),
         engine=ReactEngine(
             run_services,
@@ -689,6 +690,17 @@ def _coordinator(
         commands=services.commands,
         keeper=services.keeper,
     )
+
+
+def _has_local_files(services: Services) -> bool:
+    """Return whether the folders of sessions and skills are on a local disk.
+
+    They are in the home folder then, with the database, whose file cannot be on a network.
+    """
+    settings, home = services.settings, services.home
+    path = settings.database.path
+    has_others = settings.workspaces.folder is not None or settings.skills.paths
+    return path is not None and path.is_relative_to(home.resolve()) and not has_others
 
 
 def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) -> CombinedTools:

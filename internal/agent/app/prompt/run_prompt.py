@@ -1,6 +1,8 @@
 """The prompt of a run: everything that the model gets besides the conversation."""
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -30,6 +32,7 @@ from internal.agent.ports.skills import (
 )
 from internal.agent.ports.tools import ToolSource, WithheldTool
 
+_MAX_DIRECT_SECONDS = 0.001
 _MAX_DIRECT_CHARS = 4_000
 """Instructions up to this length are prepared in the event loop, in microseconds."""
 
@@ -93,17 +96,32 @@ class RunPromptBuilder:
         self._skills = skills
         self._clock = clock
         self._max_schema_share = max_schema_share
+        self._read_seconds = math.inf
+        """The processor time that the last reading of files took."""
 
     async def build(
-        self, spec: RunSpec, find_workspace: Callable[[], str], *, chat_instructions: str = ""
+        self,
+        spec: RunSpec,
+        find_workspace: Callable[[], str],
+        *,
+        chat_instructions: str = "",
+        is_local: bool = False,
     ) -> RunPrompt:
-        """Return the prompt of a run. `find_workspace` blocks: it is called in a thread.
+        """Return the prompt of a run.
+
+        `find_workspace` blocks, as reading the files does: it is called in a thread. With
+        `is_local` all folders are on local disks: the files are read in the event loop as long as
+        there are so few that a thread would take longer, because it competes with the event loop
+        for Python's lock at each system call.
 
         Raises:
             InvalidRequest: a skill that the task names does not exist or is withheld.
             RequestError: what `find_workspace` raises.
         """
-        files = await run_to_completion(self._read_files, spec, find_workspace)
+        if is_local and self._read_seconds < _MAX_DIRECT_SECONDS:
+            files = self._read_files(spec, find_workspace)
+        else:
+            files = await run_to_completion(self._read_files, spec, find_workspace)
         workspace = files.workspace
         skills, found = files.skills, files.instructions.with_chat(chat_instructions)
         known = self._known(with_skills=bool(skills.text), delegates=spec.delegates)
@@ -153,9 +171,12 @@ class RunPromptBuilder:
 
     def _read_files(self, spec: RunSpec, find_workspace: Callable[[], str]) -> "_PromptFiles":
         """Return the workspace, and what the files of skills and instructions say; blocks."""
+        began = time.thread_time()
         workspace = find_workspace()
         instructions = self._instruction_files.read(workspace)
-        return _PromptFiles(workspace, self._catalogue(spec, workspace), instructions)
+        skills = self._catalogue(spec, workspace)
+        self._read_seconds = time.thread_time() - began
+        return _PromptFiles(workspace, skills, instructions)
 
     def _catalogue(self, spec: RunSpec, workspace: str) -> SkillCatalogue:
         if not spec.profile.grants(LOAD_SKILL):

@@ -71,7 +71,13 @@ class PreparedTurn(NamedTuple):
 
 
 class RunPreparer:
-    """Builds the first Turn of a run."""
+    """Builds the first Turn of a run.
+
+    Args:
+        messages: what is known of the sessions that were used last.
+        isolated: whether commands are isolated.
+        files_are_local: whether the folders of sessions and skills are on local disks.
+    """
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class RunPreparer:
         *,
         messages: MessageCache,
         isolated: bool,
+        files_are_local: bool,
     ) -> None:
         self._services = services
         self._database = services.database
@@ -89,6 +96,7 @@ class RunPreparer:
         self._input_files = input_files
         self._isolated = isolated
         self._messages = messages
+        self._files_are_local = files_are_local
 
     async def prepare(self, context: RunContext) -> "PreparedTurn":
         """Return a new Turn.
@@ -99,7 +107,9 @@ class RunPreparer:
         task, spec = context.task, context.task.spec
         chat = await self._chat_instructions(task)
         find = partial(workspace_of, self._services, context)
-        prompt = await self._prompts.build(spec, find, chat_instructions=chat)
+        is_own = not spec.workspace and not spec.own_folder and context.run.subtask is None
+        is_local = self._files_are_local and is_own
+        prompt = await self._prompts.build(spec, find, chat_instructions=chat, is_local=is_local)
         workspace = prompt.workspace
         config = RunConfig(
             run_id=context.ids.run_id,
