@@ -102,7 +102,9 @@ class Chats:
 
     async def get_settings(self, chat: str) -> ChatSettings:
         """Return the settings for the tasks of a chat."""
-        return await self._database.read(partial(self._stores.chats.get_settings, chat))
+        return await self._database.read(
+            partial(self._stores.chats.get_settings, chat), is_short=True
+        )
 
     async def save_settings(self, chat: str, settings: ChatSettings) -> None:
         """Replace the settings of a chat."""
@@ -365,7 +367,9 @@ class ChatDelivery:
         work = partial(begin, message, attempts, self._in(wait), leader)
         if not await self._database.write(work):
             return None
-        return await self._database.read(partial(self._message_facts, message, recall))
+        return await self._database.read(
+            partial(self._message_facts, message, recall), is_short=True
+        )
 
     def _message_facts(self, message: InboundMessage, recall: str) -> Read[MessageFacts]:
         stores, chat = self._stores, chat_name(message.channel, message.app, message.chat_id)

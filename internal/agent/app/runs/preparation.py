@@ -172,7 +172,8 @@ class RunPreparer:
         """Return the instructions of the chat that the task is from, "" without a chat."""
         if not (chat := task.origin.chat):
             return ""
-        settings = await self._database.read(partial(self._stores.chats.get_settings, chat))
+        work = partial(self._stores.chats.get_settings, chat)
+        settings = await self._database.read(work, is_short=True)
         return settings.instructions
 
     def _read_stored(
