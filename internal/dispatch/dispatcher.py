@@ -144,9 +144,14 @@ class RunDispatcher:
     def _has_room(self) -> bool:
         """Return True if a new run can be claimed although others are queued."""
         most = min(self._concurrency, MAX_CLAIMS) if self._is_shared else self._concurrency
-        is_full = len(self._starting) + len(self._queued) >= most
+        is_full = self._busy_count + len(self._queued) >= most
         is_known = self._is_informed or self._is_shared
         return self.starts_runs and is_known and not is_full and self.may_start()
+
+    @property
+    def _busy_count(self) -> int:
+        """The number of taken places. A run that has ended leaves its place at once."""
+        return len(self._starting) - len(self._ended)
 
     @property
     def _is_shared(self) -> bool:
@@ -222,7 +227,7 @@ class RunDispatcher:
             self._start = None
 
     async def _start_ready(self, runs: asyncio.TaskGroup, coordinator: AgentCoordinator) -> None:
-        is_full = len(self._starting) >= self._concurrency
+        is_full = self._busy_count >= self._concurrency
         if is_full or not self.may_start():
             return
         before, is_informed = {*self._queued}, self._is_informed
@@ -271,7 +276,7 @@ class RunDispatcher:
     def _claim_rows(self) -> Write[list[Run]]:
         """Claim some of the runs that can start. Meanwhile no other process claims any."""
         claimed: list[Run] = []
-        free = self._concurrency - len(self._starting)
+        free = self._concurrency - self._busy_count
         for run in (yield from self._ready(min(free, MAX_CLAIMS))):
             found = yield from self.claim(run.id)
             if found is not None:

@@ -9,6 +9,8 @@ import pytest
 
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.errors import RunStopped
+from internal.agent.domain.events.envelope import RunIds
+from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ClaimedTask, Run, Task
 from internal.agent.ports.runtime import RunSlot
@@ -239,6 +241,23 @@ async def test_no_place_is_kept_free_where_nothing_can_start(parts: DispatchPart
         await stop(full, running)
     with full.reserve(run.id) as slot:
         assert slot is None
+
+
+async def test_a_run_that_has_ended_leaves_its_place_at_once(parts: DispatchParts) -> None:
+    await add_run(parts.database, parts.stores, a_run("run-1"))
+    dispatcher, new = dispatcher_of(parts, concurrency=1), RunId("run-2")
+    end = LifecycleUpdated(status="completed", phase="persist", stop_reason="final_answer")
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-1"])
+        with dispatcher.reserve(new) as slot:
+            assert slot is None
+        run = await load(parts, "run-1")
+        append = partial(parts.stores.events.append, RunIds.of(run), run.last_seq + 1, [(end, T0)])
+        for record in await parts.database.write(append):
+            dispatcher.on_event(record)
+        with dispatcher.reserve(new) as slot:
+            assert slot is not None
+        await stop(dispatcher, running)
 
 
 async def test_a_run_that_is_claimed_while_the_process_stops_is_handed_over(
