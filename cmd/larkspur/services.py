@@ -104,6 +104,7 @@ from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
+from internal.storage.sqlite.mounts import find_network_file_system
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.instruction_files import WorkspaceInstructionFiles
@@ -693,14 +694,10 @@ def _coordinator(
 
 
 def _has_local_files(services: Services) -> bool:
-    """Return whether the folders of sessions and skills are on a local disk.
-
-    They are in the home folder then, with the database, whose file cannot be on a network.
-    """
-    settings, home = services.settings, services.home
-    path = settings.database.path
-    has_others = settings.workspaces.folder is not None or settings.skills.paths
-    return path is not None and path.is_relative_to(home.resolve()) and not has_others
+    """Return whether the folders of sessions and skills are on local disks: in the home folder."""
+    settings = services.settings
+    has_others = settings.workspaces.folder is not None or bool(settings.skills.paths)
+    return not has_others and find_network_file_system(services.home) is None
 
 
 def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) -> CombinedTools:
