@@ -151,7 +151,7 @@ class RunDispatcher:
     @property
     def _busy_count(self) -> int:
         """The number of taken places. A run that has ended leaves its place at once."""
-        return len(self._starting) - len(self._ended)
+        return len(self._starting - self._ended)
 
     @property
     def _is_shared(self) -> bool:
