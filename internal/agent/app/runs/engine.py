@@ -282,7 +282,7 @@ class ReactEngine:
             return False
         today = self._clock.now().astimezone(UTC).date().isoformat()
         used = await self._database.read(
-            partial(self._stores.usage.get_of_person, principal, today)
+            partial(self._stores.usage.get_of_person, principal, today), is_short=True
         )
         return used.exceeds(limits)
 
@@ -439,9 +439,10 @@ class ReactEngine:
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if is_quick else await run_to_completion(add)
         usage = partial(self._save_usage, context, turn.spending)
-        # the check before the next call, in this run or another one, must see the usage
+        # the check before the next call must see the usage; the end of the run is stored at once
         limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
-        put = context.stream.commit if limited else context.stream.defer
+        is_checked = limited and turn.outcome is None
+        put = context.stream.commit if is_checked else context.stream.defer
         await put(summary, *events, turn=turn, also=usage)
         return reply
 
