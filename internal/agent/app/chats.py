@@ -1,6 +1,6 @@
 """What chat channels read and write: chats, and the delivery of messages."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
@@ -430,36 +430,27 @@ class ChatDelivery:
         limit: int,
         *,
         leader: LeaderFence | None = None,
-        busy: Container[int] = (),
+        busy: Iterable[int] = (),
     ) -> list[BegunMessage]:
         """Count an attempt of each message that is due before it is made, except the `busy` ones.
 
         With `leader` none is begun when another process leads.
         """
-        due = await self._database.read(partial(self._list_with_context, channel, app, limit, busy))
-        if not due:
-            return []
-        now = self._now()
+        now, excluded = self._now(), frozenset(busy)
 
         def work() -> Write[list[BegunMessage]]:
             begun: list[BegunMessage] = []
-            for each in due:
-                begin = self._stores.outbox.begin_attempt(each.pending.number, now, leader)
+            for pending in (yield from self._list_due(channel, app, limit)):
+                number = pending.number
+                if number in excluded:
+                    continue
+                begin = self._stores.outbox.begin_attempt(number, now, leader)
                 if (yield from begin) is not None:
-                    begun.append(each)
+                    context = yield from self._reply_context(pending.outgoing)
+                    begun.append(BegunMessage(pending, context))
             return begun
 
         return await self._database.write(work)
-
-    def _list_with_context(
-        self, channel: Channel, app: str, limit: int, busy: Container[int]
-    ) -> Read[list[BegunMessage]]:
-        found: list[BegunMessage] = []
-        for pending in (yield from self._list_due(channel, app, limit)):
-            if pending.number not in busy:
-                context = yield from self._reply_context(pending.outgoing)
-                found.append(BegunMessage(pending, context))
-        return found
 
     def _list_due(self, channel: Channel, app: str, limit: int) -> Read[list[PendingMessage]]:
         now = self._clock.now()
