@@ -155,8 +155,10 @@ class ProviderHttpClient:
 
     async def load(self) -> None:
         """Wait until the HTTP stack is imported, so that the time of a call does not include it."""
-        # shielded: all runs await the same import, and one of them may be cancelled
-        await asyncio.shield(asyncio.wrap_future(self._loading()))
+        loading = self._loading()
+        if not loading.done():
+            # shielded: all runs await the same import, and one of them may be cancelled
+            await asyncio.shield(asyncio.wrap_future(loading))
 
     def _loading(self) -> "Future[_Stack]":
         if self._stack is None:

@@ -105,9 +105,7 @@ class RunStore:
         That is the running one, else one that waits for its subtasks, else the queued one that
         starts next. Runs with a lane of their own are in the background.
         """
-        rows: list[Row] = []
-        for status in ("running", "waiting", "queued"):
-            rows = rows or (yield Statement("next_run_of_session", (session_id, status)))
+        rows = yield Statement("active_run_of_session", (session_id,))
         return _first(rows)
 
     def list_unfinished(self, session_id: SessionId, /) -> Read[list[Run]]:

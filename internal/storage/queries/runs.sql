@@ -140,13 +140,25 @@ select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     used_seconds, subtask, started, ended
 from runs where status = 'running' and owner = $1 order by priority, arrival;
 
--- name: next_run_of_session
+-- name: active_run_of_session
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
     used_seconds, subtask, started, ended
-from runs where session_id = $1 and status = $2 and lane = $1
-    and ($2 <> 'waiting' or stop_reason = 'await_tasks')
-order by priority, arrival limit 1;
+from runs where id = coalesce(
+    (
+        select id from runs where session_id = $1 and status = 'running' and lane = $1
+        order by priority, arrival limit 1
+    ),
+    (
+        select id from runs where session_id = $1 and status = 'waiting' and lane = $1
+            and stop_reason = 'await_tasks'
+        order by priority, arrival limit 1
+    ),
+    (
+        select id from runs where session_id = $1 and status = 'queued' and lane = $1
+        order by priority, arrival limit 1
+    )
+);
 
 -- name: runs_failed_after_crashes
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,

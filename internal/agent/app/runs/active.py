@@ -24,32 +24,32 @@ class ActiveRun:
         self.run = run
         self.claimed = claimed
         self._reason: RunExit | None = None
-        self._work: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._is_closing = False
 
     def cancel(self, reason: RunExit) -> None:
         """Make `run_cancellable` raise the reason. No effect once the run stores its end."""
         if self._reason is None and not self._is_closing:
             self._reason = reason
-            if self._work is not None:
-                self._work.cancel()
+            if self._task is not None:
+                self._task.cancel()
 
     async def run_cancellable(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await the work in a task of its own, the only part that `cancel` interrupts.
+        """Await the work, the only part of the current task that `cancel` interrupts.
 
         Raises:
-            RunExit: the run was cancelled for this reason; the task has ended.
+            RunExit: the run was cancelled for this reason; the work has ended.
         """
         if self._reason is not None:
             work.close()
             raise self._reason
-        task: asyncio.Task[T] = asyncio.create_task(work)
-        self._work = task
+        task = self._task = asyncio.current_task()
         try:
-            return await task
+            return await work
         except asyncio.CancelledError:
-            if self._reason is None:
+            if self._reason is None or task is None:
                 raise
+            task.uncancel()  # what stores the end is not cancelled
             raise self._reason from None
         finally:
             self._is_closing = True

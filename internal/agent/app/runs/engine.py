@@ -438,11 +438,13 @@ class ReactEngine:
         is_quick = are_short(message.calls) and not searches
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if is_quick else await run_to_completion(add)
+        if turn.outcome is not None:  # the end of the run is stored at once, with its usage
+            await context.stream.defer(summary, *events, turn=turn)
+            return reply
         usage = partial(self._save_usage, context, turn.spending)
-        # the check before the next call must see the usage; the end of the run is stored at once
+        # the check before the next call, in this run or another one, must see the usage
         limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
-        is_checked = limited and turn.outcome is None
-        put = context.stream.commit if is_checked else context.stream.defer
+        put = context.stream.commit if limited else context.stream.defer
         await put(summary, *events, turn=turn, also=usage)
         return reply
 
