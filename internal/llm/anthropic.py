@@ -275,13 +275,15 @@ class AnthropicResponseReader(ResponseReader):
         )
 
     def _take(self, data: bytes) -> None:
-        if not self.is_complete:  # events after the end are ignored
-            self._heed(decode_event(data, _decode, _Event))
-
-    def _heed(self, event: _Event) -> None:
+        if self.is_complete:  # events after the end are ignored
+            return
+        event = decode_event(data, _decode, _Event)
         if event.type == "content_block_delta" and event.delta is not None:  # almost all
             self._continue(event.index, event.delta)
-            return
+        else:
+            self._heed(event)
+
+    def _heed(self, event: _Event) -> None:
         match event:
             case _Event(type="content_block_start", index=index, content_block=_Block() as block):
                 self._begin(index, block)

@@ -18,6 +18,7 @@ MAX_TOKENS = 2**53
 """A token count of this size or more is not one: it has no exact representation on the page."""
 
 _FIELD = re.compile(rb"[A-Za-z_-]*(:|$)")
+_RETURN = ord("\r")
 _INVALID = "The model's address did not send a valid response."
 _log = logging.getLogger(__name__)
 
@@ -50,13 +51,16 @@ class EventDataReader:
         if tail:
             self._hold(tail)
         complete: list[bytes] = []
+        data = self._data
         for line in head.split(b"\n"):
-            if line.startswith(b"data: ") and not line.endswith(b"\r"):  # most of them
-                self._data.append(line[6:])
-            elif not line:
-                self._end_event(complete)
+            if line.startswith(b"data: ") and line[-1] != _RETURN:  # most of them
+                data.append(line[6:])
+            elif not line or line == b"\r":
+                if data:
+                    complete.append(data[0] if len(data) == 1 else b"\n".join(data))
+                    data.clear()
             elif not line.startswith(b"event:"):
-                self._take_line(line.removesuffix(b"\r"), complete)
+                self._take_field(line.removesuffix(b"\r"))
         return complete
 
     def _hold(self, piece: bytes) -> list[bytes]:
@@ -66,18 +70,11 @@ class EventDataReader:
             raise ModelUnreachable("The provider sent a line that exceeds the size limit.")
         return []
 
-    def _take_line(self, line: bytes, complete: list[bytes]) -> None:
+    def _take_field(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
-        elif not line:
-            self._end_event(complete)
         elif not _FIELD.match(line):
             raise ModelUnreachable(_INVALID)
-
-    def _end_event(self, complete: list[bytes]) -> None:
-        if self._data:
-            complete.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
-            self._data = []
 
 
 _T = TypeVar("_T")
