@@ -396,7 +396,7 @@ class ReactEngine:
 
     async def _call_model(self, context: RunContext, turn: Turn) -> ModelResponse:
         iteration = turn.iteration + 1
-        await context.stream.emit(_iteration_started(iteration))
+        await context.stream.defer(_iteration_started(iteration))
         started_at = self._clock.monotonic()
         stream = ReplyStream(context.stream.emit, iteration, self._clock)
         try:
