@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -122,7 +123,8 @@ class SerializingEventListener:
         self._is_resumed = fence > 1
         self._waiting = 0
         """How many entries hold ephemeral events back."""
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._failure: LeaseLost | StoreError | None = None
+        """Why nothing is stored any more."""
 
     @property
     def used_seconds(self) -> float:
@@ -166,8 +168,8 @@ class SerializingEventListener:
         Raises:
             LeaseLost, StoreError: an earlier entry could not be stored; nothing more is stored.
         """
-        if self._failed.done():
-            self._failed.result()
+        if self._failure is not None:
+            raise self._failure
         self._add(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
         if self._timer is None:
             loop = asyncio.get_running_loop()
@@ -201,12 +203,11 @@ class SerializingEventListener:
             stored=stored,
         )
         await self._put(entry)
-        await asyncio.wait((stored, self._failed), return_when=asyncio.FIRST_COMPLETED)
-        (stored if stored.done() else self._failed).result()
+        await stored
 
     def offer(self, event: Event) -> bool:
         """Deliver an ephemeral event without waiting; returns False if it must be dropped."""
-        if self._failed.done():
+        if self._failure is not None:
             return False
         if self._deliver_now((event,)):
             return True
@@ -227,21 +228,22 @@ class SerializingEventListener:
             while len(batch) < MAX_BATCH_ENTRIES and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             self._room.set()
-            if self._failed.done():
-                continue
             try:
-                await self._store(batch)
+                if self._failure is None:
+                    await self._store(batch)
             except (LeaseLost, StoreUnavailable) as error:
-                self._fail(error)
+                self._failure = error
             except Exception as error:  # the run must not wait for ever
                 logger.exception("events cannot be stored", extra={"run_id": self.ids.run_id})
-                self._fail(StoreError(f"The events of the run cannot be stored: {error}"))
+                self._failure = StoreError(f"The events of the run cannot be stored: {error}")
             finally:
+                if self._failure is not None:
+                    _reject(batch, self._failure)
                 self._waiting -= sum(entry.holds_back for entry in batch)
 
     def _deliver_now(self, events: Sequence[Event]) -> bool:
         """Deliver ephemeral events; return False if they must be queued, or are not ephemeral."""
-        if self._failed.done() or any(event.durable for event in events):
+        if self._failure is not None or any(event.durable for event in events):
             return False
         if self._waiting:
             return False
@@ -249,13 +251,9 @@ class SerializingEventListener:
         self._broadcaster.publish([self._ephemeral(event, now) for event in events])
         return True
 
-    def _fail(self, error: LeaseLost | StoreError) -> None:
-        self._failed.set_exception(error)
-        self._failed.exception()  # mark as retrieved: there may be no later `emit`
-
     async def _put(self, entry: _Entry) -> None:
-        if self._failed.done():
-            self._failed.result()
+        if self._failure is not None:
+            raise self._failure
         self._add(entry)
         self._flush()
         if self._queue.qsize() > MAX_QUEUED_ENTRIES:
@@ -352,11 +350,25 @@ class QueuedListener:
         self._listener = listener
         self._kinds = kinds or (Event,)
         self._queue: asyncio.Queue[WorkflowEventEnvelope] = asyncio.Queue(MAX_QUEUED_ENVELOPES)
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Pass envelopes on while the block runs, and then those that are left."""
+        try:
+            yield
+            await self._queue.join()
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.wait({self._task})
 
     async def on_event(self, envelope: WorkflowEventEnvelope) -> None:
         """Queue one envelope without waiting."""
         if not isinstance(envelope.payload, self._kinds):
             return
+        if self._task is None:  # most runs have no event for most listeners
+            self._task = asyncio.create_task(self._listen())
         try:
             self._queue.put_nowait(envelope)
         except asyncio.QueueFull:
@@ -364,8 +376,7 @@ class QueuedListener:
                 "listener too slow", extra={"run_id": envelope.run_id, "event": envelope.event}
             )
 
-    async def listen(self) -> None:
-        """Pass envelopes on until cancelled."""
+    async def _listen(self) -> None:
         while True:
             envelope = await self._queue.get()
             try:
@@ -377,9 +388,12 @@ class QueuedListener:
             finally:
                 self._queue.task_done()
 
-    async def drained(self) -> None:
-        """Wait until all queued envelopes are passed on."""
-        await self._queue.join()
+
+def _reject(batch: list[_Entry], failure: LeaseLost | StoreError) -> None:
+    """Raise the failure to those who wait for entries."""
+    for entry in batch:
+        if entry.stored is not None and not entry.stored.done():
+            entry.stored.set_exception(failure)
 
 
 def _accepted(batch: list[_Entry], stop: StopRequest | None) -> list[_Entry]:

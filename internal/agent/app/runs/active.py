@@ -40,19 +40,23 @@ class ActiveRun:
         Raises:
             RunExit: the run was cancelled for this reason; the work has ended.
         """
-        if self._reason is not None:
+        if reason := self._get_reason():
             work.close()
-            raise self._reason
-        task = self._task = asyncio.current_task()
+            raise reason
+        self._task = asyncio.current_task()
         try:
             return await work
         except asyncio.CancelledError:
-            if self._reason is None or task is None:
+            if (reason := self._get_reason()) is None:
                 raise
-            task.uncancel()  # what stores the end is not cancelled
-            raise self._reason from None
+            if self._task is not None:
+                self._task.uncancel()  # what stores the end is not cancelled
+            raise reason from None
         finally:
             self._is_closing = True
+
+    def _get_reason(self) -> RunExit | None:
+        return self._reason
 
 
 class ActiveRuns:

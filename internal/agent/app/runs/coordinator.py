@@ -150,9 +150,8 @@ class AgentCoordinator:
         started_at = services.clock.monotonic()
         context = RunContext(ids, run, task, stream, started_at, use, claimed=claimed)
         try:
-            async with background_task(stream.deliver()), background_task(titles.listen()):
+            async with background_task(stream.deliver()), titles.running():
                 await self._run_attempt(context, active)
-                await titles.drained()
         finally:
             services.broadcaster.forget(run.id)
 

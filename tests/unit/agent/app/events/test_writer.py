@@ -54,15 +54,13 @@ async def test_a_slow_listener_drops_events_when_its_queue_is_full(
     slow = SlowListener()
     queued = QueuedListener(slow)
     envelope = wrap_event(IDS, LifecycleUpdated(status="running", phase="x"), "2026", 1)
-    for _ in range(MAX_QUEUED_ENVELOPES + 5):
-        await queued.on_event(envelope)
-    assert sum("too slow" in record.message for record in caplog.records) == 5
-    listening = asyncio.create_task(queued.listen())
-    slow.go.set()
-    await queued.drained()
+    async with queued.running():
+        for _ in range(MAX_QUEUED_ENVELOPES + 5):
+            await queued.on_event(envelope)
+        assert sum("too slow" in record.message for record in caplog.records) == 5
+        slow.go.set()
     assert slow.received == MAX_QUEUED_ENVELOPES
     assert any("listener failed" in record.message for record in caplog.records)
-    listening.cancel()
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
