@@ -8,7 +8,10 @@ UV_VERSION := 0.13.9
 # Without PostgreSQL and PgBouncer their tests are left out locally; CI sets POSTGRES=yes, so that
 # they fail.
 POSTGRES := $(and $(wildcard /usr/lib/postgresql/*/bin/postgres),$(wildcard /usr/*bin/pgbouncer))
-LIGHT := not chaos and not bench and not browser and not image$(if $(POSTGRES),, and not postgres)
+# What takes longest is left out, mostly variants and recovery; CI sets SLOW=yes and runs everything.
+SLOW :=
+QUICK := $(if $(SLOW),, and not slow)
+LIGHT := not chaos and not bench and not browser and not image$(if $(POSTGRES),, and not postgres)$(QUICK)
 # Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
 BROWSER := $(shell command -v chromium 2>/dev/null)
 # Builds container images; asked only by `make chaos`.
@@ -20,7 +23,8 @@ REPORT := $(BIN)/coverage report
 # and timers, so there is one worker more than there are cores.
 WORKERS := --dist=worksteal --numprocesses=$(shell echo $$(($$(nproc) + 1)))
 PYTEST := $(BIN)/pytest $(WORKERS)
-# Measuring the coverage takes half of the time again; CI sets COVERAGE=yes and requires the floors.
+# Measuring the coverage takes half of the time again; CI sets COVERAGE=yes and requires the floors,
+# which need SLOW=yes.
 # It is measured in the test processes, not in the processes that tests start: those are killed or run
 # on a pseudo-terminal.
 COVERAGE :=
@@ -66,10 +70,10 @@ test: check page
 	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
 	  $(foreach path,$(LARK),--ignore=$(path))
 	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
-	$(if $(POSTGRES),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) tests/integration/agent/test_runs.py \
-	  tests/integration/agent/test_subtasks.py)
+	$(if $(POSTGRES),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) -m "$(LIGHT)" \
+	  tests/integration/agent/test_runs.py tests/integration/agent/test_subtasks.py)
 	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
-	$(if $(BROWSER),$(PYTEST) -m browser tests/browser)
+	$(if $(BROWSER),$(PYTEST) -m "browser$(QUICK)" tests/browser)
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
 	$(if $(COVERAGE),$(MAKE) --no-print-directory floors)
 

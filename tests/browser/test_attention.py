@@ -60,6 +60,7 @@ def test_an_unsent_message_is_sent_once_when_the_server_answers_again(
     assert [one["task"] for one in tasks] == ["what is 6*7?", "hello"]
 
 
+@pytest.mark.slow
 def test_a_hidden_page_announces_what_waits_and_ends(
     serve: Serve, context: Callable[..., BrowserContext]
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_hidden_page_announces_what_waits_and_ends(
     expect(page).to_have_title(re.compile("^[^✓(]"))
 
 
+@pytest.mark.slow
 def test_the_page_can_be_installed(serve: Serve, enter: Open) -> None:
     page = enter(serve())
     devtools = page.context.new_cdp_session(page)

@@ -161,6 +161,7 @@ def test_files_that_a_run_made_are_shown_below_its_answer_and_in_the_panel(
     assert Path(archive.value.path()).read_bytes()[:2] == b"PK"
 
 
+@pytest.mark.slow
 def test_every_kind_of_file_has_a_preview(made: tuple[Gateway, Page], shots: Path) -> None:
     _, page = made
     files = panel(page)
@@ -212,6 +213,7 @@ def test_every_kind_of_file_has_a_preview(made: tuple[Gateway, Page], shots: Pat
     close("unknown")
 
 
+@pytest.mark.slow
 def test_versions_of_a_file_are_collapsed(serve: Serve, script: Any, enter: Open) -> None:
     first = making("echo one > output/a.txt", "first")
     second = making("echo two > output/a.txt", "second")
@@ -271,6 +273,7 @@ def test_the_library_finds_files_of_all_sessions(
     expect(cards).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_favourites_and_captions_are_kept(archive: Gateway, enter: Open) -> None:
     page = enter(archive)
     page.goto(f"{archive.url}/library")
@@ -299,6 +302,7 @@ def test_favourites_and_captions_are_kept(archive: Gateway, enter: Open) -> None
     expect(cards).to_contain_text(["chart.png"])
 
 
+@pytest.mark.slow
 def test_the_library_by_keyboard_and_when_it_is_empty(serve: Serve, enter: Open) -> None:
     page = enter(serve())
     page.keyboard.press("Control+k")
@@ -316,6 +320,7 @@ def test_the_library_by_keyboard_and_when_it_is_empty(serve: Serve, enter: Open)
     expect(page.get_by_text("No files match.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_files_and_the_library_on_a_phone(archive: Gateway, enter: Open, shots: Path) -> None:
     page = enter(archive, locale="zh-CN", **PHONE)
     page.goto(f"{archive.url}/library")
@@ -336,6 +341,7 @@ def test_files_and_the_library_on_a_phone(archive: Gateway, enter: Open, shots: 
     page.screenshot(path=shots / "files-phone.png")
 
 
+@pytest.mark.slow
 def test_a_large_upload_shows_progress_is_cancelled_and_continued(
     serve: Serve, enter: Open, tmp_path: Path, shots: Path
 ) -> None:
@@ -378,6 +384,7 @@ def test_a_large_upload_shows_progress_is_cancelled_and_continued(
     assert Path(download.value.path()).read_bytes() == content
 
 
+@pytest.mark.slow
 def test_an_upload_continues_after_the_server_was_killed(
     serve: Serve, enter: Open, tmp_path: Path
 ) -> None:
@@ -444,6 +451,7 @@ def test_files_are_dropped_anywhere_and_pasted(serve: Serve, enter: Open, shots:
     assert names == ["dropped.txt", "pasted.txt"]
 
 
+@pytest.mark.slow
 def test_a_file_is_dropped_before_the_page_is_loaded_completely(
     serve: Serve, context: Callable[..., BrowserContext]
 ) -> None:
@@ -492,6 +500,7 @@ def test_cells_of_a_spreadsheet_are_pasted_as_text(serve: Serve, enter: Open) ->
     expect(page.get_by_role("button", name=re.compile("^Remove "))).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_a_file_of_exactly_the_largest_size_is_sent(
     serve: Serve, enter: Open, tmp_path: Path
 ) -> None:
@@ -507,6 +516,7 @@ def test_a_file_of_exactly_the_largest_size_is_sent(
     assert sent["size"] == 100 * MEGABYTE
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_attached_are_named(serve: Serve, enter: Open, tmp_path: Path) -> None:
     page = enter(serve())
     large, empty = tmp_path / "large.bin", tmp_path / "empty.txt"
@@ -548,6 +558,7 @@ def test_a_refused_upload_can_be_repeated(serve: Serve, enter: Open, tmp_path: P
     status(page, "completed")
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_it_waits_is_named(
     serve: Serve, enter: Open, tmp_path: Path
 ) -> None:
@@ -569,6 +580,7 @@ def test_a_file_that_changes_while_it_waits_is_named(
     assert [one["size"] for one in sent_files(gateway, session_of(page))] == [14]
 
 
+@pytest.mark.slow
 def test_a_link_shows_the_run_that_made_a_file(serve: Serve, script: Any, enter: Open) -> None:
     long = "\n\n".join(f"Paragraph {number}" for number in range(80))
     later = Reply(text=long, when=When(last_user="later"))
@@ -608,6 +620,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 def test_hostile_files_run_nothing_and_load_nothing(
     serve: Serve, script: Any, context: Callable[..., BrowserContext], tmp_path: Path
 ) -> None:

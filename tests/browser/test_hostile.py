@@ -31,7 +31,10 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "quotes" else pytest.mark.slow) for name in NESTED],
+)
 def test_a_nested_answer_is_shown_and_the_page_stays(
     serve: Serve, script: Any, enter: Open, name: str
 ) -> None:
@@ -114,6 +117,7 @@ def test_five_megabytes_of_tool_output_are_collapsed(
     assert height["height"] < 400
 
 
+@pytest.mark.slow
 def test_only_visible_rows_of_ten_thousand_events_are_rendered(
     serve: Serve, enter: Open, home: Path
 ) -> None:

@@ -95,6 +95,7 @@ def watch(context: Callable[..., BrowserContext], stack: ExitStack) -> Watch:
     return watched
 
 
+@pytest.mark.slow
 def test_no_kind_of_hostile_markdown_does_anything(serve: Serve, script: Any, watch: Watch) -> None:
     replies = [
         Reply(

@@ -108,6 +108,7 @@ def test_a_server_on_another_port_that_receives_the_cookie_cannot_use_it(
     expect(page.get_by_text("6*8 = 48")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_login_lasts_in_all_tabs_over_a_restart_until_the_logout(
     serve: Serve, enter: Open
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_login_lasts_in_all_tabs_over_a_restart_until_the_logout(
     assert gateway.ask("GET", f"/api/sessions/{session_of(tab)}")["session_id"]
 
 
+@pytest.mark.slow
 def test_without_the_stored_key_the_page_asks_for_a_login(serve: Serve, enter: Open) -> None:
     page = enter(gateway := serve())
     page.evaluate("localStorage.clear()")
@@ -164,6 +166,7 @@ def test_a_used_link_is_named_as_such(serve: Serve, context: Callable[..., Brows
     expect(page.get_by_label("Message", exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_without_local_storage_a_login_lasts_as_long_as_the_page(
     serve: Serve, context: Callable[..., BrowserContext]
 ) -> None:
@@ -181,6 +184,7 @@ def test_without_local_storage_a_login_lasts_as_long_as_the_page(
     expect(page.get_by_text(LOGIN_TEXT)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_replaced_token_ends_the_login_and_its_stream(serve: Serve, enter: Open) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
@@ -197,6 +201,7 @@ def test_a_replaced_token_ends_the_login_and_its_stream(serve: Serve, enter: Ope
     expect(page.get_by_text("6*8 = 48")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_failed_download_is_reported(serve: Serve, enter: Open, tmp_path: Any) -> None:
     page: Page = enter(gateway := serve())
     (tmp_path / "numbers.csv").write_text("a,b\n1,2\n")

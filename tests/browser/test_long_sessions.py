@@ -61,6 +61,7 @@ def test_earlier_events_are_loaded_on_scrolling_up(serve: Serve, enter: Open, ho
     assert len(asked) == 4, "each time as many events as there are"
 
 
+@pytest.mark.slow
 def test_the_side_panel_has_the_sums_of_the_whole_session(
     serve: Serve, enter: Open, home: Path
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_link_logs_in_one_browser_once(
     expect(second.get_by_text("Describe a task. Every step appears")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_logout_affects_only_this_browser(serve: Serve, enter: Open) -> None:
     gateway = serve()
     one, other = enter(gateway), enter(gateway)
@@ -62,6 +63,7 @@ def test_logout_affects_only_this_browser(serve: Serve, enter: Open) -> None:
     expect(other.get_by_label("Message", exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_an_expired_login_keeps_the_draft(serve: Serve, enter: Open) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
@@ -159,6 +161,7 @@ def test_the_page_can_be_used_by_keyboard_alone(serve: Serve, script: Any, enter
     ).to_be_visible()
 
 
+@pytest.mark.slow
 def test_rows_and_dialogs_by_keyboard(serve: Serve, script: Any, enter: Open) -> None:
     model = script([*report(), title()])
     page = enter(serve(model))
@@ -251,6 +254,7 @@ def test_a_session_is_renamed_and_deleted(serve: Serve, enter: Open) -> None:
     expect(page.get_by_text("No sessions yet.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_screenshots_for_the_readme(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     quiet = [Reply(text="Noted.", when=When(last_user=word)) for word in ("release", "logs")]
     model = script([*report(), *quiet, title()])

@@ -111,6 +111,7 @@ def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -
     expect(bar(page)).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_rules_and_single_calls_by_keyboard(serve: Serve, script: Any, enter: Open) -> None:
     pair = [Call("shell", {"command": f"touch {name}"}) for name in ("five", "six")]
     model = script(
@@ -147,6 +148,7 @@ def test_rules_and_single_calls_by_keyboard(serve: Serve, script: Any, enter: Op
     assert sorted(second["items"].values()) == [False, True]
 
 
+@pytest.mark.slow
 def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) -> None:
     model = script([planned(), shell("touch one", 1), Reply(text="Done.", when=when(2))])
     page = enter(gateway := serve(model))
@@ -171,6 +173,7 @@ def test_a_rejection_can_carry_a_reason(serve: Serve, script: Any, enter: Open) 
     expect(told).to_contain_text("denied: yes, but not now")
 
 
+@pytest.mark.slow
 def test_a_message_answers_the_question_above_it(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -224,6 +227,7 @@ def test_a_message_answers_the_question_above_it(
     ]
 
 
+@pytest.mark.slow
 def test_a_session_is_allowed_with_one_key(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [planned(), shell("touch one", 1), shell("touch one", 2), Reply(text="Done.", when=when(3))]
@@ -284,6 +288,7 @@ def test_a_plan_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> Non
     assert len({row["event"]["run_id"] for row in gateway.events(session)}) == 1
 
 
+@pytest.mark.slow
 def test_a_rejected_plan_ends_the_run(serve: Serve, script: Any, enter: Open) -> None:
     page = enter(gateway := serve(script([planned(steps=STEPS), Reply(text="Published.")])))
     page.get_by_role("button", name="Review the plan first").click()
@@ -341,6 +346,7 @@ def test_questions_by_keyboard_alone(serve: Serve, script: Any, enter: Open, sho
     assert given[3]["decision"] == "approve"
 
 
+@pytest.mark.slow
 def test_a_skill_is_reviewed_in_a_question_for_the_owner(
     home: Path, serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -366,6 +372,7 @@ def test_a_skill_is_reviewed_in_a_question_for_the_owner(
     expect(page.get_by_test_id("thread").get_by_text("They sing.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_retried_with_advice(serve: Serve, script: Any, enter: Open) -> None:
     overloaded = Fault("status", message="Overloaded", times=2)
     model = script([Reply(text="Thank you.", fault=overloaded)])
@@ -385,6 +392,7 @@ def test_an_interrupted_run_is_retried_with_advice(serve: Serve, script: Any, en
     ]
 
 
+@pytest.mark.slow
 def test_an_answer_given_elsewhere_is_shown(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -407,6 +415,7 @@ def test_an_answer_given_elsewhere_is_shown(
     expect(bar(page)).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_late_answer_shows_the_rejection(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [
@@ -521,6 +530,7 @@ def test_hostile_questions_are_harmless_and_readable(
     assert page.evaluate("window.ran") is None
 
 
+@pytest.mark.slow
 def test_a_long_question_scrolls_inside_the_bar(serve: Serve, script: Any, enter: Open) -> None:
     words = "Which of these <b>many</b> words do you mean?\n\n" * 60
     page = enter(serve(script([planned(), asks(1, words), Reply(text="Done.", when=when(2))])))
@@ -550,6 +560,7 @@ def pictured(results: int) -> Reply:
     return Reply(text="The tag is set; now the wheels.", calls=calls, when=when(results, "release"))
 
 
+@pytest.mark.slow
 def test_screenshots_of_questions(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     model = script(
         [
@@ -600,6 +611,7 @@ def test_screenshots_of_questions(serve: Serve, script: Any, enter: Open, shots:
     page.screenshot(path=shots / "plan-edit-zh.png")
 
 
+@pytest.mark.slow
 def test_questions_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     page = enter(serve(script([planned("release", STEPS), pictured(1)])), **PHONE)
     page.get_by_role("button", name="Review the plan first").click()

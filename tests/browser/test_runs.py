@@ -110,6 +110,7 @@ def test_a_reload_within_a_reply_continues_the_stream(
     compare(page, gateway)
 
 
+@pytest.mark.slow
 def test_the_page_reconnects_to_a_killed_server_within_a_reply(
     serve: Serve, script: Any, enter: Open
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_message_steers_the_active_run(serve: Serve, script: Any, enter: Open)
     status(page, "completed")
 
 
+@pytest.mark.slow
 def test_two_tabs_share_one_stream(serve: Serve, script: Any, enter: Open) -> None:
     model = script([*report(), title()])
     first = enter(gateway := serve(model))
@@ -202,6 +204,7 @@ def test_two_tabs_share_one_stream(serve: Serve, script: Any, enter: Open) -> No
     assert len(streams) == 1
 
 
+@pytest.mark.slow
 def test_a_deleted_session_is_reported(serve: Serve, enter: Open, home: Path) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
@@ -216,6 +219,7 @@ def test_a_deleted_session_is_reported(serve: Serve, enter: Open, home: Path) ->
     expect(page.get_by_test_id("thread").get_by_text("a few rules")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_stream_of_another_log_is_reloaded(serve: Serve, enter: Open, home: Path) -> None:
     page = enter(gateway := serve())
     send(page, "what is 6*7?")
@@ -235,6 +239,7 @@ def test_a_stream_of_another_log_is_reloaded(serve: Serve, enter: Open, home: Pa
     assert str(page.evaluate(newest)).startswith("zzzzzz-")
 
 
+@pytest.mark.slow
 def test_a_wait_for_the_model_and_a_cut_answer_are_shown(
     serve: Serve, script: Any, enter: Open
 ) -> None:

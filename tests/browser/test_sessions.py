@@ -105,6 +105,7 @@ def test_sessions_are_searched_filtered_and_removed_together(
     }
 
 
+@pytest.mark.slow
 def test_older_sessions_are_loaded_while_new_ones_arrive(serve: Serve, enter: Open) -> None:
     gateway = serve()
     for number in range(120):

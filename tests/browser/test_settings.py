@@ -77,6 +77,7 @@ def test_every_section_shows_what_it_is_about(
     expect(page.get_by_role("heading", name="People", level=2)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_dead_letters_are_retried_and_dismissed(
     home: Path, serve: Serve, enter: Open, shots: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_dead_letters_are_retried_and_dismissed(
     assert query(home / "larkspur.db", "select status from inbox") == [("handled",)]
 
 
+@pytest.mark.slow
 def test_processes_are_shown_with_their_leases(
     home: Path, serve: Serve, enter: Open, shots: Path
 ) -> None:
@@ -139,6 +141,7 @@ def test_processes_are_shown_with_their_leases(
     page.screenshot(path=shots / "settings-processes.png")
 
 
+@pytest.mark.slow
 def test_a_key_is_tried_stored_and_removed(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_key_is_tried_stored_and_removed(
     assert KEY not in (gateway.home / "settings.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_lark_app_is_checked_connected_and_disconnected(
     serve: Serve, enter: Open, shots: Path
 ) -> None:
@@ -291,6 +295,7 @@ def test_an_mcp_server_is_tested_reviewed_and_accepted(
     expect(page.get_by_text("not usable")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_changes_of_an_mcp_server_are_shown_and_only_what_was_shown_is_accepted(
     serve: Serve, enter: Open, home: Path, shots: Path
 ) -> None:
@@ -331,6 +336,7 @@ def test_changes_of_an_mcp_server_are_shown_and_only_what_was_shown_is_accepted(
     assert (listed["state"], listed["tools"]) == ("offered", 2)
 
 
+@pytest.mark.slow
 def test_the_settings_fit_on_a_phone_in_chinese(serve: Serve, enter: Open, shots: Path) -> None:
     page = enter(serve(), **PHONE, locale="zh-CN")
     page.goto(f"{page.url.rstrip('/')}/settings/usage")
@@ -341,6 +347,7 @@ def test_the_settings_fit_on_a_phone_in_chinese(serve: Serve, enter: Open, shots
     page.screenshot(path=shots / "settings-phone.png")
 
 
+@pytest.mark.slow
 def test_a_review_of_a_server_fits_on_a_phone(
     serve: Serve, enter: Open, home: Path, shots: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_isolated_commands_run_unasked(serve: Serve, script: Any, enter: Open, s
     page.screenshot(path=shots / "isolated.png")
 
 
+@pytest.mark.slow
 def test_a_task_reaches_the_chosen_network(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_subtasks_are_lanes_side_by_side_that_survive_a_reload(
     expect(lanes.nth(0)).to_contain_text("task 1 · analyst")
 
 
+@pytest.mark.slow
 def test_a_lane_says_which_task_it_waits_for_and_messages_steer_it_and_the_waiting_run(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_failed_run_is_one_row_with_what_can_be_done(
     assert [one["task"] for one in told] == ["tell me", "tell me"]
 
 
+@pytest.mark.slow
 def test_trouble_of_the_model_is_said_in_the_language_of_the_page(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -189,6 +190,7 @@ pie title Cats
 """
 
 
+@pytest.mark.slow
 def test_diagrams_are_pictures_and_their_source_can_be_read(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -262,6 +264,7 @@ def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     assert len(gateway.ask("GET", "/api/sessions")["sessions"]) == 4
 
 
+@pytest.mark.slow
 def test_a_long_branch_still_begins_with_the_earlier_conversation(
     serve: Serve, script: Any, enter: Open
 ) -> None:
@@ -291,6 +294,7 @@ def test_a_long_branch_still_begins_with_the_earlier_conversation(
     expect(earlier.get_by_text("It is alder.")).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_an_answer_is_rated_with_a_comment(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -12,7 +12,12 @@ KILLS = "kills"
 """The property of a test that killed processes: how often."""
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
+    ]
+)
 async def on_database(
     request: pytest.FixtureRequest, environ: dict[str, str]
 ) -> AsyncGenerator[dict[str, str]]:

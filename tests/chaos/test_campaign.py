@@ -1,7 +1,7 @@
 """Random kills during a mixed workload: tasks, steering, stops, questions, terminals, restarts.
 
-`make test` runs one short episode; `make chaos` runs CHAOS_EPISODES (default 12) with 20 signals
-each. CHAOS_SEED changes the choices of the users.
+`make test SLOW=yes` runs one short episode; `make chaos` runs CHAOS_EPISODES (default 12) with 20
+signals each. CHAOS_SEED changes the choices of the users.
 """
 
 import asyncio
@@ -43,6 +43,7 @@ async def run_episode(folder: Path, environ: Environ, seed: str, kills: int) -> 
     invariants.check_file(gateway.home / "larkspur.db")
 
 
+@pytest.mark.slow
 async def test_an_episode_with_a_few_kills(tmp_path: Path, environ: Environ) -> None:
     await run_episode(tmp_path, environ, f"{SEED} short", 4)
 

@@ -1,7 +1,8 @@
 """A conversation in Lark while the database, the disk, Lark, the model or the clock fails.
 
 The invariants are those of `test_conversation_kills`: one reply, each side effect once, events
-without hole or double. `make test` runs the faults that last a second or two.
+without hole or double. `make test` runs one fault, `make test SLOW=yes` those that last a second or
+two, and `make chaos` all.
 """
 
 import asyncio
@@ -165,7 +166,13 @@ FAULTS_OF_A_SERVER: dict[str, Disturb] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=() if fault == "Lark drops sockets" else pytest.mark.slow)
+        for fault in FAULTS
+    ],
+)
 async def test_a_conversation_survives(tmp_path: Path, environ: Environ, fault: str) -> None:
     environ = {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": str(LEASE_SECONDS)}
     await run_conversation(tmp_path, environ, [NO_CRASH], FAULTS[fault])
@@ -198,6 +205,7 @@ async def test_a_conversation_survives_the_loss_of_the_server(
         await run_conversation(tmp_path, environ, [NO_CRASH], FAULTS_OF_A_SERVER[fault])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR], ids=["ahead", "back"])
 async def test_a_clock_that_jumps_an_hour(tmp_path: Path, environ: Environ, seconds: int) -> None:
     clock = tmp_path / "clock"
@@ -221,6 +229,7 @@ class CuttingModel:
         return msgspec.structs.replace(reply, fault=fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(1, 9))]
 )

@@ -1,7 +1,8 @@
 """`kill -9` at every commit, during a stream and during a tool: nothing is lost or done twice.
 
-`make test` runs the short form, a dozen crashes in three scenarios; `make chaos` crashes before and
-after every commit. Random plans are seeded with CHAOS_SEED and printed with a failure.
+`make test` runs one scenario, `make test SLOW=yes` the short form, a dozen crashes in three
+scenarios; `make chaos` crashes before and after every commit. Random plans are seeded with
+CHAOS_SEED and printed with a failure.
 """
 
 import asyncio
@@ -32,8 +33,8 @@ Environ = dict[str, str]
 A_DOZEN = pytest.mark.parametrize(
     "plans",
     [
-        ("before:1", "after:1", "after:3", "before:6"),
-        ("before:13", "before:7", "after:17", "before:15"),
+        pytest.param(("before:1", "after:1", "after:3", "before:6"), marks=pytest.mark.slow),
+        pytest.param(("before:13", "before:7", "after:17", "before:15"), marks=pytest.mark.slow),
         ("after:25", "after:1", "before:3", "term:14"),
     ],
     ids=" ".join,
@@ -51,6 +52,7 @@ async def on_postgres(environ: Environ) -> AsyncGenerator[Environ]:
         yield {**environ, "LARKSPUR_DATABASE__URL": url}
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @A_DOZEN
 async def test_a_dozen_crashes_on_postgres(
@@ -170,6 +172,7 @@ class BlockingCommand:
         os.close(self._end)
 
 
+@pytest.mark.slow
 async def test_crashes_during_a_stream_and_a_tool_and_a_stop_during_a_tool(
     tmp_path: Path, environ: Environ
 ) -> None:

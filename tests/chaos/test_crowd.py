@@ -111,6 +111,7 @@ async def answer_crowd(
     return group.kills
 
 
+@pytest.mark.slow
 async def test_a_few_chats(tmp_path: Path, on_database: Environ, record_property: Record) -> None:
     size = (8, 4)
     record_property(KILLS, await answer_crowd(tmp_path, on_database, [GATEWAY], size=size, kills=4))

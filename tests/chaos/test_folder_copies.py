@@ -126,6 +126,7 @@ async def wait_until_all_ended(gateway: RestartingGateway) -> None:
                     return
 
 
+@pytest.mark.slow
 async def test_runs_of_a_copy_continue(tmp_path: Path, environ: Environ) -> None:
     (copy,) = await copies_under_load(tmp_path, environ, most=1, sessions=1)
     await resume_copy(copy, environ)

@@ -169,6 +169,7 @@ def run_shard(traced: TracedShell, seed: int, wanted: int) -> list[str]:
     return differences
 
 
+@pytest.mark.slow
 def test_allowed_commands_do_only_what_the_rules_allow(traced: TracedShell) -> None:
     assert run_shard(traced, seed=0, wanted=800) == []
 

@@ -94,7 +94,10 @@ async def run_scenario(folder: Path, environ: Environ, plans: list[str]) -> Rest
 
 @pytest.mark.parametrize(
     "plans",
-    [("after:3", "after:2", "before:3"), ("before:4", "after:4", "after:3")],
+    [
+        ("after:3", "after:2", "before:3"),
+        pytest.param(("before:4", "after:4", "after:3"), marks=pytest.mark.slow),
+    ],
     ids=" ".join,
 )
 async def test_questions_survive_crashes(
@@ -118,6 +121,7 @@ async def test_a_crash_at_a_commit(
     await run_scenario(tmp_path, environ, [f"{side}:{number}", NO_CRASH])
 
 
+@pytest.mark.slow
 async def test_a_form_of_an_mcp_server_survives_kill_9(tmp_path: Path, environ: Environ) -> None:
     steps = {"A": (Reply(calls=[Call("mcp__tested__book", {"day": "Monday"})]), final("A"))}
     environ = {**environ, "LARKSPUR_AGENT__GATES": "off"}

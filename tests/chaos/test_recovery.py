@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.agent.domain.tasks import MAX_CRASHES
 from tests.chaos import invariants
 from tests.chaos.model_script import Steps, final, scripted_model
@@ -57,6 +59,7 @@ async def ended(gateway: RestartingGateway, task: dict[str, str]) -> dict[str, A
     return shown
 
 
+@pytest.mark.slow
 async def test_a_run_and_its_steering_survive_six_clean_restarts(
     tmp_path: Path, environ: Environ
 ) -> None:
@@ -92,6 +95,7 @@ async def test_runs_of_a_killed_process_are_retried_one_at_a_time(
             assert (await ended(gateway, task))["status"] == "completed"
 
 
+@pytest.mark.slow
 async def test_a_run_that_kills_every_process_waits_for_a_person(
     tmp_path: Path, environ: Environ
 ) -> None:

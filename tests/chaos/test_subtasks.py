@@ -1,8 +1,8 @@
 """`kill -9` around subtasks: none is lost or created twice, and each end is told once.
 
 A task creates three, with one call that waits for them or with three calls and an end of its own.
-Each has a side effect, and one asks a person. `make test` runs the short form; `make chaos` crashes
-before and after every commit.
+Each has a side effect, and one asks a person. `make test SLOW=yes` runs the short form, `make test`
+a part of it; `make chaos` crashes before and after every commit.
 """
 
 import asyncio
@@ -241,8 +241,8 @@ def check_file(database: Path) -> None:
     "plans",
     [
         ("unstored:delete_task_waits_of_run", "stored:delete_task_waits_of_run", "before:3"),
-        ("after:2", "before:1", "after:4", "after:14"),
-        ("before:12", "after:9", "before:8", "after:10"),
+        pytest.param(("after:2", "before:1", "after:4", "after:14"), marks=pytest.mark.slow),
+        pytest.param(("before:12", "after:9", "before:8", "after:10"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )
@@ -329,7 +329,7 @@ async def stop(person: Person) -> None:
     assert {(task["status"], task["stop_reason"]) for task in tasks} == {("cancelled", "user_stop")}
 
 
-@pytest.mark.parametrize("side", ["stored", "unstored"])
+@pytest.mark.parametrize("side", [pytest.param("stored", marks=pytest.mark.slow), "unstored"])
 async def test_a_crash_between_a_stop_and_its_effect(
     tmp_path: Path, environ: Environ, side: str
 ) -> None:
@@ -341,6 +341,7 @@ async def test_a_crash_between_a_stop_and_its_effect(
         assert side == "unstored" or model.count == 1 + len(PARTS)
 
 
+@pytest.mark.slow
 async def test_a_stop_right_after_a_restart(tmp_path: Path, environ: Environ) -> None:
     async with person_of(tmp_path, environ, model_of(HELD), [NO_CRASH] * 3) as person:
         gateway = person.gateway

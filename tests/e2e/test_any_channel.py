@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.simulators.lark.cards.clicks import CardClick, find_clickable
 from internal.simulators.lark.simulator import LarkSim
 from tests import ROOT
@@ -168,6 +170,7 @@ def texts(sim: LarkSim) -> str:
     return "\n".join(json.dumps(sim.card(one.message_id) or one.content) for one in shown)
 
 
+@pytest.mark.slow
 async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
     tmp_path: Path,
 ) -> None:
@@ -193,6 +196,7 @@ async def test_a_question_outlives_its_gateway_and_is_answered_after_a_restart(
             assert {event["run_id"] for event in stream} == {question["run_id"]}
 
 
+@pytest.mark.slow
 async def test_of_two_hundred_answers_in_three_channels_exactly_one_counts(
     tmp_path: Path,
 ) -> None:

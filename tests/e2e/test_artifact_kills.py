@@ -113,11 +113,18 @@ async def finished(gateway: Served, sim: LarkSim) -> None:
         await idle(gateway, sim)
 
 
-@pytest.mark.parametrize("crash", PHASES.values(), ids=PHASES)
+@pytest.mark.parametrize(
+    "crash",
+    [
+        pytest.param(crash, id=phase, marks=() if phase == "being sent" else pytest.mark.slow)
+        for phase, crash in PHASES.items()
+    ],
+)
 async def test_a_kill_in_each_phase_leaves_each_file_once(tmp_path: Path, crash: str) -> None:
     await run_with_kill(tmp_path, crash)
 
 
+@pytest.mark.slow
 async def test_a_kill_between_upload_and_send_leaves_each_file_once(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(model_reply) as model:
         # Lark carries the call out after the process that made it was killed

@@ -27,8 +27,11 @@ from tests.support.scripted_model import Call, Fault, Reply, Rules, Script
 
 LARKSPUR = Path(sys.executable).with_name("larkspur")
 CHAOS = pytest.mark.chaos
-BOTH_TRANSPORTS = pytest.mark.parametrize("way", ["gateway", "process"])
-# One client serves both, so most tests run one way in `make test` and the other in `make chaos`.
+# One client serves both, so most tests run one way by default and the other way in CI or in
+# `make chaos`.
+BOTH_TRANSPORTS = pytest.mark.parametrize(
+    "way", ["gateway", pytest.param("process", marks=pytest.mark.slow)]
+)
 GATEWAY = pytest.mark.parametrize("way", ["gateway", pytest.param("process", marks=CHAOS)])
 PROCESS = pytest.mark.parametrize("way", ["process", pytest.param("gateway", marks=CHAOS)])
 SLEEP = Call("shell", {"command": "touch started; exec sleep 1000"})
@@ -263,6 +266,7 @@ async def test_denied_action_names_the_rule_that_allows_it(
     assert made.exists()
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_reached_limit_exits_with_5(way: str, home: Path, environ: dict[str, str]) -> None:
     script = [Reply(calls=[Call("list_dir", {})]), Reply(text="partial answer")]
@@ -281,6 +285,7 @@ async def test_cut_answer_exits_with_5(way: str, home: Path, environ: dict[str, 
     assert result.err.startswith("The model reached its output limit, so the answer is incomplete.")
 
 
+@pytest.mark.slow
 @BOTH_TRANSPORTS
 async def test_wait_for_an_overloaded_model_is_reported(
     way: str, home: Path, environ: dict[str, str]
@@ -334,6 +339,7 @@ async def test_signal_stops_the_run(
     assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 @BOTH_TRANSPORTS
 async def test_hanging_tool_ends_with_its_run(
     way: str, home: Path, environ: dict[str, str]
@@ -425,6 +431,7 @@ async def test_answer_has_no_control_characters_on_a_terminal(
     assert piped.out.decode() == wild + "\n"
 
 
+@pytest.mark.slow
 async def test_run_continues_when_its_gateway_restarts(home: Path, environ: dict[str, str]) -> None:
     script = Rules([Reply(text="still here", hold="go")])
     async with cli_environment("gateway", home, environ, script) as cli:

@@ -86,6 +86,7 @@ async def test_question_is_answered_by_another_process(
     assert "green" in json.dumps(cli.model.requests[-1]["messages"])
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_edited_plan_is_reviewed_again_before_its_tools_run(
     way: str, home: Path, environ: dict[str, str]
@@ -194,6 +195,7 @@ async def test_detached_task_waits_for_approval_of_its_calls(
     assert json.loads(none.out) == []
 
 
+@pytest.mark.slow
 async def test_approval_with_a_rule_is_stored_and_can_be_removed(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -229,6 +231,7 @@ async def test_approval_with_a_rule_is_stored_and_can_be_removed(
     }
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_refused_answer_changes_nothing(
     way: str, home: Path, environ: dict[str, str]
@@ -282,6 +285,7 @@ async def test_expired_question_cannot_be_answered(
     assert late.err == "The question has expired; nothing was run.\n"
 
 
+@pytest.mark.slow
 async def test_question_of_a_killed_gateway_is_answered_without_it(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -308,6 +312,7 @@ async def test_question_of_a_killed_gateway_is_answered_without_it(
     assert is_in_order(events)
 
 
+@pytest.mark.slow
 async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str, str]) -> None:
     script = Rules(
         [
@@ -330,6 +335,7 @@ async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str,
     assert stored["status"] in {"running", "failed"}
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_stopped_task_is_resumed(way: str, home: Path, environ: dict[str, str]) -> None:
     async with cli_environment(
@@ -383,6 +389,7 @@ async def test_waiting_task_is_watched_and_stopped(
     assert [one["status"] for one in listed] == ["answered"]
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_pairing_code_is_printed_once_and_not_stored(
     way: str, home: Path, environ: dict[str, str]
@@ -408,7 +415,15 @@ async def test_pairing_code_is_printed_once_and_not_stored(
     assert code.encode() not in stored_bytes(home)
 
 
-@pytest.mark.parametrize("argv", [["audit"], ["rules"], ["pair", "list"], ["questions"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["audit"],
+        pytest.param(["rules"], marks=pytest.mark.slow),
+        pytest.param(["pair", "list"], marks=pytest.mark.slow),
+        pytest.param(["questions"], marks=pytest.mark.slow),
+    ],
+)
 async def test_empty_lists_print_nothing_to_standard_output(
     argv: list[str], home: Path, environ: dict[str, str]
 ) -> None:

@@ -91,6 +91,7 @@ async def test_ended_task_is_watched_as_json(way: str, home: Path, environ: dict
     assert events[-1] == "workflow.result.final"
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_costs_are_summed_by_model_and_day(
     way: str, home: Path, environ: dict[str, str]
@@ -104,6 +105,7 @@ async def test_costs_are_summed_by_model_and_day(
     assert re.fullmatch(r"\d{4}-\d\d-\d\d  \S+ in  \S+ out  price unknown", row)
 
 
+@pytest.mark.slow
 async def test_ambiguous_and_unknown_ids_exit_with_2(home: Path, environ: dict[str, str]) -> None:
     async with cli_environment("process", home, environ, [Reply(text="1"), Reply(text="2")]) as cli:
         await cli.shot("one")

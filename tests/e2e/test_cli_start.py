@@ -158,6 +158,7 @@ def test_closed_pipe_of_the_help_is_not_reported(environ: dict[str, str], work: 
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 def test_waiting_for_standard_input_is_reported(environ: dict[str, str], work: Path) -> None:
     with subprocess.Popen(
         [LARKSPUR, "-p", "what is 6*7"],
@@ -225,7 +226,12 @@ def test_doctor_reports_invalid_settings(environ: dict[str, str], home: Path, wo
 
 @pytest.mark.parametrize(
     ("answer", "seen", "code"),
-    [("y", "completed  hello", 0), ("", "completed  hello", 0), ("what?", "", 2), ("\x04", "", 2)],
+    [
+        ("y", "completed  hello", 0),
+        pytest.param("", "completed  hello", 0, marks=pytest.mark.slow),
+        pytest.param("what?", "", 2, marks=pytest.mark.slow),
+        ("\x04", "", 2),
+    ],
 )
 async def test_mistyped_command_is_confirmed_on_a_terminal(
     answer: str, seen: str, code: int, environ: dict[str, str], home: Path, work: Path

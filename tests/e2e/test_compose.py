@@ -171,7 +171,10 @@ def test_the_proxy_knows_the_gateways() -> None:
             assert each["healthcheck"]["test"][-1] == port
 
 
-@pytest.mark.parametrize("profile", ["single", pytest.param("team", marks=pytest.mark.postgres)])
+@pytest.mark.parametrize(
+    "profile",
+    ["single", pytest.param("team", marks=[pytest.mark.postgres, pytest.mark.slow])],
+)
 async def test_a_profile_works_as_processes(
     profile: str, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "opt/larkspur/bin/larkspur"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_the_builder_stage_installs_a_gateway(
     installed: Path, environ: dict[str, str], home: Path, work: Path

@@ -67,6 +67,7 @@ async def check_equal(source: DatabaseMaintenance, target: DatabaseMaintenance) 
             assert await all_rows(one, table) == await all_rows(other, table)
 
 
+@pytest.mark.slow
 async def test_a_move_that_is_killed_again_and_again_loses_nothing(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ async def test_a_move_that_is_killed_again_and_again_loses_nothing(
     await check_equal(source, find_maintenance(url))
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 async def test_a_move_to_postgresql_that_is_killed_loses_nothing(
     home: Path, environ: dict[str, str]
@@ -112,6 +114,7 @@ async def test_a_move_to_postgresql_that_is_killed_loses_nothing(
         await check_equal(source, find_maintenance(url))
 
 
+@pytest.mark.slow
 async def test_clients_continue_after_a_move_with_the_cursors_that_they_have(
     home: Path, environ: dict[str, str], target: str
 ) -> None:
@@ -163,6 +166,7 @@ async def test_the_database_is_shown_copied_and_compacted_beside_a_gateway(
     assert query(home / "larkspur.db", "select count(*) from runs") == [(2,)]
 
 
+@pytest.mark.slow
 async def test_retention_that_is_killed_removes_sessions_as_a_whole(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -192,6 +196,7 @@ async def test_retention_that_is_killed_removes_sessions_as_a_whole(
     assert query(database, "pragma integrity_check") == [("ok",)]
 
 
+@pytest.mark.slow
 async def test_a_full_or_read_only_disk_is_refused_and_the_move_continues_later(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_second_home_on_the_database_is_refused_until_the_first_is_killed(
     assert gateways.owner() is None
 
 
+@pytest.mark.slow
 def test_symbolic_links_name_the_same_database(gateways: Gateways, tmp_path: Path) -> None:
     first = gateways.serve("one")
     (tmp_path / "link.db").symlink_to(gateways.database)
@@ -146,6 +147,7 @@ def test_row_decides_when_the_lock_file_was_deleted(gateways: Gateways) -> None:
     assert names(first) in gateways.refusal("two")
 
 
+@pytest.mark.slow
 def test_row_decides_on_a_file_system_without_locks(gateways: Gateways) -> None:
     first = gateways.serve("one", WITHOUT_LOCKS)
     assert names(first) in gateways.refusal("two", before=WITHOUT_LOCKS)
@@ -153,6 +155,7 @@ def test_row_decides_on_a_file_system_without_locks(gateways: Gateways) -> None:
     gateways.serve("two", WITHOUT_LOCKS)
 
 
+@pytest.mark.slow
 def test_pid_of_another_process_is_not_the_gateway(gateways: Gateways) -> None:
     gateways.end(gateways.serve("one"), signal.SIGTERM)
     reused = SystemProcesses().current("gateway-1")._replace(start="1")
@@ -160,6 +163,7 @@ def test_pid_of_another_process_is_not_the_gateway(gateways: Gateways) -> None:
     gateways.serve("two")
 
 
+@pytest.mark.slow
 def test_gateway_of_another_machine_counts_until_its_lease_ends(gateways: Gateways) -> None:
     gateways.end(gateways.serve("one"), signal.SIGTERM)
     elsewhere = SystemProcesses().current("gateway-1")._replace(boot="b", host="far")

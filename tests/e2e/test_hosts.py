@@ -56,6 +56,7 @@ def hosts(environ: dict[str, str], tmp_path: Path) -> Hosts:
     return Hosts(environ, tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_host_with_other_files_is_refused_when_it_starts(hosts: Hosts) -> None:
     await hosts.serve_once("one")
     refused = await asyncio.to_thread(hosts.run, "two", "serve", "--port", "0")

@@ -41,6 +41,8 @@ PHASES = {
     "being sent": "stored:begin_attempt",
     "sent, not recorded": "unstored:settle_message",
 }
+DEFAULT_PHASES = ("started", "sent, not recorded")
+"""The others are slow and run in CI."""
 
 
 @asynccontextmanager
@@ -60,7 +62,13 @@ async def say(sim: LarkSim, text: str) -> str:
     return await sim.send_text(sim.people[0], sim.dm(sim.people[0]), text)
 
 
-@pytest.mark.parametrize("crash", PHASES.values(), ids=PHASES)
+@pytest.mark.parametrize(
+    "crash",
+    [
+        pytest.param(crash, id=phase, marks=() if phase in DEFAULT_PHASES else pytest.mark.slow)
+        for phase, crash in PHASES.items()
+    ],
+)
 async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, crash: str) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("exactly once")])) as model:
         async with served(tmp_path, sim, model, crash) as gateway:
@@ -76,6 +84,7 @@ async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, cra
         assert replies(sim) == ["exactly once"]
 
 
+@pytest.mark.slow
 async def test_a_message_that_kills_each_process_is_set_aside(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("hello to you")])) as model:
         for attempt in range(MAX_ATTEMPTS):
@@ -103,6 +112,7 @@ async def test_a_message_that_kills_each_process_is_set_aside(tmp_path: Path) ->
         ]
 
 
+@pytest.mark.slow
 async def test_a_run_that_kills_three_processes_asks_in_its_chat(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("in the end")])) as model:
         for crash in range(MAX_CRASHES):
@@ -117,6 +127,7 @@ async def test_a_run_that_kills_three_processes_asks_in_its_chat(tmp_path: Path)
             await idle(gateway, sim)
 
 
+@pytest.mark.slow
 async def test_a_kill_while_the_model_answers_leaves_one_reply_and_a_final_card(
     tmp_path: Path,
 ) -> None:
@@ -136,7 +147,11 @@ async def test_a_kill_while_the_model_answers_leaves_one_reply_and_a_final_card(
 
 
 @pytest.mark.parametrize(
-    "statement", ["insert_question", "answer_question"], ids=["asked, not sent", "answered"]
+    "statement",
+    [
+        pytest.param("insert_question", id="asked, not sent"),
+        pytest.param("answer_question", id="answered", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_kill_around_a_question_leaves_one_card_and_one_reply(
     tmp_path: Path, statement: str
@@ -189,6 +204,7 @@ STEPS = [
 HANGS = 60.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["/reply", "PATCH"], ids=["sent", "updated"])
 async def test_a_kill_while_a_card_is_shown_leaves_one_reply(tmp_path: Path, call: str) -> None:
     """Lark shows the card, and its response never arrives."""
@@ -209,6 +225,7 @@ async def test_a_kill_while_a_card_is_shown_leaves_one_reply(tmp_path: Path, cal
         assert len(from_bot(sim)) == (1 if call == "/reply" else 2)
 
 
+@pytest.mark.slow
 async def test_a_kill_while_the_reply_replaces_the_card_leaves_one_message(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(STEPS) as model:
         async with served(tmp_path, sim, model) as gateway:

@@ -212,6 +212,7 @@ async def test_another_worker_resumes_the_run_of_a_killed_one(
         ]
 
 
+@pytest.mark.slow
 async def test_a_stopped_worker_ends_its_runs_and_hands_over_after_a_second_signal(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -255,6 +256,7 @@ async def until_answered(sim: LarkSim, person: int, count: int) -> None:
     await sim.until(lambda _: len(replies(sim, person)) >= count, 60)
 
 
+@pytest.mark.slow
 async def test_two_gateways_and_two_workers_answer_each_message_once_and_in_order(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -320,6 +322,7 @@ async def test_sqlite_is_refused_for_several_processes(
 HEALTH = re.compile(r"Its health: http://([\d.]+):(\d+)/health")
 
 
+@pytest.mark.slow
 async def test_a_worker_answers_health_checks_on_a_port_of_its_own(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -354,6 +357,7 @@ async def test_a_worker_answers_health_checks_on_a_port_of_its_own(
         assert await worker.over() == 0
 
 
+@pytest.mark.slow
 async def test_a_port_that_is_in_use_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
     async with ScriptedAnthropic([]) as model, team(tmp_path, environ, model) as here:
         gateway = await here.serve("--no-work")
@@ -370,6 +374,7 @@ async def test_a_port_that_is_in_use_is_named(tmp_path: Path, environ: dict[str,
         assert process.returncode == 1
 
 
+@pytest.mark.slow
 async def test_another_host_goes_on_with_sessions_that_have_no_files(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

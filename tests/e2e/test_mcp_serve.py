@@ -54,7 +54,13 @@ async def converse(environ: Mapping[str, str], *lines: bytes) -> tuple[int, list
     return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
 
 
-@pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
+@pytest.mark.parametrize(
+    ("mode", "protocol"),
+    [
+        ("auto", "2026-07-28"),
+        pytest.param("legacy", "2025-11-25", marks=pytest.mark.slow),
+    ],
+)
 async def test_a_task_is_run_for_a_client_of_standard_input(
     home: Path, mode: Literal["auto", "legacy"], protocol: str
 ) -> None:
@@ -72,6 +78,7 @@ async def test_a_task_is_run_for_a_client_of_standard_input(
             await client.call_tool("grüße", {})
 
 
+@pytest.mark.slow
 async def test_a_restarted_gateway_is_found_again(home: Path) -> None:
     environ = environment(home)
     async with AsyncExitStack() as first:

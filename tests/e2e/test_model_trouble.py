@@ -174,6 +174,7 @@ async def test_a_run_that_waits_for_a_person_says_why_alike(
     assert {each["payload"]["reason"] for each in tried} == waits, "a cut reply starts over once"
 
 
+@pytest.mark.slow
 async def test_an_overload_of_two_minutes_is_shown_and_waited_out(tmp_path: Path) -> None:
     busy = Fault("status", status=529, retry_after=60, times=2)
     sleep = HeldSleep()

@@ -47,7 +47,14 @@ async def test_no_tool_reads_or_writes_what_belongs_to_larkspur(
     assert not (home / "rules.yaml").exists()
 
 
-@pytest.mark.parametrize("folder", ["user", "/", "link"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "user",
+        pytest.param("/", marks=pytest.mark.slow),
+        pytest.param("link", marks=pytest.mark.slow),
+    ],
+)
 async def test_a_task_without_a_terminal_is_refused_in_the_home_directory(
     folder: str, home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ async def test_a_server_that_cannot_be_used_is_named(environ: dict[str, str], ur
     assert "wrong-password" not in reason
 
 
+@pytest.mark.slow
 async def test_a_second_host_is_refused_until_it_has_what_the_first_one_has(
     home: Path, environ: dict[str, str], url: str
 ) -> None:

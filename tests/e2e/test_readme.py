@@ -63,7 +63,14 @@ def test_both_languages_show_the_same_commands(page: str) -> None:
     assert english == chinese
 
 
-@pytest.mark.parametrize("pages", [("README.md",), ("README.zh.md",), GUIDES])
+@pytest.mark.parametrize(
+    "pages",
+    [
+        ("README.md",),
+        pytest.param(("README.zh.md",), marks=pytest.mark.slow),  # the same commands
+        pytest.param(GUIDES, marks=pytest.mark.slow),
+    ],
+)
 async def test_every_command_works(
     pages: tuple[str, ...], environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -59,12 +59,20 @@ async def test_a_recorded_session_is_replayed_with_real_tools(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "cannot be read: no such file"),
-        ("", "is empty"),
-        ('{"type": "reply", "text": "a"}', "line 1: a request must be first"),
-        ('{"type": "request", "text": "a"}\n{"type": "reply"', "line 2: "),
+        pytest.param(None, "cannot be read: no such file", marks=pytest.mark.slow),
+        pytest.param("", "is empty", marks=pytest.mark.slow),
+        pytest.param(
+            '{"type": "reply", "text": "a"}',
+            "line 1: a request must be first",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            '{"type": "request", "text": "a"}\n{"type": "reply"', "line 2: ", marks=pytest.mark.slow
+        ),
         ('{"type": "request", "text": "a"}\n\n{"type": "reply", "answer": 1}', "line 3: "),
-        ('{"type": "request", "text": 1}', "line 1: Expected `str`"),
+        pytest.param(
+            '{"type": "request", "text": 1}', "line 1: Expected `str`", marks=pytest.mark.slow
+        ),
     ],
 )
 async def test_an_unusable_recording_is_named_with_its_line(

@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from internal.channels.cli.transports.http import HttpEndpoint
 from internal.config.home import LocalToken
 from tests.support.gateway_process import LARKSPUR, running_gateway
@@ -57,6 +59,7 @@ async def test_a_replaced_token_is_valid_at_once_and_the_old_one_ends(
         assert (await client.get("/health", by_new)).json()["status"] == "ok"
 
 
+@pytest.mark.slow
 async def test_an_unusable_token_ends_all_access_until_it_is_repaired(
     environ: dict[str, str], home: Path
 ) -> None:

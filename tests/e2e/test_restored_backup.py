@@ -60,8 +60,12 @@ def replace_files(home: Path, backup: Path) -> None:
         shutil.copy2(file, home)
 
 
-@pytest.mark.parametrize("restore", [put_back_in_place, replace_files])
-@pytest.mark.parametrize("back_up", [copy_files, copy_with_backup])
+@pytest.mark.parametrize(
+    "restore", [pytest.param(put_back_in_place, marks=pytest.mark.slow), replace_files]
+)
+@pytest.mark.parametrize(
+    "back_up", [pytest.param(copy_files, marks=pytest.mark.slow), copy_with_backup]
+)
 async def test_a_cursor_of_lost_events_is_reset(
     tmp_path: Path,
     back_up: Callable[[Path, Path], None],
@@ -93,6 +97,7 @@ async def test_a_cursor_of_lost_events_is_reset(
             assert events(frames) == stored[number:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_cursor_stays_valid_after_a_restart(tmp_path: Path, end: signal.Signals) -> None:
     home = prepare(tmp_path / "home")

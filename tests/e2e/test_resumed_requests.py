@@ -13,6 +13,8 @@ from tests.chaos.restarting_gateway import NO_CRASH, RestartingGateway, restarti
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
 from tests.support.documents import picture
 
+pytestmark = pytest.mark.slow
+
 EARLIER, READS = 7, 9
 LINE, LINES = "a line of a long file", 800
 READ = Call("read_file", {"path": "long.txt"})

@@ -84,6 +84,7 @@ async def test_each_frame_arrives_before_there_is_another(
             await stream.until("workflow.lifecycle.updated")
 
 
+@pytest.mark.slow
 @KINDS
 async def test_heartbeats_keep_an_idle_stream_open(
     kind: str, site: ProxySite, tmp_path: Path
@@ -136,6 +137,7 @@ async def test_logins_and_other_requests_pass(kind: str, site: ProxySite, tmp_pa
         )
 
 
+@pytest.mark.slow
 @KINDS
 async def test_files_up_to_the_limit_pass_and_larger_ones_do_not(
     kind: str, site: ProxySite, tmp_path: Path
@@ -237,6 +239,7 @@ async def test_gateways_behind_a_proxy_share_links_and_logins(
             assert (await app.client.get("/api/me", {**browsers[0], **by_host})).status == 401
 
 
+@pytest.mark.slow
 @KINDS
 async def test_a_run_of_a_gateway_process_is_streamed(
     kind: str, site: ProxySite, environ: dict[str, str], home: Path

@@ -96,6 +96,7 @@ async def test_files_are_in_the_bucket_and_an_outage_ends_no_run(
     assert [path for path in (home / "attachments").rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.slow
 async def test_doctor_says_what_is_wrong_with_the_bucket(
     s3_environ: dict[str, str], server: S3Server
 ) -> None:

@@ -229,7 +229,7 @@ def assert_absent(secrets: Iterable[str], seen: Iterable[bytes]) -> None:
                 assert at < 0, each[max(0, at - 300) : at + 100].decode(errors="replace")
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 async def test_no_secret_is_stored_shown_sent_or_logged(tmp_path: Path, provider: str) -> None:
     servers: dict[str, type[ScriptedServer]] = {
         "openai": ScriptedOpenAI,

@@ -5,9 +5,13 @@ import base64
 import hashlib
 from pathlib import Path
 
+import pytest
+
 from internal.config.home import prepare
 from tests.support.gateway_process import ProcessEnded, run_task, serve
 from tests.support.http_client import HttpClient
+
+pytestmark = pytest.mark.slow
 
 CRASHES = 8
 """More than the commits of a start and of a deletion."""

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.test_cli_oneshot import LARKSPUR
 from tests.support.skills import write_skill
 from tests.support.terminal import start_terminal
+
+pytestmark = pytest.mark.slow
 
 
 async def test_a_person_grants_each_rule_alone(home: Path, environ: dict[str, str]) -> None:

@@ -10,6 +10,8 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from internal.agent.domain.events.envelope import rfc3339
 from tests.e2e.test_cli_oneshot import LARKSPUR, PROCESS, CliEnvironment, cli_environment
 from tests.e2e.test_terminal_session import open_session
@@ -54,6 +56,7 @@ def until_lease_ends(cli: CliEnvironment) -> None:
             ((lease,),) = database.execute("select max(lease_until) from runs").fetchall()
 
 
+@pytest.mark.slow
 async def test_task_of_a_stopped_process_continues_with_it(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -93,6 +96,7 @@ async def shell_prompt(tty: TerminalProcess) -> None:
     await tty.wait_until(lambda: tty.screen.rows[tty.screen.cursor.y] == "sh>")
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_session_continues_its_task_after_ctrl_z_and_fg(
     way: str, home: Path, environ: dict[str, str]
@@ -135,6 +139,7 @@ async def test_session_continues_its_task_after_ctrl_z_and_fg(
     assert len(cli.model.requests) == 2
 
 
+@pytest.mark.slow
 async def test_session_says_that_another_process_continues_its_task(
     home: Path, environ: dict[str, str]
 ) -> None:

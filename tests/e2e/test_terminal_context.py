@@ -36,7 +36,7 @@ def tokens(cell: str) -> float:
 
 
 @GATEWAY
-@pytest.mark.parametrize("size", [(60, 40), (120, 40)])
+@pytest.mark.parametrize("size", [(60, 40), pytest.param((120, 40), marks=pytest.mark.slow)])
 async def test_every_part_has_a_row_that_fits_and_the_rows_add_up(
     way: str, size: tuple[int, int], home: Path, environ: dict[str, str]
 ) -> None:

@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.test_cli_oneshot import LARKSPUR
 from tests.e2e.test_terminal_session import open_session
 from tests.support.scripted_model import Call, Reply
@@ -12,6 +14,7 @@ from tests.support.terminal import start_terminal
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 
 
+@pytest.mark.slow
 async def test_pastes_are_in_the_history_and_the_search_shows_its_match(
     home: Path, environ: dict[str, str]
 ) -> None:

@@ -5,6 +5,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from internal.channels.cli.render.theme import UNICODE
 from tests.e2e.test_cli_oneshot import GATEWAY, LARKSPUR, PROCESS
 from tests.e2e.test_terminal_session import ReplProcess, frame_drawn, open_session
@@ -292,6 +294,7 @@ async def test_ctrl_c_at_a_question_stops_the_run(
     assert task == "cancelled"
 
 
+@pytest.mark.slow
 @PROCESS
 async def test_a_new_task_runs_while_a_question_is_open(
     way: str, home: Path, environ: dict[str, str]
@@ -314,6 +317,7 @@ async def test_a_new_task_runs_while_a_question_is_open(
         assert await runs_of(repl) == ["completed", "completed"]
 
 
+@pytest.mark.slow
 @GATEWAY
 async def test_a_question_stays_open_after_the_terminal_closes(
     way: str, home: Path, environ: dict[str, str]
@@ -402,6 +406,7 @@ async def test_ascii_glyphs_and_chinese_messages(home: Path, environ: dict[str, 
         assert not re.search(rb"\x1b\[[0-9;]*\b[349][0-8]\b", bytes(repl.tty.raw))
 
 
+@pytest.mark.slow
 async def test_a_late_approval_changes_nothing(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(calls=[TOUCH]), Reply(text="done")]
     async with open_session("gateway", home, environ, script) as repl:
@@ -417,6 +422,7 @@ async def test_a_late_approval_changes_nothing(home: Path, environ: dict[str, st
         assert not is_made(repl)
 
 
+@pytest.mark.slow
 @GATEWAY
 async def test_an_interrupted_run_is_retried_or_given_up(
     way: str, home: Path, environ: dict[str, str]

@@ -106,6 +106,7 @@ async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict
         await repl.tty.wait_for("ask · claude")
 
 
+@pytest.mark.slow
 @GATEWAY
 async def test_background_commands_are_listed_and_stopped(
     way: str, home: Path, environ: dict[str, str]
@@ -196,7 +197,12 @@ async def test_escape_stops_the_task_and_keeps_the_input(
 
 @PROCESS
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+        (signal.SIGINT, 130),
+    ],
 )
 async def test_a_signal_stops_the_task_and_restores_the_terminal(
     way: str, number: signal.Signals, code: int, home: Path, environ: dict[str, str]
@@ -224,6 +230,7 @@ async def test_a_signal_before_the_prompt_restores_the_terminal(
         assert tty.modes() == before
 
 
+@pytest.mark.slow
 async def test_a_session_can_be_suspended_and_resumed(home: Path, environ: dict[str, str]) -> None:
     async with cli_environment("process", home, environ, [Reply(text="still here")]) as there:
         shell = {**there.environ, "PS1": "sh> ", "BASH_SILENCE_DEPRECATION_WARNING": "1"}
@@ -265,6 +272,7 @@ async def test_the_window_can_be_resized_during_a_reply(
         assert [int(one) for one in found][-20:] == list(range(100, 120))
 
 
+@pytest.mark.slow
 async def test_a_resize_leaves_one_frame_as_a_single_render_does(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -399,6 +407,7 @@ async def test_a_long_paste_becomes_a_placeholder_and_is_sent_whole(
     assert f"{pasted} please" in str(request["messages"]).replace("\\n", "\n")
 
 
+@pytest.mark.slow
 async def test_a_paste_of_ten_megabytes_is_sent_as_a_file(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -423,6 +432,7 @@ async def test_model_output_cannot_control_the_terminal(
     assert "\\u001b[2J" in raw
 
 
+@pytest.mark.slow
 async def test_the_next_session_has_the_transcript_and_the_history(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -449,6 +459,7 @@ async def test_an_unsupported_terminal_gets_the_one_shot_command(
     assert not (home / "history").exists()
 
 
+@pytest.mark.slow
 async def test_no_colours_and_ascii_glyphs(home: Path, environ: dict[str, str]) -> None:
     plain = {**environ, "NO_COLOR": "1"}
     script = [Reply(text="- one", calls=[Call("list_dir", {})]), Reply(text="done")]
@@ -487,6 +498,7 @@ class FrameDrawn:
         return b"\x1b[?2026l" in bytes(self.tty.raw[self.seen :])
 
 
+@pytest.mark.slow
 async def test_a_session_reconnects_to_a_restarted_gateway(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -511,6 +523,7 @@ async def test_a_session_reconnects_to_a_restarted_gateway(
         await repl.tty.wait_for("after it came back")
 
 
+@pytest.mark.slow
 async def test_a_closed_terminal_ends_the_session(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="Half of it", hold="never", after_pieces=1, pieces=2)]
     async with open_session("process", home, environ, script) as repl:

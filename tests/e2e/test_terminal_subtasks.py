@@ -5,6 +5,8 @@ import json
 from asyncio.subprocess import Process
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, cli_environment, until_line
 from tests.e2e.test_terminal_session import open_session
 from tests.support.scripted_model import Call, Reply, Rules, When
@@ -253,6 +255,7 @@ async def test_subtasks_of_a_run_with_a_plan_have_rows_below_the_plan(
         assert sorted(ended) == [f"  ├ task {n} · {site}" for n, site in enumerate(SITES, 1)]
 
 
+@pytest.mark.slow
 async def test_the_next_start_names_the_task_of_a_killed_terminal_and_not_its_subtasks(
     home: Path, environ: dict[str, str]
 ) -> None:

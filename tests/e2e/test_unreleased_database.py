@@ -13,7 +13,11 @@ LARKSPUR = Path(sys.executable).with_name("larkspur")
 
 @pytest.mark.parametrize(
     ("argv", "exit_code"),
-    [(["serve"], 3), (["-p", "hello"], 3), (["doctor"], 3)],
+    [
+        (["serve"], 3),
+        pytest.param(["-p", "hello"], 3, marks=pytest.mark.slow),
+        pytest.param(["doctor"], 3, marks=pytest.mark.slow),
+    ],
     ids=["serve", "one-shot", "doctor"],
 )
 def test_the_sentence_of_an_unreleased_database(

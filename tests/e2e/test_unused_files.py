@@ -73,6 +73,7 @@ async def upload_all(client: HttpClient, contents: Iterable[bytes]) -> None:
             tasks.create_task(one(content))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["local", "s3"])
 async def test_a_file_that_is_uploaded_while_it_is_removed_is_kept(
     kind: str, home: Path, environ: dict[str, str]
@@ -98,7 +99,7 @@ async def test_a_file_that_is_uploaded_while_it_is_removed_is_kept(
         assert [each.sha256 async for each in store.stored()] == [*map(sha, contents)]
 
 
-@pytest.mark.parametrize("plan", ["unstored", "stored"])
+@pytest.mark.parametrize("plan", ["unstored", pytest.param("stored", marks=pytest.mark.slow)])
 async def test_a_removal_that_is_killed_is_finished_by_the_next(
     plan: str, home: Path, environ: dict[str, str]
 ) -> None:

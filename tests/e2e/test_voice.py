@@ -33,6 +33,7 @@ async def test_a_recording_is_attached_in_the_terminal(
     assert service.count == 1
 
 
+@pytest.mark.slow
 async def test_a_recording_is_not_paid_for_again_after_a_kill(
     home: Path, environ: dict[str, str], service: TranscriptionServer
 ) -> None:

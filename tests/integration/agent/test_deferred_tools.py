@@ -218,6 +218,7 @@ async def test_a_question_about_a_used_tool_survives_kill_9(
     assert "use_tool" in tool_names(last)
 
 
+@pytest.mark.slow
 async def test_a_used_tool_that_kill_9_interrupts_is_not_called_again(
     home: Path, work: Path, environ: dict[str, str]
 ) -> None:

@@ -345,6 +345,7 @@ async def test_a_host_without_what_the_others_share_does_not_start(
             pass
 
 
+@pytest.mark.slow
 async def test_a_host_with_another_token_does_not_start(folder: Path) -> None:
     team = Team(folder)
     for name in ("one", "two"):
@@ -396,6 +397,7 @@ async def test_a_terminal_needs_the_attachments_but_not_the_token(folder: Path) 
         await one.end_of(await one.submit("anything"))
 
 
+@pytest.mark.slow
 async def test_no_run_is_started_while_attachments_cannot_be_reached(folder: Path) -> None:
     team = Team(folder)
     async with team.host("one") as one:

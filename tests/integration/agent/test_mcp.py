@@ -345,6 +345,7 @@ async def test_an_isolated_server_sees_what_its_definition_names(
     assert "canary" not in result["result"]
 
 
+@pytest.mark.slow
 async def test_public_servers_are_used(home: Path, work: Path) -> None:
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(work)], check=True)
     for name in ("time", "git", "fetch"):

@@ -162,6 +162,7 @@ async def test_an_address_is_shown_and_never_opened(home: Path, work: Path) -> N
         assert "accept" in result_of(here)
 
 
+@pytest.mark.slow
 async def test_a_question_of_a_server_survives_a_restart(home: Path, work: Path) -> None:
     define(home, "own", sdk_entry())
     async with core(home, calling("book", "own", day="Monday"), NO_GATES) as here:

@@ -13,6 +13,7 @@ from tests.unit.sandbox.test_packages import ADDRESS
 CODE = "import os, canary\nopen(os.environ['LARKSPUR_OUTPUT_DIR'] + '/song.txt', 'w').write('la')\n"
 
 
+@pytest.mark.slow
 async def test_code_uses_packages_and_its_files_are_artifacts(home: Path, tmp_path: Path) -> None:
     requirements = tmp_path / "requirements.txt"
     script = [

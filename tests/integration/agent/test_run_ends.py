@@ -165,7 +165,7 @@ BATCH = Rules(
 )
 
 
-@pytest.mark.parametrize("ending", ["stop", "timeout"])
+@pytest.mark.parametrize("ending", ["stop", pytest.param("timeout", marks=pytest.mark.slow)])
 async def test_only_a_call_that_began_has_an_unknown_outcome(home: Path, ending: str) -> None:
     """Two of four calls begin; the others wait for a free slot."""
     async with core(home, BATCH, {"LARKSPUR_AGENT__TOOL_CONCURRENCY": "2"}) as here:

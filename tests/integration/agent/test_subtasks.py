@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import Core, core, sound
@@ -325,6 +327,7 @@ async def test_a_failed_dependency_blocks_what_waits_for_it(home: Path) -> None:
     assert (done["payload"]["success"], done["payload"]["failed"]) == (0, 3)
 
 
+@pytest.mark.slow
 async def test_at_most_eight_of_64_run_at_once_and_a_65th_is_refused(home: Path) -> None:
     open_now = most = 0
 

@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.agent_app import core, sound
 from tests.support.anthropic_server import Call, Reply, Rules, When
 
@@ -14,6 +16,7 @@ ASK_AND_WAIT = Rules(
 )
 
 
+@pytest.mark.slow
 async def test_an_answer_does_not_start_the_time_limit_again(home: Path) -> None:
     async with core(home, ASK_AND_WAIT) as here:
         made = await here.submit("paint", timeout_seconds=3.0)

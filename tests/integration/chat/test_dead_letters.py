@@ -108,6 +108,7 @@ async def test_a_message_that_cannot_be_read_is_set_aside_and_retried(
         assert await letters(gateway) == []
 
 
+@pytest.mark.slow
 async def test_a_message_that_the_database_refuses_is_set_aside_with_its_words(
     tmp_path: Path,
 ) -> None:
@@ -130,8 +131,8 @@ async def test_a_message_that_the_database_refuses_is_set_aside_with_its_words(
 @pytest.mark.parametrize(
     ("error", "attempts"),
     [
-        (TransportUnavailable("no route to the service"), 0),
-        (FilesUnavailable("the bucket does not answer"), 0),
+        pytest.param(TransportUnavailable("no route to the service"), 0, marks=pytest.mark.slow),
+        pytest.param(FilesUnavailable("the bucket does not answer"), 0, marks=pytest.mark.slow),
         (TransportUnavailable("only this message", isolated=True), 1),
         (KeyError("sender"), 1),
     ],
@@ -149,6 +150,7 @@ async def test_only_failures_of_the_message_count(
         assert again.attempts == attempts + 1, "with the one that has begun"
 
 
+@pytest.mark.slow
 async def test_a_full_disk_does_not_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     service, poison = EchoChat(), PoisonedTransport(None)
     async with (

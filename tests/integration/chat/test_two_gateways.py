@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.agent.domain.chats import OutgoingMessage
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.store.runs import LeaderFence
@@ -105,6 +107,7 @@ async def test_the_other_gateway_goes_on_when_the_leader_stops(tmp_path: Path) -
         assert [text for text, _ in place.service.replies()] == ["re 1", "re 2"]
 
 
+@pytest.mark.slow
 async def test_a_progress_message_goes_over_to_the_next_leader(tmp_path: Path) -> None:
     settings = with_values(SETTINGS, progress="card")
     async with two_gateways(tmp_path, settings=settings) as place:
@@ -127,6 +130,7 @@ async def test_a_silent_leader_is_replaced_after_its_lease(tmp_path: Path) -> No
         assert place.leaders.count(True) == 1
 
 
+@pytest.mark.slow
 async def test_a_deposed_leader_sends_nothing(tmp_path: Path) -> None:
     async with two_gateways(tmp_path, 1) as place:
         held = await place.depose()

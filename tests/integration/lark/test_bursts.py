@@ -8,6 +8,8 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from internal.config.chat import ChatAccess
 from internal.simulators.lark.model import Chat
 from internal.simulators.lark.simulator import LarkSim
@@ -51,6 +53,7 @@ def answered(lark: LarkGateway, chats: list[Chat]) -> list[str]:
     return [one.parent_id for chat in chats for one in lark.from_bot(chat)]
 
 
+@pytest.mark.slow
 async def test_60_messages_of_a_chat_are_answered_in_order(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, Rules([Reply("done")]), QUEUE) as lark:
         lark.sim.set_faults(limits=False)
@@ -107,6 +110,7 @@ async def test_events_are_acknowledged_while_many_runs_stream(tmp_path: Path) ->
         await lark.sim.until(lambda _: len(answered(lark, chats)) == CHATS, 60)
 
 
+@pytest.mark.slow
 async def test_a_burst_while_the_store_is_stuck_is_sent_again_and_answered_once(
     tmp_path: Path,
 ) -> None:

@@ -296,8 +296,8 @@ def received(lark: LarkGateway, message_id: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     "plan",
     [
-        f"after:{MIGRATION_COMMITS + 5}",
-        f"before:{MIGRATION_COMMITS + 11}",
+        pytest.param(f"after:{MIGRATION_COMMITS + 5}", marks=pytest.mark.slow),
+        pytest.param(f"before:{MIGRATION_COMMITS + 11}", marks=pytest.mark.slow),
         f"after:{MIGRATION_COMMITS + 11}",
     ],
 )

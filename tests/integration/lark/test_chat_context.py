@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import GROUP_MESSAGES, App
 from internal.simulators.lark.simulator import LarkSim
@@ -135,6 +137,7 @@ async def test_without_the_scope_the_root_of_a_thread_is_read_alone(tmp_path: Pa
         assert calls(lark, LIST) == 1  # the refusal is remembered
 
 
+@pytest.mark.slow
 async def test_a_slow_list_does_not_hold_the_message(tmp_path: Path) -> None:
     async with reading(tmp_path, [Reply("yes")]) as lark:
         await lark.sim.send_text(lark.sim.people[1], lark.group, "hello")

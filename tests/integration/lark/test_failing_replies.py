@@ -27,6 +27,7 @@ async def ask(outbox: Outbox, chat: Chat) -> str:
     return await outbox.sim.send_text(outbox.sim.people[0], chat, "hello")
 
 
+@pytest.mark.slow
 async def test_a_card_that_always_fails_is_replaced_by_a_simpler_form(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         chat = outbox.sim.dm(outbox.sim.people[0])
@@ -38,6 +39,7 @@ async def test_a_card_that_always_fails_is_replaced_by_a_simpler_form(tmp_path: 
         assert await outbox.dead() == []
 
 
+@pytest.mark.slow
 async def test_every_form_of_text_may_fail(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         chat = outbox.sim.dm(outbox.sim.people[0])
@@ -52,6 +54,7 @@ async def test_every_form_of_text_may_fail(tmp_path: Path) -> None:
         assert media.data == b"poison"
 
 
+@pytest.mark.slow
 async def test_an_answer_in_several_cards_is_complete_if_the_last_one_fails(
     tmp_path: Path,
 ) -> None:
@@ -68,6 +71,7 @@ async def test_an_answer_in_several_cards_is_complete_if_the_last_one_fails(
         assert await outbox.dead() == []
 
 
+@pytest.mark.slow
 async def test_forms_are_kept_while_lark_is_down(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         chat = outbox.sim.dm(outbox.sim.people[0])
@@ -87,6 +91,7 @@ async def test_forms_are_kept_while_lark_is_down(tmp_path: Path) -> None:
         assert kinds(outbox, chat) == ["interactive"] * 3
 
 
+@pytest.mark.slow
 async def test_a_failing_reply_is_overtaken_by_replies_to_other_messages(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         chat = outbox.sim.dm(outbox.sim.people[0])
@@ -112,8 +117,8 @@ async def test_a_failing_reply_is_overtaken_by_replies_to_other_messages(tmp_pat
     ("scopes", "is_direct", "shown"),
     [
         (APP.scopes, True, ["interactive"]),
-        (APP.scopes | {GROUP_MESSAGES}, False, ["interactive"]),
-        (APP.scopes, False, ["interactive", "post"]),
+        pytest.param(APP.scopes | {GROUP_MESSAGES}, False, ["interactive"], marks=pytest.mark.slow),
+        pytest.param(APP.scopes, False, ["interactive", "post"], marks=pytest.mark.slow),
     ],
     ids=["direct", "group with scope", "group without scope"],
 )
@@ -142,6 +147,7 @@ async def test_a_success_without_an_id_is_not_sent_twice(tmp_path: Path) -> None
         assert await outbox.remote("1") == outbox.sim.messages(chat)[-1].message_id
 
 
+@pytest.mark.slow
 async def test_a_reply_in_a_thread_is_found_and_not_mistaken_for_another(tmp_path: Path) -> None:
     app = App(APP.app_id, APP.secret, hears_all=True)
     async with LarkSim([app]) as sim, open_outbox(tmp_path, sim) as outbox:

@@ -168,7 +168,16 @@ async def test_a_picture_sent_as_an_answer_is_seen(tmp_path: Path) -> None:
         assert pictures(lark.core.model.requests[-1]) == [png]
 
 
-@pytest.mark.parametrize("kind", ["rate_limit", "bad_gateway", "lost", "cut", "late"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "rate_limit",
+        pytest.param("bad_gateway", marks=pytest.mark.slow),
+        pytest.param("lost", marks=pytest.mark.slow),
+        pytest.param("cut", marks=pytest.mark.slow),
+        "late",
+    ],
+)
 async def test_a_failed_download_is_repeated(tmp_path: Path, kind: str) -> None:
     async with open_lark_gateway(tmp_path, [Reply("120")]) as lark:
         lark.sim.set_faults(answers=[AnswerFault(kind, RESOURCES, seconds=0.1, times=2)])
@@ -208,7 +217,11 @@ async def test_a_chinese_chat_reads_in_chinese_why_a_file_was_not_read(tmp_path:
         (AnswerFault("code", RESOURCES, times=9, code=99991672), "im:message:readonly"),
         (AnswerFault("code", RESOURCES, times=9, code=230099), "refuses it"),
         (AnswerFault("cut", RESOURCES, times=9), "does not send it now"),
-        (AnswerFault("no_data", RESOURCES, times=9), "does not send it now"),
+        pytest.param(
+            AnswerFault("no_data", RESOURCES, times=9),
+            "does not send it now",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 async def test_a_file_that_cannot_be_fetched_is_named_to_the_model_and_to_the_person(

@@ -58,6 +58,7 @@ async def test_a_reply_with_unknown_outcome_is_found(tmp_path: Path) -> None:
         assert await outbox.dead() == []
 
 
+@pytest.mark.slow
 async def test_a_question_with_unknown_outcome_is_found_among_others(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
@@ -100,6 +101,7 @@ async def test_a_file_with_unknown_outcome_is_found(tmp_path: Path, name: str) -
         assert await outbox.dead() == []
 
 
+@pytest.mark.slow
 async def test_a_reply_with_unknown_outcome_that_is_missing_is_sent(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
@@ -114,6 +116,7 @@ async def test_a_reply_with_unknown_outcome_that_is_missing_is_sent(tmp_path: Pa
         await outbox.sim.until(lambda _: outbox.said(chat) == ["at last"])
 
 
+@pytest.mark.slow
 async def test_an_unresolved_outcome_is_an_unconfirmed_dead_letter(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         person = outbox.sim.people[0]
@@ -173,7 +176,7 @@ async def test_a_wrong_secret_is_retried(tmp_path: Path) -> None:
     [
         (AnswerFault("lost", times=9), True),
         (AnswerFault("bad_gateway", times=9), True),
-        (AnswerFault("slow", times=9, seconds=5.0), True),
+        pytest.param(AnswerFault("slow", times=9, seconds=5.0), True, marks=pytest.mark.slow),
         (AnswerFault("rate_limit", times=9, seconds=2.0), False),
         (AnswerFault("code", times=9, code=11232), False),
     ],

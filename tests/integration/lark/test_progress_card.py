@@ -115,7 +115,14 @@ async def test_a_quick_run_shows_nothing_but_its_reply(tmp_path: Path) -> None:
         assert len(lark.from_bot()) == 1
 
 
-@pytest.mark.parametrize("code", [230020, 230031, 99991400])
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(230020, marks=pytest.mark.slow),
+        230031,
+        pytest.param(99991400, marks=pytest.mark.slow),
+    ],
+)
 async def test_failing_progress_does_not_affect_the_reply(tmp_path: Path, code: int) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
         for match in ("PATCH", "/reactions"):
@@ -189,6 +196,7 @@ async def test_an_answer_whose_update_was_lost_replaces_the_card_again(tmp_path:
         assert len(lark.from_bot()) == 1
 
 
+@pytest.mark.slow
 async def test_an_update_that_hangs_never_overwrites_the_answer(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
         lark.sim.faults.answers.append(AnswerFault("late", "PATCH", times=1, seconds=60))
@@ -250,7 +258,7 @@ async def test_a_long_answer_begins_in_the_card(tmp_path: Path) -> None:
         assert all(reply.startswith("long") for reply in replies)
 
 
-@pytest.mark.parametrize("call", ["DELETE", "PATCH"])
+@pytest.mark.parametrize("call", ["DELETE", pytest.param("PATCH", marks=pytest.mark.slow)])
 async def test_the_end_of_a_display_is_repeated_after_a_restart(tmp_path: Path, call: str) -> None:
     async with (
         LarkSim([APP], speed=100.0) as sim,

@@ -773,6 +773,7 @@ async def test_a_question_whose_response_was_lost_is_sent_once(tmp_path: Path) -
         assert await one.lark.until_replies(1) == ["over"]
 
 
+@pytest.mark.slow
 async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
         await one.lark.say("touch it")

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.config.chat import ChatAccess
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App, ChatMessage, encode, new_id
@@ -160,6 +162,7 @@ async def test_an_unreadable_quote_is_noted(tmp_path: Path) -> None:
         assert "<quoted_message>\n(The quoted message cannot be read.)\n</quoted_message>" in text
 
 
+@pytest.mark.slow
 async def test_a_slow_quote_does_not_hold_the_message(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, [Reply("yes")], ALONE) as lark:
         quoted = await lark.sim.send_text(lark.sim.people[1], lark.group, "slow")

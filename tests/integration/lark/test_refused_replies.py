@@ -91,7 +91,10 @@ async def test_an_explanation_survives_a_lost_response(tmp_path: Path) -> None:
     "fault",
     [
         AnswerFault("code", "/files", times=99, code=234006),
-        AnswerFault("code", "/files", times=99, code=2200, status=500),
+        pytest.param(
+            AnswerFault("code", "/files", times=99, code=2200, status=500),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["rejected", "failing"],
 )

@@ -154,6 +154,7 @@ async def test_a_message_wakes_the_run_and_gets_one_answer(tmp_path: Path) -> No
         assert (await lark.until_replies(2))[1] == "both are done"
 
 
+@pytest.mark.slow
 async def test_another_process_goes_on_with_the_card(tmp_path: Path) -> None:
     async with (
         LarkSim([APP], speed=100.0) as sim,

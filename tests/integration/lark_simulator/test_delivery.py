@@ -131,6 +131,7 @@ async def test_speed_shortens_the_delays_and_a_redelivery_may_have_a_new_id(
     assert {one["event"]["message"]["message_id"] for one in heard} == {asked}
 
 
+@pytest.mark.slow
 async def test_a_late_acknowledgement_is_ignored(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     released = threading.Event()
@@ -186,6 +187,7 @@ async def test_an_event_for_a_closing_connection_is_sent_again(bot: Bot, sim: La
     assert bot.texts() == ["hi"]
 
 
+@pytest.mark.slow
 async def test_each_event_goes_to_one_of_several_connections(sdk: Sdk, sim: LarkSim) -> None:
     bots = [Bot(sdk, sim, sim.app) for _ in range(3)]
     async with AsyncExitStack() as stack:
@@ -278,6 +280,7 @@ def _ping(sdk: Sdk, service: int) -> bytes:
     return bytes(sdk.ws._new_ping_frame(service).SerializeToString())
 
 
+@pytest.mark.slow
 async def test_a_connection_without_pings_is_closed(sdk: Sdk, sim: LarkSim, bot: Bot) -> None:
     sim.lark.config.PingInterval = 1
     async with bot.listening() as client:
@@ -291,6 +294,7 @@ async def _wait_until_closed(sdk: Sdk, url: str) -> None:
             await silent.recv()
 
 
+@pytest.mark.slow
 async def test_a_half_open_socket_stays_open_and_silent(bot: Bot, sim: LarkSim) -> None:
     sim.lark.clock.hold()
     async with bot.listening() as client:

@@ -19,7 +19,11 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 
 @pytest.mark.parametrize(
-    "examples", [3, pytest.param(200, marks=[pytest.mark.chaos, pytest.mark.timeout(1_800)])]
+    "examples",
+    [
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(200, marks=[pytest.mark.chaos, pytest.mark.timeout(1_800)]),
+    ],
 )
 async def test_the_server_behaves_as_its_openapi_document_says(
     home: Path, tmp_path: Path, examples: int

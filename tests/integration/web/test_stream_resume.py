@@ -188,6 +188,7 @@ def shrink_buffers(app: WebApp) -> None:
     app.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
+@pytest.mark.slow
 async def test_a_slow_client_uses_bounded_memory_and_gets_every_durable_event(
     app: WebApp,
 ) -> None:
@@ -289,6 +290,7 @@ async def test_a_stalled_client_is_disconnected_and_resumes(tmp_path: Path) -> N
         assert ids_of(frames) == [f"{epoch_of(app)}-{position}" for position in behind]
 
 
+@pytest.mark.slow
 async def test_stop_with_stalled_streams_takes_less_than_five_seconds(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:
         shrink_buffers(app)

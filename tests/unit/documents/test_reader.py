@@ -355,6 +355,7 @@ async def test_what_the_sandbox_cannot_start_is_a_sentence(tmp_path: Path, opene
         await reader.read(opened(b"x"), "a.txt")
 
 
+@pytest.mark.slow
 async def test_pictures_are_measured_scaled_or_refused(make_reader: Make, opened: Open) -> None:
     reader = make_reader()
     small = await reader.read_picture(opened(documents.picture("PNG", (20, 10))))

@@ -257,7 +257,10 @@ WHOLE = Scripted(
 WHOLE_BYTES = len(b"".join(answer_to(WHOLE, {"model": "claude-x"}, b"").events()))
 
 
-@pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
+@pytest.mark.parametrize(
+    "clean",
+    [pytest.param(False, id="broken", marks=pytest.mark.slow), pytest.param(True, id="closed")],
+)
 async def test_a_stream_cut_at_any_byte_is_an_error(clean: bool) -> None:
     def cut(request: dict[str, Any]) -> Scripted:
         where = int(request["messages"][-1]["content"][-1]["text"])

@@ -55,6 +55,7 @@ async def test_output_that_is_no_message_is_passed_over(tmp_path: Path) -> None:
         assert await text_of(server, text="hi") == "hi"
 
 
+@pytest.mark.slow
 async def test_a_mute_server_fails_within_its_own_time(tmp_path: Path) -> None:
     async with opened(hostile(tmp_path, "mute", start_timeout_seconds=3)) as server:
         with pytest.raises(

@@ -73,6 +73,7 @@ async def test_packages_are_installed_once_and_found_by_commands(
         assert (b"changed" in place.output) == (provider == "native")
 
 
+@pytest.mark.slow
 async def test_a_package_that_cannot_be_installed_is_named(installation: Installation) -> None:
     with pytest.raises(SandboxUnavailable, match=r"cannot be installed: .*no-such-package"):
         await installation.install("native", "no-such-package")

@@ -245,7 +245,7 @@ def test_a_cache_takes_no_memory_for_sessions_without_messages() -> None:
     assert taken < 20_000
 
 
-@pytest.mark.parametrize("letter", ["x", "\u4e2d"])
+@pytest.mark.parametrize("letter", [pytest.param("x", marks=pytest.mark.slow), "\u4e2d"])
 @pytest.mark.parametrize(
     "shape",
     [
@@ -297,6 +297,7 @@ shapes = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(shapes, st.booleans(), st.sampled_from([300, 9000, 100_000])),

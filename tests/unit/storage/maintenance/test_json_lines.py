@@ -36,6 +36,7 @@ async def test_every_row_is_exported_in_a_stable_order(maintenance: DatabaseMain
     assert list(header["tables"]) == sorted(header["tables"])
 
 
+@pytest.mark.slow
 async def test_the_memory_does_not_depend_on_the_number_of_rows(
     maintenance: DatabaseMaintenance,
 ) -> None:

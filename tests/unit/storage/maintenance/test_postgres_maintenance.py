@@ -62,6 +62,7 @@ async def test_a_newer_schema_is_refused() -> None:
                     pass
 
 
+@pytest.mark.slow
 async def test_a_target_that_another_process_uses_is_refused() -> None:
     async with postgres_url() as url, open_database(url):
         with pytest.raises(Conflict, match="Other processes of Larkspur use"):

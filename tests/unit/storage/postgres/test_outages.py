@@ -91,6 +91,7 @@ async def test_a_write_is_repeated_when_its_transaction_is_ended(
     assert await exists(database, "b")
 
 
+@pytest.mark.slow
 async def test_a_suspended_writer_does_not_block_other_processes(
     url: str, database: Database
 ) -> None:
@@ -130,6 +131,7 @@ async def test_writes_wait_for_a_server_that_restarts(own_server: PostgresServer
         assert database.state.failure == ""
 
 
+@pytest.mark.slow
 async def test_writes_fail_when_the_server_stays_away(own_server: PostgresServer) -> None:
     name = own_server.create_database(template="template1")
     async with open_database(own_server.url(name)) as database:

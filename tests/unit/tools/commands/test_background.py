@@ -136,6 +136,7 @@ async def test_commands_end_with_their_run_and_kept_ones_with_their_session(agen
             os.kill(int(pid), 0)
 
 
+@pytest.mark.slow
 async def test_a_session_has_a_limited_number_of_commands(agent: Agent) -> None:
     ids = [await agent.start("sleep 600") for _ in range(MAX_RUNNING)]
     with pytest.raises(ToolError, match="run already: stop one with shell_stop"):

@@ -243,6 +243,7 @@ async def test_names_are_cleaned_and_stay_distinct(home: Path) -> None:
     assert {each.size for each in found if each.name == "empty.txt"} == {0}
 
 
+@pytest.mark.slow
 async def test_too_many_new_files_are_counted_and_taken_later(home: Path) -> None:
     make = f"for i in $(seq 1 {2 * MAX_NEW_FILES + 3}); do echo $i > output/$i.txt; done"
     async with core(home, script([sh(make)])) as here:
