@@ -187,6 +187,7 @@ class EventBroadcaster:
         for key in (record.session_id, None):
             if buffer := self._buffers.get(key):
                 buffer.append(record)
+        record.envelope = None  # what is kept for subscribers is its JSON
 
     async def _catch_up(self) -> None:
         """Deliver the stored events after the head, and those held back meanwhile, in order."""

@@ -289,10 +289,10 @@ class SerializingEventListener:
             for entry in _accepted(batch, stop)
             for event in entry.events
         ]
+        envelopes = [each.envelope for each in records if each.position and self._listeners]
         self._broadcaster.publish([*others, *records])
-        for record in records if self._listeners else ():
-            if record.position:
-                await self._notify(record)
+        for envelope in filter(None, envelopes):
+            await self._notify(envelope)
         for entry in batch:
             if entry.stored is None or entry.stored.done():
                 continue
@@ -327,15 +327,13 @@ class SerializingEventListener:
     def _ephemeral(self, event: Event, time: datetime) -> EventRecord:
         return EventRecord.ephemeral(wrap_event(self.ids, event, rfc3339(time), None))
 
-    async def _notify(self, record: EventRecord) -> None:
-        if record.envelope is None:
-            return
+    async def _notify(self, envelope: WorkflowEventEnvelope) -> None:
         for listener in self._listeners:
             try:
-                await listener.on_event(record.envelope)
+                await listener.on_event(envelope)
             except Exception:  # a failing listener must not affect the run or other listeners
                 logger.exception(
-                    "listener failed", extra={"run_id": self.ids.run_id, "event": record.event}
+                    "listener failed", extra={"run_id": self.ids.run_id, "event": envelope.event}
                 )
 
 

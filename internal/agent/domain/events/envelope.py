@@ -194,8 +194,8 @@ class EventRecord(msgspec.Struct, eq=False):
     """One workflow event and its envelope as JSON, encoded once and shared by all readers.
 
     `position` orders the stored events of all sessions. An ephemeral event has neither `position`
-    nor `seq`: both are 0. `envelope` is None for an event that was read from the log. A channel may
-    cache its own form of the event in `rendered`.
+    nor `seq`: both are 0. `envelope` is None for an event that was read from the log or delivered.
+    A channel may cache its own form of the event in `rendered`.
     """
 
     session_id: SessionId
