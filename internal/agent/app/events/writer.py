@@ -80,6 +80,8 @@ class _Entry:
     drops_checkpoint: bool = False
     holds_back: bool = False
     """Whether ephemeral events must not overtake it."""
+    ended: Turn | None = None
+    """A Turn that changes no more: its checkpoint is made if this is stored before the end."""
     stored: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
@@ -170,7 +172,12 @@ class SerializingEventListener:
         """
         if self._failure is not None:
             raise self._failure
-        self._add(_Entry(events, self._checkpoint(turn), also, self._clock.now()))
+        entry = _Entry(events, None, also, self._clock.now())
+        if turn is not None and turn.outcome is not None:
+            entry.ended = turn
+        else:
+            entry.checkpoint = self._checkpoint(turn)
+        self._add(entry)
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(MAX_DEFER_SECONDS, self._flush)
@@ -192,6 +199,8 @@ class SerializingEventListener:
             RunStopped: the run was asked to stop, which `unless_stopped` forbids. Only the
                 checkpoint is stored.
         """
+        for deferred in self._deferred if drops_checkpoint else ():
+            deferred.ended = None
         stored = asyncio.get_running_loop().create_future()
         entry = _Entry(
             events,
@@ -271,6 +280,8 @@ class SerializingEventListener:
             self._timer.cancel()
             self._timer = None
         for entry in self._deferred:
+            if entry.ended is not None:
+                entry.checkpoint = self._checkpoint(entry.ended)
             self._queue.put_nowait(entry)
         self._deferred.clear()
 
