@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import NotFound
 from internal.agent.ports.skills import SkillOrigin, SkillState
-from internal.skills.skill_file import FILE_NAME, SkillFile, SkillUnreadable, parse_skill_file
+from internal.skills.errors import SkillUnreadable
+from internal.skills.skill_file import FILE_NAME, SkillFile, parse_skill_file
 from internal.skills.skill_folder import FolderVersion, SkillEntry, folder_version, read_contents
 
 MAX_SKILLS = 200

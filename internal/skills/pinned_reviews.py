@@ -13,11 +13,11 @@ from internal.agent.ports.skills import (
     SkillState,
     SkillSummary,
 )
+from internal.skills.errors import SkillUnreadable
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.pins import PinsUnreadable, SkillPins
 from internal.skills.requested_tools import requested_tools
 from internal.skills.review import review_skill
-from internal.skills.skill_file import SkillUnreadable
 
 MAX_REPORTED_CHARS = 100_000
 """How much of a `SKILL.md` a report has."""

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from internal.agent.domain.text import is_invisible
 from internal.agent.ports.skills import InvisibleCharacter
+from internal.skills.errors import SkillUnreadable
 from internal.skills.library import Skill, read_skill
-from internal.skills.skill_file import FILE_NAME, SkillUnreadable
+from internal.skills.skill_file import FILE_NAME
 from internal.skills.skill_folder import read_contents
 
 MAX_PLACES = 100

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from internal.agent.domain.system_errors import describe_system_error
-from internal.skills.skill_file import SkillUnreadable
+from internal.skills.errors import SkillUnreadable
 
 MAX_FILES = 500
 MAX_BYTES = 20_000_000
