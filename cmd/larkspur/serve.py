@@ -72,6 +72,8 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 MIN_FREE_DESCRIPTORS = 48
 """How many files a gateway must be able to open when it starts."""
 SPARE_DESCRIPTORS = 4
+PRELOAD_DELAY_SECONDS = 0.1
+"""How long after it is ready a gateway answers the first requests before it reads more files."""
 START_SECONDS = 10.0
 """How long after it is ready a gateway may still import modules, without garbage collection."""
 UNUSED_FILES_INTERVAL_SECONDS = 600.0
@@ -261,8 +263,7 @@ async def _work(loaded: Loaded) -> None:
                 stack.push_async_callback(channel.close)
             dispatcher = services.dispatcher
             dispatching = tasks.create_task(dispatcher.run(services.coordinator, is_alone=False))
-            services.preload_model()
-            _delay_garbage_collection()
+            _end_start(services)
             runs = loaded.settings.dispatch.concurrency
             print(
                 f"larkspur {VERSION} works as {services.process.pid} on {services.process.host},"
@@ -450,8 +451,7 @@ async def _running_channels(
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
         base = loaded.settings.server.public_url or server.address.url
         services.mcp_servers.login_redirect = f"{base.rstrip('/')}{MCP_CALLBACK}"
-        services.preload_model()  # now, so that it does not delay the start
-        _delay_garbage_collection()
+        _end_start(services)
         serving = [tasks.create_task(channel.run()) for channel in channels]
         try:
             yield server
@@ -483,10 +483,15 @@ def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatCha
     return create_channels(app, loaded.settings.channels)
 
 
-def _delay_garbage_collection() -> None:
-    """Collect no garbage while the process starts, and never look through what is there now."""
+def _end_start(services: GatewayServices) -> None:
+    """Read what the first run needs soon, and let garbage be collected after a while.
+
+    What is there now is never looked through.
+    """
+    loop = asyncio.get_running_loop()
+    loop.call_later(PRELOAD_DELAY_SECONDS, services.preload)
     gc.freeze()  # looking through it would stop every conversation
-    asyncio.get_running_loop().call_later(START_SECONDS, _enable_garbage_collection)
+    loop.call_later(START_SECONDS, _enable_garbage_collection)
 
 
 def _enable_garbage_collection() -> None:

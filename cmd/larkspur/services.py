@@ -6,6 +6,7 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
@@ -180,8 +181,8 @@ class GatewayServices(Services):
     documents: DocumentReader
     registry: ProcessRegistry
     webhooks: WebhookSender
-    preload_model: Callable[[], None]
-    """Starts reading what the first call of the model needs; the call waits for it."""
+    preload: Callable[[], None]
+    """Starts reading in the background what the first run needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,8 +400,20 @@ async def open_gateway(
                 clock=services.clock,
                 leadership=services.leaderships.of_webhooks(),
             ),
-            preload_model=model.preload,
+            preload=partial(_preload, services, model),
         )
+
+
+def _preload(services: Services, model: RetryingModel) -> None:
+    """Start reading in the background what the first run needs."""
+
+    def read_files() -> None:
+        len(services.defaults.profiles)
+        services.skills.skills()
+
+    model.preload()
+    # a daemon thread, so that the process can exit without waiting for it
+    threading.Thread(target=read_files, daemon=True).start()
 
 
 @asynccontextmanager

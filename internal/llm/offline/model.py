@@ -6,6 +6,7 @@ It needs no key and no network, keeps no state, and gives the same messages the 
 import asyncio
 import hashlib
 import re
+import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolRe
 from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 from internal.agent.domain.usage import Usage
 from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.offline.catalog import Job, detect_language, load_catalog
+from internal.llm.offline.catalog import Job, detect_language, load_catalog, preload_catalog
 from internal.llm.offline.delegation import ended_tasks, is_end_message
 from internal.llm.offline.jobs import (
     ToolJob,
@@ -53,8 +54,8 @@ class OfflineModel:
         """Do nothing: no key is needed."""
 
     def preload(self) -> None:
-        """Read the catalog."""
-        load_catalog()
+        """Start reading the catalog in the background."""
+        threading.Thread(target=preload_catalog, daemon=True).start()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the text word by word, then one `ModelResponse`."""
