@@ -77,7 +77,24 @@ def test_help_imports_only_the_standard_library(environ: dict[str, str], work: P
 def test_serve_is_ready_before_it_imports_what_only_some_runs_need(
     environ: dict[str, str], home: Path, work: Path
 ) -> None:
-    # the names of imports in their order, with the file in which the gateway writes its address
+    names = imported_by_serve(environ, work)
+    before = names[: names.index(str(home / "gateway.json"))]
+    assert "internal.channels.web.server" in before
+    assert RARE.isdisjoint(before)
+
+
+def test_serve_loads_no_plugin_of_pydantic(environ: dict[str, str], work: Path) -> None:
+    packages = work / "packages"
+    (packages / "other-1.dist-info").mkdir(parents=True)
+    (packages / "other-1.dist-info" / "entry_points.txt").write_text("[pydantic]\nx = other:x\n")
+    (packages / "other.py").write_text("x = None\n")
+    names = imported_by_serve({**environ, "PYTHONPATH": str(packages)}, work)
+    assert "pydantic" in names
+    assert "other" not in names
+
+
+def imported_by_serve(environ: dict[str, str], work: Path) -> list[str]:
+    """Return the names of imports and of renamed files of a gateway, in their order."""
     program = (
         "import sys\n"
         "seen = []\n"
@@ -102,10 +119,7 @@ def test_serve_is_ready_before_it_imports_what_only_some_runs_need(
         assert any(b" is at http" in line for line in process.stderr)
         process.terminate()
         output, _ = process.communicate()
-    names = output.decode().splitlines()
-    before = names[: names.index(str(home / "gateway.json"))]
-    assert "internal.channels.web.server" in before
-    assert RARE.isdisjoint(before)
+    return output.decode().splitlines()
 
 
 @pytest.mark.parametrize("argv", [["serve", "--help"], ["doctor", "-h"], ["config", "--help"]])
