@@ -9,7 +9,6 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,8 +131,7 @@ from larkspur.version import VERSION
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Services:
+class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The database and the services that need no model."""
 
     settings: Settings
@@ -167,8 +165,7 @@ class Services:
     poster: SignedPoster
 
 
-@dataclass(frozen=True, kw_only=True)
-class GatewayServices(Services):
+class GatewayServices(Services, frozen=True, kw_only=True):
     """The services of `larkspur serve` and `larkspur worker`.
 
     The caller runs the dispatcher and enters the process into the registry.
@@ -185,8 +182,7 @@ class GatewayServices(Services):
     """Starts reading in the background what the first run needs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TerminalServices(Services):
+class TerminalServices(Services, frozen=True, kw_only=True):
     """The services of a terminal that executes its own tasks, next to other terminals.
 
     `interrupted` are tasks of terminals that were closed while the tasks were running.
@@ -514,7 +510,7 @@ def _run_services(services: Services) -> RunServices:
 
 def _fields(services: Services, sandbox: Sandbox) -> dict[str, Any]:
     """Return the services, with the default mode that this sandbox allows."""
-    found = {field.name: getattr(services, field.name) for field in fields(services)}
+    found = {name: getattr(services, name) for name in services.__struct_fields__}
     return {**found, "defaults": with_isolation(services, sandbox)}
 
 
@@ -527,7 +523,9 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     if able.isolated and not able.hosts:
         allow = tuple(rule for rule in allow if split_rule(rule)[0] != NETWORK)
     policy = msgspec.structs.replace(defaults.policy, mode=mode, allow=allow)
-    return replace(defaults, policy=policy, isolated=able.isolated, hosts=able.hosts)
+    return msgspec.structs.replace(
+        defaults, policy=policy, isolated=able.isolated, hosts=able.hosts
+    )
 
 
 def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:

@@ -1,16 +1,16 @@
 """The chat channels. A new one is a package and one line here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.config.lark import LarkSettings
 from internal.config.types import Section
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelSpec:
+class ChannelSpec(msgspec.Struct, frozen=True):
     """A chat channel: its section in `channels.<name>`, and its factory.
 
     `create` returns None if the settings do not enable the channel.

@@ -1,7 +1,8 @@
 """Reviews of the skills of a library by people of any channel."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from internal.agent.domain.errors import Conflict, FilesUnavailable
 from internal.agent.domain.system_errors import describe_system_error

@@ -4,8 +4,9 @@ Skills in public repositories often break the rules of the format, so reading is
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from internal.skills.errors import SkillUnreadable
 
@@ -18,8 +19,7 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _USABLE_NAME = re.compile(r"\w[\w .-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class SkillFile:
+class SkillFile(msgspec.Struct, frozen=True):
     """The content of a `SKILL.md`.
 
     `header` has every key of the file, also unknown ones. `allowed_tools` gives no right.

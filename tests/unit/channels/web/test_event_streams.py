@@ -1,7 +1,6 @@
 """The limit of open streams."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from internal.channels.web.errors import HttpError
@@ -11,7 +10,7 @@ from internal.channels.web.services import WebServices
 
 async def test_each_principal_has_a_limit_of_its_own(services: WebServices) -> None:
     settings = services.settings.model_copy(update={"streams_per_user": 1})
-    streams = EventStreams(dataclasses.replace(services, settings=settings))
+    streams = EventStreams(msgspec.structs.replace(services, settings=settings))
     with streams.reserve("ada"), streams.reserve("bo"):
         with pytest.raises(HttpError) as rejected, streams.reserve("ada"):
             pass
