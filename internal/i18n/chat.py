@@ -28,7 +28,7 @@ _SEPARATORS = re.compile(r"[_\-.]+")
 _MAX_SECONDS, _MAX_MINUTES = 120, 120
 """From here on a duration is given in minutes, and in hours."""
 _SUBTASK = re.compile(r"^task (\d+)")
-_CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+_CJK = "[\u3400-\u9fff\uf900-\ufaff]"
 
 
 class ChatVocabulary(msgspec.Struct, frozen=True):
@@ -170,7 +170,7 @@ def _readable(tool: str) -> str:
 
 def has_chinese(text: str) -> bool:
     """Return True if the text contains a Chinese character."""
-    return _CJK.search(text) is not None
+    return re.search(_CJK, text) is not None
 
 
 def is_without_words(text: str) -> bool:
