@@ -16,7 +16,7 @@ from contextlib import (
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -30,7 +30,6 @@ from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
 from internal.agent.store.runs import Role
-from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import OK
 from internal.channels.mcp.server import McpServer
@@ -49,7 +48,6 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
-from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
@@ -64,6 +62,9 @@ from larkspur.services import (
 from larkspur.settings_editor import SettingsEditor
 from larkspur.task_defaults import TOOL_SPECS
 from larkspur.version import VERSION
+
+if TYPE_CHECKING:
+    from internal.channels.chat.channel import ChatApp, ChatChannel
 
 HANDOVER_TIMEOUT_SECONDS = 5.0
 """How long runs and channels may take to stop."""
@@ -466,10 +467,17 @@ async def _running_channels(
             dispatching.cancel()
 
 
-def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatChannel, ...]:
+def _create_channels(loaded: Loaded, services: GatewayServices) -> "tuple[ChatChannel, ...]":
     """Return the enabled chat channels. The files of their messages can be fetched now."""
+    return create_channels(partial(_make_chat_app, loaded, services), loaded.settings.channels)
+
+
+def _make_chat_app(loaded: Loaded, services: GatewayServices) -> "ChatApp":
+    from internal.channels.chat.channel import ChatApp  # noqa: PLC0415 - of no use without chat
+    from internal.i18n.chat import ChatTexts  # noqa: PLC0415 - as above
+
     titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
-    app = ChatApp(
+    return ChatApp(
         services.gateway,
         services.defaults,
         services.clock,
@@ -480,7 +488,6 @@ def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatCha
         services.leaderships,
         loaded.settings.server.public_url or "",
     )
-    return create_channels(app, loaded.settings.channels)
 
 
 def _end_start(services: GatewayServices) -> None:
@@ -515,7 +522,7 @@ def _web_services(
     loaded: Loaded,
     services: GatewayServices,
     token: home.LocalToken,
-    channels: Sequence[ChatChannel],
+    channels: "Sequence[ChatChannel]",
     *,
     setup: SettingsEditor,
 ) -> WebServices:
