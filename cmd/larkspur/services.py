@@ -32,6 +32,7 @@ from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
+from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
@@ -544,6 +545,23 @@ def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatc
     gateway.processes = services.process_list
     gateway.worktrees = make_worktree_applier(services)
     return gateway
+
+
+def make_pruner(services: Services, gateway: Gateway) -> Pruner:
+    """Return what removes rows and sessions that are older than the settings allow."""
+    return Pruner(
+        services.database,
+        services.stores,
+        clock=services.clock,
+        policy=retention_policy(services.settings),
+        remove_session=gateway.delete_idle_session,
+        workspaces=services.workspaces,
+    )
+
+
+def retention_policy(settings: Settings) -> RetentionPolicy:
+    """Return how long the settings keep rows and sessions."""
+    return RetentionPolicy(**settings.retention.model_dump())
 
 
 def make_worktree_applier(services: Services) -> WorktreeApplier:
