@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.process_list import (
@@ -63,14 +63,8 @@ from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import check_database, read_rows
-from larkspur.administration.database import DatabaseAdmin
-from larkspur.administration.mcp_servers import McpAdmin
-from larkspur.administration.skills import SkillAdmin
 from larkspur.file_storage import check_attachments, open_untrusted
 from larkspur.model_list import list_models
-from larkspur.model_prompt import list_instructions, make_prompt
-from larkspur.profile_list import list_profiles
-from larkspur.sandbox_checks import check_sandbox
 from larkspur.services import (
     Services,
     make_gateway,
@@ -80,6 +74,11 @@ from larkspur.services import (
 )
 from larkspur.task_defaults import TOOL_SPECS, tool_targets
 from larkspur.version import VERSION
+
+if TYPE_CHECKING:
+    from larkspur.administration.database import DatabaseAdmin
+    from larkspur.administration.mcp_servers import McpAdmin
+    from larkspur.administration.skills import SkillAdmin
 
 _UNLIMITED = 1_000_000_000
 _MAX_SESSION_LOG_BYTES = 1024 * 1024
@@ -301,6 +300,8 @@ class Application:
         Raises:
             ConfigError, HomeError: the settings cannot be used.
         """
+        from larkspur.sandbox_checks import check_sandbox  # noqa: PLC0415 - only for this
+
         return check_sandbox(self._load(config=config))
 
     def check_attachments(self, config: str | None) -> Check:
@@ -341,38 +342,46 @@ class Application:
 
     def profiles(self, config: str | None) -> list[ListedProfile]:
         """Return the profiles, also those that cannot be used."""
+        from larkspur.profile_list import list_profiles  # noqa: PLC0415 - only for this
+
         return list(list_profiles(self._load(config=config)))
 
     def trust_file(self, config: str | None, path: Path) -> bool:
         """Let agents follow an instruction file; False if they did before."""
         return open_untrusted(self._load(config=config)).trust(str(path))
 
-    def skills(self, config: str | None) -> SkillAdmin:
+    def skills(self, config: str | None) -> "SkillAdmin":
         """Return the skills, those that are shipped included.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
         """
+        from larkspur.administration.skills import SkillAdmin  # noqa: PLC0415 - only for this
+
         loaded = self._load(config=config)
         prepare(loaded.home)
         return SkillAdmin(loaded)
 
-    def mcp(self, config: str | None) -> McpAdmin:
+    def mcp(self, config: str | None) -> "McpAdmin":
         """Return the MCP servers of the settings and the home folder.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
         """
+        from larkspur.administration.mcp_servers import McpAdmin  # noqa: PLC0415 - only for this
+
         loaded = self._load(config=config)
         prepare(loaded.home)
         return McpAdmin(loaded)
 
-    def database(self, config: str | None) -> DatabaseAdmin:
+    def database(self, config: str | None) -> "DatabaseAdmin":
         """Return the database of the settings.
 
         Raises:
             ConfigError, HomeError: the settings cannot be used.
         """
+        from larkspur.administration.database import DatabaseAdmin  # noqa: PLC0415 - only for this
+
         return DatabaseAdmin(self._prepare(config))
 
     def tools(self) -> list[ToolItem]:
@@ -381,6 +390,8 @@ class Application:
 
     def instructions(self, config: str | None, folder: Path) -> list[InstructionItem]:
         """Return the instructions that apply to tasks in a folder, the most general first."""
+        from larkspur.model_prompt import list_instructions  # noqa: PLC0415 - only for this
+
         return list_instructions(self._load(config=config), folder)
 
     def prompt(
@@ -397,6 +408,8 @@ class Application:
             LarkspurError, ConfigError, HomeError: the services cannot be opened, or the profile or
                 a skill does not exist.
         """
+        from larkspur.model_prompt import make_prompt  # noqa: PLC0415 - only for this
+
         return asyncio.run(make_prompt(self._prepare(config), folder, profile, skills))
 
     def serve(

@@ -1,6 +1,7 @@
 """The health of a gateway or worker: its database, background tasks and channels."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -8,16 +9,18 @@ from internal.agent.app.processes.process_list import ProcessView
 from internal.agent.domain.chats import OutboxBacklog
 from internal.agent.domain.errors import StoreError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import ComponentHealth, Health
 from internal.dispatch.dispatcher import RunDispatcher
 from larkspur.services import GatewayServices
+
+if TYPE_CHECKING:
+    from internal.channels.chat.channel import ChatChannel
 
 
 class ProcessHealth:
     """Reports the health of a running gateway, or of a worker, which has no channels."""
 
-    def __init__(self, services: GatewayServices, channels: Sequence[ChatChannel]) -> None:
+    def __init__(self, services: GatewayServices, channels: "Sequence[ChatChannel]") -> None:
         self._services = services
         self._channels = channels
         self._since = rfc3339(services.clock.now())
@@ -74,7 +77,7 @@ def _dispatcher_health(
     return ComponentHealth(not dispatcher.is_stopping, since, detail)
 
 
-def _channel_health(channel: ChatChannel, backlog: OutboxBacklog | None) -> ComponentHealth:
+def _channel_health(channel: "ChatChannel", backlog: OutboxBacklog | None) -> ComponentHealth:
     """Return the state of a channel. A lost connection alone does not affect the gateway's."""
     link = channel.link
     details = [f"{link.status}: {link.why}" if link.why else link.status]

@@ -16,7 +16,7 @@ from contextlib import (
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -30,7 +30,6 @@ from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.system_errors import check_descriptors
 from internal.agent.domain.tools import titles_by_tool
 from internal.agent.store.runs import Role
-from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.cli.commands.browser import open_browser
 from internal.channels.cli.exit_codes import OK
 from internal.channels.mcp.server import McpServer
@@ -49,21 +48,23 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
-from internal.i18n.chat import ChatTexts
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
-from larkspur.administration.database import make_pruner
 from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models
 from larkspur.services import (
     GatewayServices,
     make_chat_instructions,
+    make_pruner,
     open_gateway,
 )
 from larkspur.settings_editor import SettingsEditor
 from larkspur.task_defaults import TOOL_SPECS
 from larkspur.version import VERSION
+
+if TYPE_CHECKING:
+    from internal.channels.chat.channel import ChatApp, ChatChannel
 
 HANDOVER_TIMEOUT_SECONDS = 5.0
 """How long runs and channels may take to stop."""
@@ -72,6 +73,8 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 MIN_FREE_DESCRIPTORS = 48
 """How many files a gateway must be able to open when it starts."""
 SPARE_DESCRIPTORS = 4
+PRELOAD_DELAY_SECONDS = 0.1
+"""How long after it is ready a gateway answers the first requests before it reads more files."""
 START_SECONDS = 10.0
 """How long after it is ready a gateway may still import modules, without garbage collection."""
 UNUSED_FILES_INTERVAL_SECONDS = 600.0
@@ -261,8 +264,7 @@ async def _work(loaded: Loaded) -> None:
                 stack.push_async_callback(channel.close)
             dispatcher = services.dispatcher
             dispatching = tasks.create_task(dispatcher.run(services.coordinator, is_alone=False))
-            services.preload_model()
-            _delay_garbage_collection()
+            _end_start(services)
             runs = loaded.settings.dispatch.concurrency
             print(
                 f"larkspur {VERSION} works as {services.process.pid} on {services.process.host},"
@@ -450,8 +452,7 @@ async def _running_channels(
         home.write_address(loaded.home, _gateway_address(loaded, server.address))
         base = loaded.settings.server.public_url or server.address.url
         services.mcp_servers.login_redirect = f"{base.rstrip('/')}{MCP_CALLBACK}"
-        services.preload_model()  # now, so that it does not delay the start
-        _delay_garbage_collection()
+        _end_start(services)
         serving = [tasks.create_task(channel.run()) for channel in channels]
         try:
             yield server
@@ -466,10 +467,17 @@ async def _running_channels(
             dispatching.cancel()
 
 
-def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatChannel, ...]:
+def _create_channels(loaded: Loaded, services: GatewayServices) -> "tuple[ChatChannel, ...]":
     """Return the enabled chat channels. The files of their messages can be fetched now."""
+    return create_channels(partial(_make_chat_app, loaded, services), loaded.settings.channels)
+
+
+def _make_chat_app(loaded: Loaded, services: GatewayServices) -> "ChatApp":
+    from internal.channels.chat.channel import ChatApp  # noqa: PLC0415 - of no use without chat
+    from internal.i18n.chat import ChatTexts  # noqa: PLC0415 - as above
+
     titles = titles_by_tool((*TOOL_SPECS, *CONTROL_SPECS, *DEFERRED_TOOL_SPECS))
-    app = ChatApp(
+    return ChatApp(
         services.gateway,
         services.defaults,
         services.clock,
@@ -480,13 +488,17 @@ def _create_channels(loaded: Loaded, services: GatewayServices) -> tuple[ChatCha
         services.leaderships,
         loaded.settings.server.public_url or "",
     )
-    return create_channels(app, loaded.settings.channels)
 
 
-def _delay_garbage_collection() -> None:
-    """Collect no garbage while the process starts, and never look through what is there now."""
+def _end_start(services: GatewayServices) -> None:
+    """Read what the first run needs soon, and let garbage be collected after a while.
+
+    What is there now is never looked through.
+    """
+    loop = asyncio.get_running_loop()
+    loop.call_later(PRELOAD_DELAY_SECONDS, services.preload)
     gc.freeze()  # looking through it would stop every conversation
-    asyncio.get_running_loop().call_later(START_SECONDS, _enable_garbage_collection)
+    loop.call_later(START_SECONDS, _enable_garbage_collection)
 
 
 def _enable_garbage_collection() -> None:
@@ -510,7 +522,7 @@ def _web_services(
     loaded: Loaded,
     services: GatewayServices,
     token: home.LocalToken,
-    channels: Sequence[ChatChannel],
+    channels: "Sequence[ChatChannel]",
     *,
     setup: SettingsEditor,
 ) -> WebServices:

@@ -6,9 +6,9 @@ Three roles share them: the gateway (`open_gateway`), a terminal that executes i
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
+from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
@@ -131,8 +132,7 @@ from larkspur.version import VERSION
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Services:
+class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The database and the services that need no model."""
 
     settings: Settings
@@ -166,8 +166,7 @@ class Services:
     poster: SignedPoster
 
 
-@dataclass(frozen=True, kw_only=True)
-class GatewayServices(Services):
+class GatewayServices(Services, frozen=True, kw_only=True):
     """The services of `larkspur serve` and `larkspur worker`.
 
     The caller runs the dispatcher and enters the process into the registry.
@@ -180,12 +179,11 @@ class GatewayServices(Services):
     documents: DocumentReader
     registry: ProcessRegistry
     webhooks: WebhookSender
-    preload_model: Callable[[], None]
-    """Starts reading what the first call of the model needs; the call waits for it."""
+    preload: Callable[[], None]
+    """Starts reading in the background what the first run needs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TerminalServices(Services):
+class TerminalServices(Services, frozen=True, kw_only=True):
     """The services of a terminal that executes its own tasks, next to other terminals.
 
     `interrupted` are tasks of terminals that were closed while the tasks were running.
@@ -399,8 +397,20 @@ async def open_gateway(
                 clock=services.clock,
                 leadership=services.leaderships.of_webhooks(),
             ),
-            preload_model=model.preload,
+            preload=partial(_preload, services, model),
         )
+
+
+def _preload(services: Services, model: RetryingModel) -> None:
+    """Start reading in the background what the first run needs."""
+
+    def read_files() -> None:
+        len(services.defaults.profiles)
+        services.skills.skills()
+
+    model.preload()
+    # a daemon thread, so that the process can exit without waiting for it
+    threading.Thread(target=read_files, daemon=True).start()
 
 
 @asynccontextmanager
@@ -501,7 +511,7 @@ def _run_services(services: Services) -> RunServices:
 
 def _fields(services: Services, sandbox: Sandbox) -> dict[str, Any]:
     """Return the services, with the default mode that this sandbox allows."""
-    found = {field.name: getattr(services, field.name) for field in fields(services)}
+    found = {name: getattr(services, name) for name in services.__struct_fields__}
     return {**found, "defaults": with_isolation(services, sandbox)}
 
 
@@ -514,7 +524,9 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     if able.isolated and not able.hosts:
         allow = tuple(rule for rule in allow if split_rule(rule)[0] != NETWORK)
     policy = msgspec.structs.replace(defaults.policy, mode=mode, allow=allow)
-    return replace(defaults, policy=policy, isolated=able.isolated, hosts=able.hosts)
+    return msgspec.structs.replace(
+        defaults, policy=policy, isolated=able.isolated, hosts=able.hosts
+    )
 
 
 def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:
@@ -533,6 +545,23 @@ def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatc
     gateway.processes = services.process_list
     gateway.worktrees = make_worktree_applier(services)
     return gateway
+
+
+def make_pruner(services: Services, gateway: Gateway) -> Pruner:
+    """Return what removes rows and sessions that are older than the settings allow."""
+    return Pruner(
+        services.database,
+        services.stores,
+        clock=services.clock,
+        policy=retention_policy(services.settings),
+        remove_session=gateway.delete_idle_session,
+        workspaces=services.workspaces,
+    )
+
+
+def retention_policy(settings: Settings) -> RetentionPolicy:
+    """Return how long the settings keep rows and sessions."""
+    return RetentionPolicy(**settings.retention.model_dump())
 
 
 def make_worktree_applier(services: Services) -> WorktreeApplier:

@@ -14,7 +14,7 @@ from internal.agent.ports.llm import ModelBook
 from internal.config.settings import Settings, WebSearchSettings
 from internal.mcp.tool_source import REVIEW_SERVER_SPEC
 from internal.observability.clock import SystemClock
-from internal.profiles.library import ProfileLibrary, shipped_folder
+from internal.profiles.library import DEFAULT_PROFILE, ProfileLibrary, shipped_folder
 from internal.skills.tool_source import SKILL_SPECS
 from internal.tools.http_client import Fetcher
 from internal.tools.registry import TOOLS
@@ -73,7 +73,9 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
         question_ttl_minutes=agent.question_ttl_minutes,
         report=settings.tasks.report,
     )
-    find_profile(defaults, defaults.profile)
+    # the shipped ones are valid; reading them here would delay every start
+    if agent.profile != DEFAULT_PROFILE or not profiles.has_only(shipped_folder()):
+        find_profile(defaults, agent.profile)
     return defaults
 
 

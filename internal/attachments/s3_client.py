@@ -7,12 +7,13 @@ import ssl
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
+
+import msgspec
 
 from internal.agent.domain.errors import FilesUnavailable, NotFound
 from internal.attachments.content import CHUNK_BYTES, in_thread
@@ -35,8 +36,7 @@ _MISSING = {"NoSuchKey", "NoSuchObject"}
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """A bucket, and the credentials to read and write it.
 
     Args:

@@ -27,8 +27,7 @@ from internal.config.setting_keys import (
     section_of,
 )
 from internal.config.settings import Settings
-from internal.config.types import ConfigError
-from internal.config.yaml_document import Place, read_document
+from internal.config.types import ConfigError, Place
 from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
 
@@ -272,6 +271,8 @@ def _find_file(config: str | Path | None, environ: Mapping[str, str], home: Path
 
 
 def _from_file(file: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]]:
+    from internal.config.yaml_document import read_document  # noqa: PLC0415 - yaml imports slowly
+
     document = read_document(file, f"The configuration file {file}")
     places = {place: f"{file}:{line}" for place, line in document.lines.items()}
     for key, given in _leaves(Settings, document.values, places):

@@ -21,6 +21,10 @@ HOST_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PREFIX = re.compile("([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
 
 
+Place = tuple[str | int, ...]
+"""The path of a value in a file: the keys and the numbers of items that lead to it."""
+
+
 class ConfigError(Exception):
     """The settings are invalid. The text is a sentence for people (exit code 3)."""
 

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from internal.config.messages import plain
-from internal.config.types import ConfigError
+from internal.config.types import ConfigError, Place
 
 MAX_FILE_BYTES = 262_144
 
-Place = tuple[str | int, ...]
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]{1,300}(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")

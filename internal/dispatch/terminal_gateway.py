@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -37,8 +36,7 @@ RETRY_SECONDS = 1.0
 """How long to wait after a failure of the database before a run is executed again."""
 
 
-@dataclass(frozen=True)
-class TerminalRunner:
+class TerminalRunner(msgspec.Struct, frozen=True):
     """Executes the runs of one terminal process.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
+
+import msgspec
 
 from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import LANGUAGES, Language, LanguageSetting
@@ -27,11 +28,10 @@ _SEPARATORS = re.compile(r"[_\-.]+")
 _MAX_SECONDS, _MAX_MINUTES = 120, 120
 """From here on a duration is given in minutes, and in hours."""
 _SUBTASK = re.compile(r"^task (\d+)")
-_CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+_CJK = "[\u3400-\u9fff\uf900-\ufaff]"
 
 
-@dataclass(frozen=True, slots=True)
-class ChatVocabulary:
+class ChatVocabulary(msgspec.Struct, frozen=True):
     """The words of one language.
 
     `commands` lists the spellings of each command, the preferred one first. `yes` and `no` are
@@ -54,7 +54,7 @@ class ChatVocabulary:
 def chat_vocabulary(language: Language) -> ChatVocabulary:
     """Return the vocabulary of a language."""
     content = load_catalog("chat", language)
-    return ChatVocabulary(**{key: content[key] for key in ChatVocabulary.__slots__})
+    return ChatVocabulary(**{key: content[key] for key in ChatVocabulary.__struct_fields__})
 
 
 @cache
@@ -147,12 +147,11 @@ class ChatPhrases(MessageCatalog):
         return self._vocabulary.commands[name][0]
 
 
-@dataclass(frozen=True, slots=True)
-class ChatTexts:
+class ChatTexts(msgspec.Struct, frozen=True):
     """The language setting of the chat channels, and the titles of the tools."""
 
     language: LanguageSetting = "auto"
-    tool_titles: ToolTitles = field(default_factory=dict)
+    tool_titles: ToolTitles = msgspec.field(default_factory=dict)
 
     def phrases_for(self, text: str) -> ChatPhrases:
         """Return the phrases of the setting; `auto` follows the language of `text`."""
@@ -171,7 +170,7 @@ def _readable(tool: str) -> str:
 
 def has_chinese(text: str) -> bool:
     """Return True if the text contains a Chinese character."""
-    return _CJK.search(text) is not None
+    return re.search(_CJK, text) is not None
 
 
 def is_without_words(text: str) -> bool:

@@ -20,39 +20,34 @@ from internal.agent.domain.errors import (
 from internal.llm.lenient_json import one_line
 
 # One line per provider or server: each words it differently.
-_TOO_LONG = re.compile(
-    r"prompt is too long|context[ _](window|length|limit|size)"  # Anthropic, OpenAI, llama.cpp
+# Patterns as text: each is compiled at its first use, most never.
+_TOO_LONG = (
+    r"(?i)prompt is too long|context[ _](window|length|limit|size)"  # Anthropic, OpenAI, llama.cpp
     r"|exceeds? (the )?(maximum )?context|input tokens? exceeds?"
     r"|maximum (prompt|model) length|longer than the maximum"  # xAI, vLLM
     r"|input (length|token count)[^.]*exceed|exceed[^.]*max(imum)? (input|message|number of) "
     r"(length|tokens)|exceeded model token limit|request too large"  # Ark, Gemini, Moonshot, Groq
     r"|range of input length|reduce the length of the (messages|prompt|input)"  # Qwen
     r"|prompt exceeds max length|prompt 超长|输入(内容|文本)?(过长|超长)"  # Zhipu
-    r"|must be <= \d+|context the overflows",  # Together, LM Studio
-    re.IGNORECASE,
+    r"|must be <= \d+|context the overflows"  # Together, LM Studio
 )
-_NO_CREDIT = re.compile(
-    r"insufficient[ _](balance|quota|credits?|funds)|account ?overdue|credit balance is too low"
-    r"|overdue balance|billing[ _]hard[ _]limit|余额不足|欠费",
-    re.IGNORECASE,
+_NO_CREDIT = (
+    r"(?i)insufficient[ _](balance|quota|credits?|funds)|account ?overdue|credit balance is too low"
+    r"|overdue balance|billing[ _]hard[ _]limit|余额不足|欠费"
 )
 # Anthropic, OpenAI, DeepSeek, Ark, Qwen, Together: the largest output limit is the number after it.
-_OUTPUT_LIMIT = re.compile(
-    r"max_(?:completion_|output_)?tokens(?![^.]*(?:context|input|prompt)).*?"
+_OUTPUT_LIMIT = (
+    r"(?i)max_(?:completion_|output_)?tokens(?![^.]*(?:context|input|prompt)).*?"
     r"(?:> |at most |maximum |range of max_tokens is \[\d+, ?|<= ?|\[\d+, ?"
-    r"|less than (?:or equal to )?|up to )`?(\d+)",
-    re.IGNORECASE,
+    r"|less than (?:or equal to )?|up to )`?(\d+)"
 )
-_MACHINE_TEXT = re.compile(
-    r"\s*[{\[<]|.*(?:Traceback|[{\[]\s*['\"]|</?[a-z]+>)", re.IGNORECASE | re.DOTALL
+_MACHINE_TEXT = r"(?is)\s*[{\[<]|.*(?:Traceback|[{\[]\s*['\"]|</?[a-z]+>)"
+_ADDRESS_OR_ID = (
+    r"(?i)[(\[]?\b(?:https?://\S+|(?:request|trace|log)[ _-]?id\b\W*[\w-]+|(?:req_|org-)\w+"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[)\]]?[.,;]?"
 )
-_ADDRESS_OR_ID = re.compile(
-    r"[(\[]?\b(?:https?://\S+|(?:request|trace|log)[ _-]?id\b\W*[\w-]+|(?:req_|org-)\w+"
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[)\]]?[.,;]?",
-    re.IGNORECASE,
-)
-_CLASS_NAME = re.compile(r"\b(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b[\s:-]*")
-_FLAGGED = re.compile(r"moderation|flagged|content policy", re.IGNORECASE)
+_CLASS_NAME = r"\b(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b[\s:-]*"
+_FLAGGED = r"(?i)moderation|flagged|content policy"
 _MAY_BE_LENGTH = {400, 413, 422, 500}
 
 
@@ -96,30 +91,30 @@ def readable(message: str) -> str:
 
     Addresses, ids and names of exceptions are left out, JSON, HTML and stack traces as a whole.
     """
-    if _MACHINE_TEXT.match(message):
+    if re.match(_MACHINE_TEXT, message):
         return ""
-    text = _CLASS_NAME.sub("", _ADDRESS_OR_ID.sub("", message))
+    text = re.sub(_CLASS_NAME, "", re.sub(_ADDRESS_OR_ID, "", message))
     return one_line(text, 300).strip(" :,;")
 
 
 def find_output_limit(error: ModelError) -> int | None:
     """Return the largest output limit that the provider accepts, if it rejected a larger one."""
-    found = _OUTPUT_LIMIT.search(error.detail) if isinstance(error, ModelRejected) else None
+    found = re.search(_OUTPUT_LIMIT, error.detail) if isinstance(error, ModelRejected) else None
     return None if found is None else int(found[1])
 
 
 def _error(
     peer: ProviderInfo, status: int, message: str, *, code: str, retry_after: float | None
 ) -> ModelError:
-    if status == HTTPStatus.PAYMENT_REQUIRED or _NO_CREDIT.search(f"{code} {message}"):
+    if status == HTTPStatus.PAYMENT_REQUIRED or re.search(_NO_CREDIT, f"{code} {message}"):
         return ModelWithoutCredit(
             _with_reason(f"{peer.name} reports that the account has no credit", message)
         )
-    if status < HTTPStatus.INTERNAL_SERVER_ERROR and _OUTPUT_LIMIT.search(message):
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR and re.search(_OUTPUT_LIMIT, message):
         return _rejected(peer, status, message)
-    if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{code} {message}"):
+    if status in _MAY_BE_LENGTH and re.search(_TOO_LONG, f"{code} {message}"):
         return _too_long(peer, message)
-    if status == HTTPStatus.FORBIDDEN and _FLAGGED.search(message):
+    if status == HTTPStatus.FORBIDDEN and re.search(_FLAGGED, message):
         return _rejected(peer, status, message)
     return _by_status(peer, status, message, retry_after)
 

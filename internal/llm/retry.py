@@ -1,15 +1,14 @@
 """The only retry layer: backoff, restarted responses, and fallbacks in their order."""
 
 import asyncio
-import dataclasses
 import logging
 import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from internal.agent.domain.errors import (
@@ -48,16 +47,14 @@ class ProviderClient(ModelClient, Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A client and the model to ask; "" is the model that the request names."""
 
     client: ProviderClient
     model: str = ""
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How long to keep trying one route.
 
     Before the first text of a response a call is retried `retries` times. The waits start at
@@ -77,7 +74,7 @@ class RetryPolicy:
 
     def before_fallback(self) -> "RetryPolicy":
         """Return the policy of a route that another one follows: that one is tried sooner."""
-        return dataclasses.replace(self, retries=min(self.retries, RETRIES_BEFORE_FALLBACK))
+        return replace(self, retries=min(self.retries, RETRIES_BEFORE_FALLBACK))
 
 
 class _Tries:

@@ -6,7 +6,7 @@ files are read again when a profile is asked for.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.permissions.policy import Policy, with_network
@@ -16,7 +16,6 @@ from internal.agent.domain.tasks import Profile
 from internal.config.home import PROFILE_NAME
 from internal.config.messages import nearest, plain
 from internal.config.types import ConfigError
-from internal.config.yaml_document import Document
 from internal.profiles.profile_file import (
     ProfileFile,
     ToolChanges,
@@ -24,6 +23,11 @@ from internal.profiles.profile_file import (
     read_profile_file,
 )
 
+if TYPE_CHECKING:
+    from internal.config.yaml_document import Document
+
+DEFAULT_PROFILE = "default"
+"""The profile of tasks that name none. It needs no file."""
 MAX_PROFILES = 200
 MAX_EXTENSIONS = 8
 
@@ -51,14 +55,24 @@ class ProfileSource(NamedTuple):
 class _File(NamedTuple):
     path: Path
     keys: ProfileFile
-    document: Document
+    document: "Document"
 
     def error(self, sentence: str, *keys: str | int) -> ConfigError:
         return ConfigError(f"{self.path}:{line_of(self.document, *keys)}: {sentence}")
 
 
+class _Profiles(NamedTuple):
+    """What was read of files of this version."""
+
+    version: _Version | None
+    usable: Mapping[str, Profile]
+    sources: Mapping[str, ProfileSource]
+
+
 class ProfileLibrary(Mapping[str, Profile]):
-    """The usable profiles by name. `default` needs no file.
+    """The usable profiles by name.
+
+    May be used in several threads.
 
     Args:
         folders: where files are, those of the owner last: they replace others of the same name.
@@ -76,23 +90,25 @@ class ProfileLibrary(Mapping[str, Profile]):
         self._folders = tuple(folders)
         self._tools = tuple(tools)
         self._doubt_model = doubt_model
-        self._version: _Version | None = None
-        self._profiles: dict[str, Profile] = {}
-        self._sources: dict[str, ProfileSource] = {}
+        self._found = _Profiles(None, {}, {})
 
     def __getitem__(self, name: str) -> Profile:
-        return self._current()[name]
+        return self._current().usable[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._current())
+        return iter(self._current().usable)
 
     def __len__(self) -> int:
-        return len(self._current())
+        return len(self._current().usable)
+
+    def has_only(self, folder: Path) -> bool:
+        """Return whether every file is in one folder, without reading them."""
+        return all(Path(path).parent == folder for path, _, _ in self._versions())
 
     def sources(self) -> list[ProfileSource]:
         """Return where each profile is from, also of those that cannot be used, by name."""
-        self._current()
-        return [self._sources[name] for name in sorted(self._sources)]
+        sources = self._current().sources
+        return [sources[name] for name in sorted(sources)]
 
     def problems(self) -> dict[str, str]:
         """Return why profiles cannot be used, by name."""
@@ -102,12 +118,12 @@ class ProfileLibrary(Mapping[str, Profile]):
         """Return what may be wrong with profiles that can be used, by name."""
         return {one.name: one.warning for one in self.sources() if one.warning}
 
-    def _current(self) -> dict[str, Profile]:
-        version = tuple(self._versions())
-        if version != self._version:
-            self._version = version
-            self._load([Path(path) for path, _, _ in version])
-        return self._profiles
+    def _current(self) -> _Profiles:
+        version, found = tuple(self._versions()), self._found
+        if version != found.version:
+            found = _Profiles(version, *self._load([Path(path) for path, _, _ in version]))
+            self._found = found
+        return found
 
     def _versions(self) -> Iterator[tuple[str, int, int]]:
         """Yield the path, time and size of each file, those of the owner last."""
@@ -124,7 +140,9 @@ class ProfileLibrary(Mapping[str, Profile]):
                 else:
                     yield str(path), status.st_mtime_ns, status.st_size
 
-    def _load(self, paths: Iterable[Path]) -> None:
+    def _load(
+        self, paths: Iterable[Path]
+    ) -> tuple[Mapping[str, Profile], Mapping[str, ProfileSource]]:
         files: dict[str, _File] = {}
         problems: dict[str, tuple[Path, str]] = {}
         for path in paths:
@@ -135,18 +153,19 @@ class ProfileLibrary(Mapping[str, Profile]):
                 files[name] = _read(path)
             except ConfigError as error:
                 problems[name] = path, str(error)
-        self._profiles = {"default": Profile()}
-        self._sources = {"default": ProfileSource("default", None)}
+        profiles = {DEFAULT_PROFILE: Profile()}
+        sources = {DEFAULT_PROFILE: ProfileSource(DEFAULT_PROFILE, None)}
         for name, file in files.items():
             try:
-                self._profiles[name] = self._build(name, files, problems, ())
+                profiles[name] = self._build(name, files, problems, ())
                 warning = self._warning(file)
-                self._sources[name] = ProfileSource(name, file.path, warning=warning)
+                sources[name] = ProfileSource(name, file.path, warning=warning)
             except ConfigError as error:
                 problems[name] = file.path, str(error)
         for name, (path, problem) in problems.items():
-            self._sources[name] = ProfileSource(plain(name), path, problem)
-            self._profiles.pop(name, None)
+            sources[name] = ProfileSource(plain(name), path, problem)
+            profiles.pop(name, None)
+        return profiles, sources
 
     def _warning(self, file: _File) -> str:
         doubt = self._doubt_model(file.keys.model) if file.keys.model else ""
@@ -178,7 +197,7 @@ class ProfileLibrary(Mapping[str, Profile]):
                 raise file.error(sentence, "extends")
             if extended in files:
                 base = self._build(extended, files, problems, chain)
-            elif extended != "default":
+            elif extended != DEFAULT_PROFILE:
                 hint = nearest(extended, files)
                 raise file.error(
                     f"there is no profile {plain(extended)} to extend{hint}", "extends"

@@ -1,7 +1,7 @@
 """One profile file: its keys, and its errors with their line."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -11,7 +11,9 @@ from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.text import find_invisible
 from internal.config.messages import complaint, nearest, plain
 from internal.config.types import ConfigError, Count, Dollars, Network, Seconds, Section, Text
-from internal.config.yaml_document import Document, read_document
+
+if TYPE_CHECKING:
+    from internal.config.yaml_document import Document
 
 MAX_INSTRUCTIONS_CHARS = 32_000
 
@@ -64,12 +66,14 @@ class ProfileFile(Section):
     delegates: bool | None = None
 
 
-def read_profile_file(path: Path) -> tuple[ProfileFile, Document]:
+def read_profile_file(path: Path) -> "tuple[ProfileFile, Document]":
     """Return the keys of a file, and its lines.
 
     Raises:
         ConfigError: it cannot be read, or something in it is wrong; the sentence says where.
     """
+    from internal.config.yaml_document import read_document  # noqa: PLC0415 - yaml imports slowly
+
     document = read_document(path, str(path))
     try:
         return ProfileFile.model_validate(document.values), document
@@ -91,7 +95,7 @@ def _depth(error: ErrorDetails) -> int:
     return len(error["loc"])
 
 
-def line_of(document: Document, *keys: str | int) -> int:
+def line_of(document: "Document", *keys: str | int) -> int:
     """Return the line of the longest known beginning of a path of keys."""
     paths = (keys[:count] for count in range(len(keys), -1, -1))
     return next((document.lines[path] for path in paths if path in document.lines), 1)

@@ -14,9 +14,10 @@ import signal
 import socket
 import tempfile
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
@@ -110,8 +111,7 @@ SENTENCES = {
 _EXPECTED = frozenset({"write-workspace"})
 
 
-@dataclass(frozen=True)
-class Wall:
+class Wall(msgspec.Struct, frozen=True):
     """One line of the probe: what must hold, and whether it does."""
 
     name: str

@@ -6,8 +6,9 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
 
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.system_errors import describe_system_error

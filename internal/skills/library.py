@@ -3,14 +3,17 @@
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from internal.agent.domain.errors import NotFound
 from internal.agent.ports.skills import SkillOrigin, SkillState
-from internal.skills.skill_file import FILE_NAME, SkillFile, SkillUnreadable, parse_skill_file
+from internal.skills.errors import SkillUnreadable
+from internal.skills.skill_file import FILE_NAME, SkillFile, parse_skill_file
 from internal.skills.skill_folder import FolderVersion, SkillEntry, folder_version, read_contents
 
 MAX_SKILLS = 200
@@ -31,16 +34,14 @@ def shipped_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[2] / "configs" / "skills"
 
 
-@dataclass(frozen=True, slots=True)
-class SkillPlace:
+class SkillPlace(msgspec.Struct, frozen=True):
     """A folder with skills. Those of a `shipped` one need no review."""
 
     folder: Path
     origin: SkillOrigin
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(msgspec.Struct, frozen=True):
     """A skill as it was found. `problem` is why it is not usable, a sentence."""
 
     name: str

@@ -1,7 +1,8 @@
 """Reviews of the skills of a library by people of any channel."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from internal.agent.domain.errors import Conflict, FilesUnavailable
 from internal.agent.domain.system_errors import describe_system_error
@@ -13,11 +14,11 @@ from internal.agent.ports.skills import (
     SkillState,
     SkillSummary,
 )
+from internal.skills.errors import SkillUnreadable
 from internal.skills.library import Skill, SkillLibrary
 from internal.skills.pins import PinsUnreadable, SkillPins
 from internal.skills.requested_tools import requested_tools
 from internal.skills.review import review_skill
-from internal.skills.skill_file import SkillUnreadable
 
 MAX_REPORTED_CHARS = 100_000
 """How much of a `SKILL.md` a report has."""

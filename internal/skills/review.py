@@ -1,20 +1,21 @@
 """What a person should know of a skill before it is offered to the model."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from internal.agent.domain.text import is_invisible
 from internal.agent.ports.skills import InvisibleCharacter
+from internal.skills.errors import SkillUnreadable
 from internal.skills.library import Skill, read_skill
-from internal.skills.skill_file import FILE_NAME, SkillUnreadable
+from internal.skills.skill_file import FILE_NAME
 from internal.skills.skill_folder import read_contents
 
 MAX_PLACES = 100
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True)
-class SkillReview:
+class SkillReview(msgspec.Struct, frozen=True):
     """A skill as it was read for a review; `skill.sha256` is the hash of just these files.
 
     `invisible` has at most `MAX_PLACES` places. `binary` are the files that are not text. `text` is

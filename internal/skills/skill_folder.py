@@ -4,11 +4,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from internal.agent.domain.system_errors import describe_system_error
-from internal.skills.skill_file import SkillUnreadable
+from internal.skills.errors import SkillUnreadable
 
 MAX_FILES = 500
 MAX_BYTES = 20_000_000
@@ -21,8 +22,7 @@ FolderVersion = tuple[tuple[object, ...], ...]
 """What the system says of every entry of a folder; it changes with any of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SkillEntry:
+class SkillEntry(msgspec.Struct, frozen=True):
     """A file of a skill. `path` is relative to its folder; `link` is where it leads, "" if none."""
 
     path: str
@@ -37,8 +37,7 @@ class SkillEntry:
         return self.executable or self.has_shebang or "scripts" in Path(self.path).parts[:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class SkillContents:
+class SkillContents(msgspec.Struct, frozen=True):
     """The files of a skill at one moment, in the order of their paths.
 
     `sha256` covers names, contents, links and executable bits. `kept` is the content of the one

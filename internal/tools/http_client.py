@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import httptools
+import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.addresses import address_refusal
@@ -59,12 +60,11 @@ class HttpRequest:
         return "\r\n".join([*lines, "", ""]).encode("ascii") + (self.body or b"")
 
 
-@dataclass(slots=True)
-class HttpResponse:
+class HttpResponse(msgspec.Struct):
     """A response. `truncated`: it was too large or ended early, `body` is its beginning."""
 
     status: int = 0
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     truncated: bool = False
 
@@ -210,8 +210,7 @@ _CONNECT_TIMEOUT_SECONDS = 8.0
 _MAX_ADDRESSES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedPage:
+class FetchedPage(msgspec.Struct, frozen=True):
     """A fetched page. `url` is the address after redirects."""
 
     url: PublicUrl

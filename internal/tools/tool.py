@@ -13,7 +13,6 @@ import os
 import typing
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -67,8 +66,7 @@ class OutputBuffer:
         self._tail = (self._tail + text[remaining:])[-self._half :]
 
 
-@dataclass(frozen=True, slots=True)
-class WebClients:
+class WebClients(msgspec.Struct, frozen=True):
     """What fetches and searches web pages; `search` is None if no provider is configured."""
 
     fetcher: Fetcher
@@ -91,8 +89,7 @@ class FileLocks:
             yield
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True):
     """The context of a call. Hold the lock of a file of the workspace while it is changed."""
 
     call: CallContext
@@ -109,8 +106,7 @@ Body = Callable[..., Awaitable[str | ToolOutcome]]
 Preview = Callable[..., Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """One argument: its type, and its default if it has one."""
 
     hint: Any
@@ -133,8 +129,7 @@ class Parameter:
         return schema
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True):
     """A function that a model can call."""
 
     spec: ToolSpec

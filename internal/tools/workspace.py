@@ -21,9 +21,10 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
+
+import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions import paths
@@ -208,8 +209,7 @@ def _relative(text: str, root: str) -> str:
     raise ToolError(f"{text} is outside the workspace")
 
 
-@dataclass(frozen=True, slots=True)
-class FileContents:
+class FileContents(msgspec.Struct, frozen=True):
     """The content of a file and the identity of the version that was read."""
 
     content: bytes

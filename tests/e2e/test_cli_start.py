@@ -24,6 +24,8 @@ HEAVY = {
     "dataclasses",
 }
 
+RARE = {"yaml"}
+
 
 def larkspur(
     *argv: str | bytes, environ: dict[str, str], cwd: Path, stdin: bytes = b""
@@ -70,6 +72,54 @@ def test_help_imports_only_the_standard_library(environ: dict[str, str], work: P
     loaded = imported_by(["--help"], environ, work)
     assert "argparse" in loaded
     assert loaded.isdisjoint({*HEAVY, "http.client"})
+
+
+def test_serve_is_ready_before_it_imports_what_only_some_runs_need(
+    environ: dict[str, str], home: Path, work: Path
+) -> None:
+    names = imported_by_serve(environ, work)
+    before = names[: names.index(str(home / "gateway.json"))]
+    assert "internal.channels.web.server" in before
+    assert RARE.isdisjoint(before)
+
+
+def test_serve_loads_no_plugin_of_pydantic(environ: dict[str, str], work: Path) -> None:
+    packages = work / "packages"
+    (packages / "other-1.dist-info").mkdir(parents=True)
+    (packages / "other-1.dist-info" / "entry_points.txt").write_text("[pydantic]\nx = other:x\n")
+    (packages / "other.py").write_text("x = None\n")
+    names = imported_by_serve({**environ, "PYTHONPATH": str(packages)}, work)
+    assert "pydantic" in names
+    assert "other" not in names
+
+
+def imported_by_serve(environ: dict[str, str], work: Path) -> list[str]:
+    """Return the names of imports and of renamed files of a gateway, in their order."""
+    program = (
+        "import sys\n"
+        "seen = []\n"
+        "def audit(event, arguments):\n"
+        "    if event == 'import': seen.append(arguments[0])\n"
+        "    if event == 'os.rename': seen.append(str(arguments[1]))\n"
+        "sys.addaudithook(audit)\n"
+        "from larkspur.main import main\n"
+        "sys.argv = ['larkspur', 'serve', '--port', '0']\n"
+        "code = main()\n"
+        "print(*seen, sep='\\n')\n"
+        "sys.exit(code)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environ,
+        cwd=work,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        assert any(b" is at http" in line for line in process.stderr)
+        process.terminate()
+        output, _ = process.communicate()
+    return output.decode().splitlines()
 
 
 @pytest.mark.parametrize("argv", [["serve", "--help"], ["doctor", "-h"], ["config", "--help"]])

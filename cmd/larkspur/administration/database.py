@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from internal.agent.app.gateway import Gateway
-from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
+from internal.agent.app.retention.pruner import Pruner
 from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import SessionId
@@ -15,7 +14,6 @@ from internal.agent.domain.text import format_size
 from internal.agent.ports.maintenance.reports import DatabaseStatus, MoveResult, Pruned
 from internal.agent.store.stores import Stores
 from internal.config.loader import Loaded
-from internal.config.settings import Settings
 from internal.database_address.address import is_postgres
 from internal.dispatch.lock import database_lock
 from internal.observability.clock import SystemClock
@@ -29,7 +27,13 @@ from internal.storage.maintenance.sqlite_files import new_file
 from internal.storage.maintenance.status import read_content
 from internal.storage.migrations import Migration
 from larkspur.file_storage import open_workspaces
-from larkspur.services import Services, make_gateway, make_terminal_dispatcher, open_services
+from larkspur.services import (
+    make_gateway,
+    make_pruner,
+    make_terminal_dispatcher,
+    open_services,
+    retention_policy,
+)
 
 
 class DatabaseAdmin:
@@ -137,7 +141,7 @@ class DatabaseAdmin:
             return False
 
         async with open_database(self._address) as database:
-            policy = _policy(self._loaded.settings)
+            policy = retention_policy(self._loaded.settings)
             return await Pruner(
                 database,
                 Stores(),
@@ -177,19 +181,3 @@ def _locked(path: Path | None) -> Generator[None]:
 
 def _name(step: Migration) -> str:
     return f"{step.number:04} {step.name}"
-
-
-def make_pruner(services: Services, gateway: Gateway) -> Pruner:
-    """Return what removes rows and sessions that are older than the settings allow."""
-    return Pruner(
-        services.database,
-        services.stores,
-        clock=services.clock,
-        policy=_policy(services.settings),
-        remove_session=gateway.delete_idle_session,
-        workspaces=services.workspaces,
-    )
-
-
-def _policy(settings: Settings) -> RetentionPolicy:
-    return RetentionPolicy(**settings.retention.model_dump())

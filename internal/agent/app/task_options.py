@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated
 
@@ -55,8 +54,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skills: Annotated[tuple[SkillName, ...], Meta(max_length=50)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskDefaults:
+class TaskDefaults(msgspec.Struct, frozen=True):
     """The values of the settings, for a task without options. `profiles` is keyed by name.
 
     `profile_problems` returns why profiles cannot be used, by name, `profile_warnings` what may be

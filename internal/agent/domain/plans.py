@@ -14,7 +14,7 @@ PlanReview = Literal["off", "complex", "always"]
 
 MAX_STEPS = 50
 MAX_STEP_CHARS = 4_000
-_NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)、:\uff1a])\s*")
+_NUMBER = r"^\s*(?:[-*•]|\(?\d{1,3}[.)、:\uff1a])\s*"
 
 
 class PlanStep(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ def number_steps(descriptions: Sequence[str]) -> tuple[PlanStep, ...]:
 
 def read_steps(text: str) -> tuple[str, ...]:
     """Return the steps of a text, one per line, without leading numbers and bullets."""
-    lines = (_NUMBER.sub("", line).strip() for line in text.splitlines())
+    lines = (re.sub(_NUMBER, "", line).strip() for line in text.splitlines())
     return tuple(line for line in lines if line)
 
 

@@ -135,9 +135,9 @@ def _note(missing: int) -> str:
 
 
 _ESCAPE = r"\\(?=u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
-_MISLEADING = re.compile(rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t\u4e00-\u9fff]")
+_MISLEADING = rf"{_ESCAPE}|[ \t]+|\n{{9,}}|[^ -~\n\t\u4e00-\u9fff]"
 _NOT_PRINTABLE_ASCII = re.compile(r"[^ -~\n\t]")
-_AMBIGUOUS = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]+")  # only these have several spellings
+_AMBIGUOUS = r"[^\x00-\x7f\u4e00-\u9fff]+"  # only these have several spellings
 _MAX_GAP = 80  # blanks in a row; more would push the rest out of view
 _MAX_MARKS = 4  # on one letter; more would cover other lines
 _DRAWN_AS_NOTHING = frozenset(
@@ -212,7 +212,7 @@ def escape_invisible(text: str) -> str:
     (Unicode NFC) to another, so that `e` with a combining accent is not mistaken for `é`. Blanks at
     the end of a line and very wide gaps are counted: `\u0020{3}`.
     """
-    return _distinct(_MISLEADING.sub(_shown, text))
+    return _distinct(re.sub(_MISLEADING, _shown, text))
 
 
 def _shown(found: re.Match[str]) -> str:
@@ -239,7 +239,7 @@ def _escape(char: str) -> str:
 
 def _distinct(text: str) -> str:
     """Escape characters with several spellings, and stacked marks."""
-    return _AMBIGUOUS.sub(_spelled_out, text)
+    return re.sub(_AMBIGUOUS, _spelled_out, text)
 
 
 def _spelled_out(found: re.Match[str]) -> str:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import msgspec
@@ -112,8 +111,7 @@ class ModelClient(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelBook:
+class ModelBook(msgspec.Struct, frozen=True):
     """Limits and prices by model name, and the present default `model` of the `provider`.
 
     `doubt` returns why the provider may not have a model, a sentence, or "".

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -34,8 +33,7 @@ async def refuse_file(_name: str, _descriptor: int) -> Attachment:
     raise ToolError("files cannot be stored now")
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(msgspec.Struct, frozen=True):
     """The context of a call. `workspace` is the absolute path of an existing folder.
 
     `progress` receives live output. It never blocks and may be called from any task of the call,

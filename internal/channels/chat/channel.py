@@ -5,9 +5,11 @@ import logging
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
@@ -42,8 +44,7 @@ log = logging.getLogger(__name__)
 _RELEASE_TIMEOUT_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class ChatApp:
+class ChatApp(msgspec.Struct, frozen=True):
     """The application services that chat channels use."""
 
     gateway: Gateway

@@ -12,7 +12,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -104,8 +103,7 @@ def conversation_scope(channel: str, message: IncomingMessage, kind: SessionScop
     return f"{channel}-{digest[:12].hex()}"
 
 
-@dataclass(frozen=True, slots=True)
-class InboxListener:
+class InboxListener(msgspec.Struct, frozen=True):
     """Callbacks of the worker.
 
     `on_run` gets a run to display, `on_received` a message to confirm with a reaction;

@@ -1,7 +1,6 @@
 """The tools as a server of the `mcp` SDK. Importing this module takes more than a second."""
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
 from internal.agent.domain.errors import LarkspurError

@@ -1,7 +1,6 @@
 """The tools: functions over the gateway, under the rights of the caller."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -56,8 +55,7 @@ async def _report_to_nobody(_seconds: float, _total: float) -> None:
     """Do nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class McpToolCall:
+class McpToolCall(msgspec.Struct, frozen=True):
     """The caller of a tool and what the tool uses.
 
     Attributes:
@@ -164,8 +162,7 @@ async def search_sessions(call: McpToolCall, given: SearchSessionsArguments) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class McpTool:
+class McpTool(msgspec.Struct, frozen=True):
     """A tool that clients see. `name` is that of the function."""
 
     function: Callable[[McpToolCall, Any], Awaitable[msgspec.Struct]]

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
+import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.files.pages import read_page
@@ -26,8 +26,7 @@ class OpenContent(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(msgspec.Struct, frozen=True):
     """A file to send. `etag` names its content; `headers` replace the common ones."""
 
     name: str

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -24,8 +23,7 @@ Query = TypeVar("Query")
 Body = TypeVar("Body")
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest(Generic[Query, Body]):
+class ApiRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
     """A decoded request. `path` holds the path parameters."""
 
     services: WebServices
@@ -55,8 +53,7 @@ class ApiRequest(Generic[Query, Body]):
         return int(text) if _NUMBER.fullmatch(text) else None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRequest:
+class StreamRequest(msgspec.Struct, frozen=True):
     """An event stream to open. Stored events are not replayed when `start` is None."""
 
     watched: SessionFilter
@@ -68,8 +65,7 @@ HandlerResult = msgspec.Struct | Response | StreamRequest | None
 """What a handler returns: a JSON body, a complete response, a stream, or nothing (204)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """An entry of the route table.
 
     Attributes:

@@ -4,8 +4,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import aclosing, contextmanager
+from typing import Protocol
 
-from starlette.types import Receive, Scope
+from starlette.types import Receive, Scope, Send
 
 from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.supervision import Supervisor
@@ -15,13 +16,62 @@ from internal.channels.web import sse
 from internal.channels.web.auth import token_id
 from internal.channels.web.endpoints import StreamRequest
 from internal.channels.web.errors import HttpError
-from internal.channels.web.http_protocol import TRANSPORT_KEY, AsgiTransport, StreamTransport
 from internal.channels.web.middleware import CONTEXT_KEY, ResponseSender
 from internal.channels.web.requests import RequestContext
 from internal.channels.web.services import WebServices
 
+TRANSPORT_KEY = "larkspur.transport"
+"""Key in `scope["state"]` under which an event stream finds its `StreamTransport`."""
 MAX_TICK_SECONDS = 1.0
 """Maximum interval at which filtered events move the client's cursor."""
+
+
+class StreamTransport(Protocol):
+    """Writes the body of an event stream."""
+
+    @property
+    def is_writing(self) -> bool:
+        """Return True while the client has not read the last write."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Return True if nothing can be written anymore."""
+        ...
+
+    def disable_buffering(self) -> None:
+        """Keep at most one write in memory."""
+        ...
+
+    async def write_chunk(self, chunk: bytes) -> None:
+        """Write a chunk as `sse.encode_chunk` returns it, after the client has read the last."""
+        ...
+
+    def try_write(self, chunk: bytes) -> bool:
+        """Write a chunk if that needs no waiting; return False, without effect, if it does."""
+        ...
+
+
+class AsgiTransport:
+    """Writes through ASGI `send`; used without a server, by clients in the same process."""
+
+    is_writing = False
+    is_closed = False
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def disable_buffering(self) -> None:
+        """Do nothing: the caller's `send` does not buffer."""
+
+    async def write_chunk(self, chunk: bytes) -> None:
+        """Send the content of a chunk."""
+        body = sse.decode_chunk(chunk)
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    def try_write(self, chunk: bytes) -> bool:  # noqa: ARG002 - as the protocol says
+        """Return False: `send` must be awaited."""
+        return False
 
 
 class OpenStream:

@@ -6,75 +6,17 @@ below HTTP get the JSON body of all other errors.
 """
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any
 
-from starlette.types import Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from internal.channels.web import sse
 from internal.channels.web.errors import HttpError, error_response
+from internal.channels.web.event_streams import TRANSPORT_KEY
+from internal.channels.web.middleware import SECURITY_HEADERS
 
 MAX_HEAD_BYTES = 65_536
-SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"referrer-policy", b"no-referrer"),
-)
-"""Headers of every response. Other origins can embed none; requests with CORS are not affected."""
-TRANSPORT_KEY = "larkspur.transport"
-"""Key in `scope["state"]` under which an event stream finds its `StreamTransport`."""
-
-
-class StreamTransport(Protocol):
-    """Writes the body of an event stream."""
-
-    @property
-    def is_writing(self) -> bool:
-        """Return True while the client has not read the last write."""
-        ...
-
-    @property
-    def is_closed(self) -> bool:
-        """Return True if nothing can be written anymore."""
-        ...
-
-    def disable_buffering(self) -> None:
-        """Keep at most one write in memory."""
-        ...
-
-    async def write_chunk(self, chunk: bytes) -> None:
-        """Write a chunk as `sse.encode_chunk` returns it, after the client has read the last."""
-        ...
-
-    def try_write(self, chunk: bytes) -> bool:
-        """Write a chunk if that needs no waiting; return False, without effect, if it does."""
-        ...
-
-
-class AsgiTransport:
-    """Writes through ASGI `send`; used without a server, by clients in the same process."""
-
-    is_writing = False
-    is_closed = False
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-
-    def disable_buffering(self) -> None:
-        """Do nothing: the caller's `send` does not buffer."""
-
-    async def write_chunk(self, chunk: bytes) -> None:
-        """Send the content of a chunk."""
-        body = sse.decode_chunk(chunk)
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
-
-    def try_write(self, chunk: bytes) -> bool:  # noqa: ARG002 - as the protocol says
-        """Return False: `send` must be awaited."""
-        return False
 
 
 class HttpConnection(HttpToolsProtocol):

@@ -21,11 +21,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.auth import LoginSecrets, token_id
 from internal.channels.web.errors import HttpError, error_response, to_http_error
-from internal.channels.web.http_protocol import SECURITY_HEADERS
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
 from internal.channels.web.services import WebServices
 from internal.config.server import ServerSettings
 
+SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+)
+"""Headers of every response. Other origins can embed none; requests with CORS are not affected."""
 CONTEXT_KEY = "larkspur.context"
 """Key in the ASGI scope under which a route finds its `RequestContext`."""
 SENDER_KEY = "larkspur.sender"

@@ -4,7 +4,6 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -21,8 +20,7 @@ MAX_QUERY_PARAMETERS = 32
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-@dataclass(slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct):
     """One request on its way through the middleware.
 
     Attributes:

@@ -6,10 +6,10 @@ import errno
 import ipaddress
 import socket
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import uvicorn
+from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.supervision import Supervisor

@@ -1,7 +1,6 @@
 """The dependencies of the web channel, created by the composition root."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -193,8 +192,7 @@ class McpEndpoint(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WebTimeouts:
+class WebTimeouts(msgspec.Struct, frozen=True):
     """Time limits of the web channel, in seconds.
 
     Attributes:
@@ -208,8 +206,7 @@ class WebTimeouts:
     heartbeat_seconds: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class WebServices:
+class WebServices(msgspec.Struct, frozen=True):
     """Application services and settings that the web channel uses.
 
     A request that carries the local token acts as the local owner.
@@ -235,8 +232,8 @@ class WebServices:
     clock: Clock
     logins: Logins
     documents: DocumentReader | None
-    models: ModelsView = field(default_factory=lambda: ModelsView("", ()))
-    page: Page = field(default_factory=read_page)
+    models: ModelsView = msgspec.field(default_factory=lambda: ModelsView("", ()))
+    page: Page = msgspec.field(default_factory=read_page)
     timeouts: WebTimeouts = WebTimeouts()
     setup: Setup | None = None
     mcp: McpEndpoint | None = None

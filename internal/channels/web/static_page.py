@@ -5,8 +5,9 @@ icons of an installed page, have fixed names and are revalidated.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 DIST = Path(__file__).with_name("dist")
 CONTENT_SECURITY_POLICY = (
@@ -34,8 +35,7 @@ _FIXED = ("*.webmanifest", "icons/*.png")
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     """A file of the page with its body per content encoding; "" is the uncompressed one."""
 
     media_type: str
@@ -48,8 +48,7 @@ class Asset:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """The built page; `index` is empty if it has not been built.
 
     `fixed` are the files with fixed names, by their path below the page's address.
@@ -57,7 +56,7 @@ class Page:
 
     index: bytes
     assets: dict[str, Asset]
-    fixed: dict[str, Asset] = field(default_factory=dict)
+    fixed: dict[str, Asset] = msgspec.field(default_factory=dict)
 
 
 def read_page(folder: Path = DIST) -> Page:

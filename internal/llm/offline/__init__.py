@@ -1,5 +1,5 @@
 """The offline demo model.
 
-Reading order: `model`, `jobs`, `catalog` with the patterns and sentences of offline.toml,
-`delegation`, `arithmetic`.
+Reading order: `model`, `conversation`, `jobs`, `catalog` with the patterns and sentences of
+offline.toml, `delegation`, `arithmetic`.
 """

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,7 +22,7 @@ class Job:
 class DemoCatalog:
     """The contents of offline.toml."""
 
-    understands: tuple[tuple[str, re.Pattern[str]], ...]
+    understands: tuple[tuple[str, str], ...]
     examples: tuple[str, ...]
     first_examples: Mapping[str, Sequence[str]]
     split: Mapping[str, re.Pattern[str]]
@@ -30,9 +30,18 @@ class DemoCatalog:
     signs: Mapping[str, str]
     phrases: Mapping[str, Mapping[str, str]]
 
+    def rules(self) -> Iterator[tuple[str, re.Pattern[str]]]:
+        """Yield the job and the pattern of each rule. A pattern is compiled at its first use."""
+        return ((job, _compile(pattern)) for job, pattern in self.understands)
+
     def phrase(self, language: str, name: str, /, **named: object) -> str:
         """Return a sentence in `en` or `zh`."""
         return self.phrases[language][name].format(**named)
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 @cache
@@ -42,11 +51,7 @@ def load_catalog() -> DemoCatalog:
     table = tomllib.loads(text)
     rules = table["understands"]
     return DemoCatalog(
-        understands=tuple(
-            (rule["job"], re.compile(pattern, re.IGNORECASE | re.DOTALL))
-            for rule in rules
-            for pattern in rule["patterns"]
-        ),
+        understands=tuple((rule["job"], pattern) for rule in rules for pattern in rule["patterns"]),
         examples=tuple(example for rule in rules for example in rule["examples"]),
         first_examples=table["examples"],
         split={
@@ -57,6 +62,12 @@ def load_catalog() -> DemoCatalog:
         signs=table["signs"],
         phrases={"en": table["en"], "zh": table["zh"]},
     )
+
+
+def preload_catalog() -> None:
+    """Read the catalog and compile its patterns, if that was not done yet."""
+    for _rule in load_catalog().rules():
+        pass
 
 
 def detect_language(text: str) -> str:

@@ -98,7 +98,7 @@ def _job(known: DemoCatalog, text: str) -> Job | None:
     plain = known.split["before"].match(text)
     rest = text[plain.end() :] if plain else text
     for candidate in dict.fromkeys((rest, text, _without_end(known, rest))):
-        for kind, pattern in known.understands:
+        for kind, pattern in known.rules():
             match = pattern.fullmatch(candidate)
             if match and not _holds_second_request(known, match):
                 named = {name: value for name, value in match.groupdict().items() if value}

@@ -15,7 +15,8 @@ import msgspec
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.messages import Message, Part, Text, ToolCall
 from internal.agent.ports.llm import ModelRequest, ModelStreamEvent
-from internal.llm.offline.model import OfflineModel, read_words, stream_parts
+from internal.llm.offline.conversation import read_words
+from internal.llm.offline.model import OfflineModel, stream_parts
 
 MAX_BYTES = 20_000_000
 

@@ -7,8 +7,9 @@ its own. Elsewhere only the bounds of each process and user in `resource_limits`
 import contextlib
 import itertools
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from internal.agent.ports.sandbox import Resource
 
@@ -27,8 +28,7 @@ _numbers = itertools.count(1)  # of this process: all `ControlGroups` share a pa
 _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 
 
-@dataclass(frozen=True)
-class ControlGroup:
+class ControlGroup(msgspec.Struct, frozen=True):
     """The group of one command: a folder, or with version 1 a folder per resource."""
 
     folders: tuple[Path, ...]

@@ -23,9 +23,7 @@ _BLOCK = (
     "|link|meta|object|ol|p|pre|script|style|svg|table|tbody|td|th|thead|title|tr|ul|video"
 )
 # other names are not HTML but code, such as vector<int>
-_TAG = re.compile(
-    rf"</?(?:(?P<inline>{_INLINE})|{_BLOCK})(?:\s[^<>]*)?/?>|<!--[^<>]*>", re.IGNORECASE
-)
+_TAG = rf"(?i)</?(?:(?P<inline>{_INLINE})|{_BLOCK})(?:\s[^<>]*)?/?>|<!--[^<>]*>"
 _ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 
 
@@ -58,7 +56,7 @@ def clean(query: SearchQuery, results: list[SearchResult]) -> tuple[SearchResult
 
 def clean_text(text: str, max_chars: int) -> str:
     """Return a text on one line without HTML, terminal sequences and invisible characters."""
-    text = _TAG.sub(lambda tag: "" if tag["inline"] else " ", text[:_MAX_FIELD_CHARS])
+    text = re.sub(_TAG, lambda tag: "" if tag["inline"] else " ", text[:_MAX_FIELD_CHARS])
     text = _ANSI.sub("", html.unescape(text))
     text = "".join(" " if char.isspace() else char for char in text)
     visible = "".join(char for char in text if char == " " or not is_invisible(char))

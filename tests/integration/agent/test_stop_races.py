@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from internal.agent.app.files.artifacts import ArtifactRecorder
 from internal.agent.app.runs.active import ActiveRun, claim_run

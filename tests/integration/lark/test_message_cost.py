@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import structs
+
 from internal.agent.store.database import Database, Read, Row, Step, Write
 from internal.channels.chat.displays.displayed_run import REACTION_DELAY_SECONDS
 from internal.channels.chat.displays.run_display import SWEEP_SECONDS
@@ -73,8 +75,9 @@ async def test_a_message_that_is_answered_at_once_costs_five_writes_and_one_read
 ) -> None:
     async with LarkSim([APP], config=CONFIG) as sim, core(tmp_path, Rules([Reply("hi")])) as here:
         database, settings = CountingDatabase(here.services.database), ChatChannelSettings()
-        gateway = make_gateway(replace(here.services, database=database), here.services.dispatcher)
-        counted = replace(here, services=replace(here.services, gateway=gateway))
+        watched = structs.replace(here.services, database=database)
+        gateway = make_gateway(watched, here.services.dispatcher)
+        counted = replace(here, services=structs.replace(here.services, gateway=gateway))
         transport = lark_transport(counted, sim, settings)
         async with open_lark(counted, sim, settings, transport=transport) as channel:
             lark = LarkGateway(sim, here, channel, transport)

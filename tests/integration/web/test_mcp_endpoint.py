@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+from msgspec.structs import replace
 
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
 from internal.channels.mcp.tools import TOOLS

@@ -188,3 +188,14 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
     assert "cannot be read" in problem(tmp_path)
     (tmp_path / "Bad Name.yaml").write_text("role: x")
     assert "use lower-case letters" in problem(tmp_path, "Bad Name")
+
+
+def test_the_folders_of_files_are_known_before_they_are_read(tmp_path: Path) -> None:
+    shipped, own = tmp_path / "shipped", tmp_path / "own"
+    for folder in (shipped, own):
+        folder.mkdir()
+    (shipped / "coder.yaml").write_text("[")
+    library = ProfileLibrary((shipped, own), ())
+    assert library.has_only(shipped)
+    (own / "default.yaml").write_text("[")
+    assert not library.has_only(shipped)

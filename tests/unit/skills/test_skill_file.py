@@ -2,7 +2,8 @@
 
 import pytest
 
-from internal.skills.skill_file import SkillFile, SkillUnreadable, parse_skill_file
+from internal.skills.errors import SkillUnreadable
+from internal.skills.skill_file import SkillFile, parse_skill_file
 
 LONG = "Read it " * 133 + "whole"
 
@@ -72,10 +73,6 @@ def test_an_unusual_name_is_a_warning() -> None:
         ("---\ndescription:\n---\n", "has no description"),
         ("---\n---\n", "not a list of keys"),
         ("---\ndescription: d\nb: [1\n---\n", "SKILL.md, line [34]: the YAML cannot be read"),
-        ("---\na: &x [1]\ndescription: d\nb: *x\n---\n", "line 4: YAML aliases"),
-        ("---\ndescription: d\na: !!python/object/apply:os.system [x]\n---\n", "line 3: the YAML"),
-        (f"---\ndescription: d\na: {'[' * 50}{']' * 50}\n---\n", "line 3: the header is nested"),
-        (f"---\ndescription: {'d' * 70_000}\n---\n", "more than 64,000"),
         (f"---\ndescription: d\n---\n{'d' * 1_000_000}", "larger than"),
         (b"---\ndescription: \xff\n---\n", "line 2: this is not UTF-8"),
         ("---\nname: ../../evil\ndescription: d\n---\n", "cannot be the name"),

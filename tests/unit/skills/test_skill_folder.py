@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.skills.skill_file import SkillUnreadable
+from internal.skills.errors import SkillUnreadable
 from internal.skills.skill_folder import MAX_BYTES, read_contents
 
 

@@ -1,6 +1,6 @@
 """The text so far of replies and tool calls that are still running."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from internal.agent.domain.events.envelope import WorkflowEventEnvelope, wrap_ephemeral
 from internal.agent.domain.events.types import (
@@ -17,11 +17,10 @@ MAX_CHARACTERS = 1_000_000
 """Of a longer text only the end is kept."""
 
 
-@dataclass(slots=True)
-class _Output:
+class _Output(msgspec.Struct):
     k: int = 0
     size: int = 0
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = msgspec.field(default_factory=list)
 
     def add(self, k: int, text: str) -> None:
         self.k = k

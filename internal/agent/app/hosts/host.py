@@ -1,8 +1,9 @@
 """A host that executes runs, and when sessions are bound to it."""
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
+
+import msgspec
 
 from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.errors import LeaseLost, RunHandedOver
@@ -14,8 +15,7 @@ Location = Literal["host", "shared", "archive"]
 """Where the workspaces of sessions are: see `workspaces.location` in the settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(msgspec.Struct, frozen=True):
     """A host among those that execute the runs of a database.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from internal.agent.domain.errors import Conflict, LarkspurError, StoreUnavailable
 from internal.agent.store.database import Database, Write
@@ -14,8 +15,7 @@ CHECK_TIMEOUT_SECONDS = 20.0
 """How long storage may take to answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoragePart:
+class StoragePart(msgspec.Struct, frozen=True):
     """Something that all hosts share.
 
     Attributes:

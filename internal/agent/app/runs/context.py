@@ -4,7 +4,8 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+import msgspec
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.broadcaster import EventBroadcaster
@@ -34,8 +35,7 @@ A task that no run created has the choice `shared`.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RunServices:
+class RunServices(msgspec.Struct, frozen=True):
     """The services that every run uses.
 
     `create_workspace` creates the folder of a session that `workspaces` only names.
@@ -50,8 +50,7 @@ class RunServices:
     hooks: Hooks = NO_HOOKS
 
 
-@dataclass(slots=True)
-class KnownFiles:
+class KnownFiles(msgspec.Struct):
     """What an attempt of a run knows of the files for people; used while `lock` is held.
 
     `newest` are the newest artifacts of the session by name and `sources` the identities of their
@@ -59,17 +58,16 @@ class KnownFiles:
     path, and `told` is what the model was told once. `has_folders`: the workspace was created.
     """
 
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     are_read: bool = False
     has_folders: bool = False
-    newest: dict[str, Artifact] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
-    seen: dict[str, str] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    newest: dict[str, Artifact] = msgspec.field(default_factory=dict)
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
+    seen: dict[str, str] = msgspec.field(default_factory=dict)
+    told: set[str] = msgspec.field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(msgspec.Struct, frozen=True):
     """One attempt of a run. `started_at` is its start in monotonic seconds.
 
     `deadline` is when it times out, in seconds of the event loop. `use` is begun before files of
@@ -84,7 +82,7 @@ class RunContext:
     use: WorkspaceUse
     deadline: float = math.inf
     claimed: ClaimedTask | None = None
-    files: KnownFiles = field(default_factory=KnownFiles)
+    files: KnownFiles = msgspec.field(default_factory=KnownFiles)
 
 
 async def find_workspace(services: RunServices, context: RunContext) -> str:

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import math
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.writer import QueuedListener, SerializingEventListener
@@ -68,8 +68,7 @@ MAX_REASON_CHARACTERS = 500
 """Characters of the reason that a person is told."""
 
 
-@dataclass(slots=True)
-class _Attempt:
+class _Attempt(msgspec.Struct):
     """The Turn of the current attempt; available after a cancellation.
 
     `has_steering`: messages may wait for it.

@@ -12,10 +12,9 @@ from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.domain.text import find_invisible
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?"
-    r"(?:[/?#][^\\\s]*)?",
-    re.IGNORECASE,
+_URL = (
+    r"(?i)(?P<scheme>https?)://(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?"
+    r"(?:[/?#][^\\\s]*)?"
 )
 
 
@@ -33,7 +32,7 @@ class UrlSite(NamedTuple):
 
 def parse_url(url: str) -> UrlSite:
     """Return the site of a URL. Never raises."""
-    match = _URL.fullmatch(url)
+    match = re.fullmatch(_URL, url)
     if match and not find_invisible(url):
         scheme, port = match["scheme"].lower(), match["port"]
         is_default = not port or int(port) == _DEFAULT_PORTS[scheme]

@@ -11,14 +11,14 @@ NAME_WEIGHT = 3
 """How much more a word of the name counts than one of the description."""
 
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PIECES = re.compile(r"[\u3400-\u9fff]+|[^\W_\u3400-\u9fff]+")
+_PIECES = r"[\u3400-\u9fff]+|[^\W_\u3400-\u9fff]+"
 _MIN_PLURAL_CHARS = 4
 
 
 def search_words(text: str) -> set[str]:
     """Return the words of a text, of names as well; Chinese as pairs and single characters."""
     words: set[str] = set()
-    for piece in {*_PIECES.findall(_CAMEL_CASE.sub(" ", text).lower())}:
+    for piece in {*re.findall(_PIECES, _CAMEL_CASE.sub(" ", text).lower())}:
         if "\u3400" <= piece[0] <= "\u9fff":
             words.update(piece, (piece[at : at + 2] for at in range(len(piece) - 1)))
         elif len(piece) >= _MIN_PLURAL_CHARS and not piece.endswith("ss"):

@@ -1,6 +1,5 @@
 """Task options: the settings, the choices of the submitter, and who may choose what."""
 
-import dataclasses
 import re
 from typing import Any
 
@@ -158,7 +157,7 @@ def test_the_workspace_of_the_settings_must_be_absolute() -> None:
 
 def test_operators_and_the_owner_have_no_daily_limit() -> None:
     limits = RunLimits(max_daily_cost=5.0, max_daily_tokens=9)
-    defaults = dataclasses.replace(DEFAULTS, limits=limits)
+    defaults = msgspec.structs.replace(DEFAULTS, limits=limits)
     operator = Principal("lark:a:ou_1", roles=frozenset({"talk", "operate"}))
 
     def limited(principal: Principal) -> bool:
@@ -173,7 +172,7 @@ def test_unknown_options_are_rejected() -> None:
 
 
 def test_only_the_owner_reduces_plan_review() -> None:
-    strict = dataclasses.replace(DEFAULTS, plan_review="complex")
+    strict = msgspec.structs.replace(DEFAULTS, plan_review="complex")
 
     def review(principal: Principal, wanted: PlanReview) -> str:
         return build_run_spec(strict, TaskOptions(plan_review=wanted), principal).plan_review
@@ -183,7 +182,7 @@ def test_only_the_owner_reduces_plan_review() -> None:
     assert build_run_spec(strict, TaskOptions(), TALKER).plan_review == "complex"
 
 
-SOME_NETWORK = dataclasses.replace(
+SOME_NETWORK = msgspec.structs.replace(
     DEFAULTS, policy=Policy(allow=("shell(ls)", "network(a.example)")), isolated=True
 )
 
@@ -223,7 +222,7 @@ def test_what_is_no_host_is_refused(network: list[str]) -> None:
 
 
 def test_where_commands_reach_no_host_none_is_chosen() -> None:
-    unable = dataclasses.replace(DEFAULTS, isolated=True, hosts=False)
+    unable = msgspec.structs.replace(DEFAULTS, isolated=True, hosts=False)
     build_run_spec(unable, TaskOptions(network="off"), LOCAL_OWNER)
     with pytest.raises(InvalidRequest, match="no network in the sandbox of this machine"):
         build_run_spec(unable, TaskOptions(network="open"), LOCAL_OWNER)
@@ -238,7 +237,7 @@ REVIEWER = Profile(
     max_cost=0.5,
     timeout_seconds=9.0,
 )
-WITH_REVIEWER = dataclasses.replace(
+WITH_REVIEWER = msgspec.structs.replace(
     SOME_NETWORK,
     profiles={"default": Profile(), "reviewer": REVIEWER},
     policy=Policy(Mode.SANDBOXED, allow=("network(a.example)",)),

@@ -1,9 +1,9 @@
 """Commands that change or show the settings, usage and pairing of a chat."""
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from internal.agent.domain.chats import ChatSettings
 from internal.agent.domain.permissions.network import NetworkSetting, network_hosts

@@ -1,9 +1,9 @@
 """The checks of the middleware, as plain calls."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.web.errors import HttpError

@@ -1,7 +1,6 @@
 """The dependencies of the web channel."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from internal.channels.web.errors import HttpError
@@ -11,12 +10,12 @@ from internal.channels.web.services import WebServerError, WebServices
 @pytest.mark.parametrize("token", ["", " ", "\n"])
 async def test_a_blank_token_is_rejected(services: WebServices, token: str) -> None:
     with pytest.raises(WebServerError, match="blank"):
-        dataclasses.replace(services, token=lambda: token)
+        msgspec.structs.replace(services, token=lambda: token)
 
 
 async def test_a_token_that_became_unusable_is_never_returned(services: WebServices) -> None:
     tokens = ["t" * 32, "t" * 32, "", " ", "n" * 32]
-    changing = dataclasses.replace(services, token=lambda: tokens.pop(0))
+    changing = msgspec.structs.replace(services, token=lambda: tokens.pop(0))
     assert changing.local_token() == "t" * 32
     for _ in range(2):
         with pytest.raises(HttpError) as rejected:

@@ -1,0 +1,28 @@
+"""The YAML of `SKILL.md` files: what is refused."""
+
+import pytest
+
+from internal.skills.errors import SkillUnreadable
+from internal.skills.skill_header import read_header
+
+
+def test_every_scalar_is_text() -> None:
+    header = read_header("a: 1\nb: yes\nc: [2026-01-01, null]\n", "SKILL.md")
+    assert header == {"a": "1", "b": "yes", "c": ["2026-01-01", "null"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not a list of keys"),
+        ("- a", "not a list of keys"),
+        ("description: d\nb: [1", "SKILL.md, line [34]: the YAML cannot be read"),
+        ("a: &x [1]\ndescription: d\nb: *x", "line 4: YAML aliases"),
+        ("description: d\na: !!python/object/apply:os.system [x]", "line 3: the YAML"),
+        (f"description: d\na: {'[' * 50}{']' * 50}", "line 3: the header is nested"),
+        (f"description: {'d' * 70_000}", "more than 64,000"),
+    ],
+)
+def test_a_problem_names_the_file_and_the_line(text: str, problem: str) -> None:
+    with pytest.raises(SkillUnreadable, match=problem):
+        read_header(text, "SKILL.md")
