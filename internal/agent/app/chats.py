@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
@@ -313,6 +314,17 @@ class QuestionContext(NamedTuple):
     message_id: str
 
 
+class Acceptance(Enum):
+    """What became of a received message.
+
+    It was known before, waits to be processed, or the first attempt to process it has begun.
+    """
+
+    KNOWN = "known"
+    WAITS = "waits"
+    BEGUN = "begun"
+
+
 class ChatDelivery:
     """Accepted messages that wait to be processed, and outgoing messages that wait to be sent."""
 
@@ -329,12 +341,26 @@ class ChatDelivery:
         for wake in self._loops:
             wake()
 
-    def accept(self, message: InboundMessage) -> Future[bool]:
-        """Store a message before it is acknowledged; the result is False if it is already known.
+    def accept(
+        self, message: InboundMessage, *, wait: float = 0.0, leader: LeaderFence | None = None
+    ) -> Future[Acceptance]:
+        """Store a message before it is acknowledged.
 
-        Messages are stored in call order. May be called from any thread; see `Database.submit`.
+        With `leader`, the first attempt to process it begins as well, if this process leads and the
+        chat has no earlier message; see `begin_processing`. Messages are stored in call order. May
+        be called from any thread; see `Database.submit`.
         """
-        return self._database.submit(partial(self._stores.inbox.accept, message))
+        inbox, next_attempt = self._stores.inbox, self._in(wait)
+
+        def work() -> Write[Acceptance]:
+            if not (yield from inbox.accept(message)):
+                return Acceptance.KNOWN
+            if leader is None:
+                return Acceptance.WAITS
+            begin = inbox.begin_processing(message, 1, next_attempt, leader)
+            return Acceptance.BEGUN if (yield from begin) else Acceptance.WAITS
+
+        return self._database.submit(work)
 
     async def list_accepted(self, channel: Channel, app: str, limit: int) -> list[AcceptedMessage]:
         """Return messages that were accepted and not processed, in order of arrival."""
@@ -367,6 +393,10 @@ class ChatDelivery:
         work = partial(begin, message, attempts, self._in(wait), leader)
         if not await self._database.write(work):
             return None
+        return await self.get_facts(message, recall=recall)
+
+    async def get_facts(self, message: InboundMessage, *, recall: str = "") -> MessageFacts:
+        """Return what is stored about a message whose processing has begun."""
         return await self._database.read(
             partial(self._message_facts, message, recall), is_short=True
         )

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from internal.agent.app.chats import Acceptance
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leaderships
@@ -25,7 +26,7 @@ from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
 from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
-from internal.channels.chat.inbox_worker import InboxListener, InboxWorker
+from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.transport import (
@@ -207,7 +208,7 @@ class ChatChannel:
         self._worker.wake()
         self._sender.wake()
 
-    def _accept(self, message: ReceivedMessage) -> Future[bool]:
+    def _accept(self, message: ReceivedMessage) -> Future[Acceptance]:
         """Store a message, from the thread of its connection.
 
         The event loop takes no part in it: Lark's deadline holds however busy the loop is.
@@ -224,15 +225,20 @@ class ChatChannel:
             raw=message.raw,
             received=rfc3339(self._app.clock.now()),
         )
-        accepted = self._app.gateway.delivery.accept(row)
+        accepted = self._app.gateway.delivery.accept(
+            row, wait=RETRY_SECONDS[0], leader=self._leadership.held
+        )
         accepted.add_done_callback(partial(self._hand_over, row))
         return accepted
 
-    def _hand_over(self, row: InboundMessage, accepted: Future[bool]) -> None:
+    def _hand_over(self, row: InboundMessage, accepted: Future[Acceptance]) -> None:
         """Hand a message that is new to the worker; called in a thread of the database."""
-        if accepted.exception() is None and accepted.result() and self._loop is not None:
+        if accepted.exception() is not None or self._loop is None:
+            return
+        if (found := accepted.result()) is not Acceptance.KNOWN:
+            take = partial(self._worker.take, row, is_begun=found is Acceptance.BEGUN)
             with suppress(RuntimeError):  # the loop is closed: the next process takes the message
-                self._loop.call_soon_threadsafe(self._worker.take, row)
+                self._loop.call_soon_threadsafe(take)
 
     async def _release(self) -> None:
         try:

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
 
@@ -152,6 +152,8 @@ class InboxWorker:
         """Whether messages are accepted that are not among them."""
         self._leadership: Leadership | None = None
         self._alone = asyncio.Lock()
+        self._begun: set[str] = set()
+        """The ids of messages whose first attempt was counted when they were accepted."""
         self._unstored: dict[str, AcceptedMessage] = {}
         """Messages by id whose last attempt does not count, which could not be stored."""
         self._threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
@@ -161,11 +163,17 @@ class InboxWorker:
         """Look for accepted messages now."""
         self._poll.wake()
 
-    def take(self, message: InboundMessage) -> None:
-        """Process a message that this process has just accepted, if it leads."""
+    def take(self, message: InboundMessage, *, is_begun: bool = False) -> None:
+        """Process a message that this process has just accepted, if it leads.
+
+        `is_begun`: the first attempt was counted when it was accepted.
+        """
         accepted, chat_id = AcceptedMessage(message), message.chat_id
+        if is_begun:
+            self._begun.add(message.message_id)
         if sum(map(len, self._chats.values())) >= _PAGE_SIZE:
             self._has_more = True
+            self._undo([accepted])
         elif chat_id in self._chats:
             self._chats[chat_id].append(accepted)
         else:
@@ -197,6 +205,16 @@ class InboxWorker:
         if self._poll.tasks is not None and self._leadership is not None:
             self._chats[chat_id] = deque(waiting)
             self._poll.tasks.create_task(self._process_chat(chat_id, self._leadership))
+        else:
+            self._undo(waiting)
+
+    def _undo(self, waiting: Iterable[AcceptedMessage]) -> None:
+        """Store that attempts do not count that were begun by the acceptance and are not made."""
+        for accepted in waiting:
+            if accepted.message.message_id in self._begun:
+                self._begun.discard(accepted.message.message_id)
+                with suppress(StoreError):
+                    self._gateway.delivery.undo_attempt(accepted)
 
     def _is_due(self, accepted: AcceptedMessage) -> bool:
         """Return True if a message may be processed now; otherwise wake when it may be."""
@@ -227,6 +245,7 @@ class InboxWorker:
             log.exception("messages of a chat not processed", extra={"chat": chat_id})
             asyncio.get_running_loop().call_later(UNAVAILABLE_SECONDS, self.wake)
         finally:
+            self._undo(waiting)
             del self._chats[chat_id]
 
     async def _process(self, accepted: AcceptedMessage, leadership: Leadership) -> bool:
@@ -246,13 +265,16 @@ class InboxWorker:
             await self._set_aside(accepted, DIED.format(attempts), None)
             return True
         event: ChatEvent | None = None
+        recall = recall_id(row.message_id)  # it may arrive before its message
         try:
-            facts = await delivery.begin_processing(
-                accepted,
-                RETRY_SECONDS[attempts],
-                leadership.held,
-                recall=recall_id(row.message_id),  # it may arrive before its message
-            )
+            facts: MessageFacts | None
+            if row.message_id in self._begun:
+                self._begun.discard(row.message_id)
+                facts = await delivery.get_facts(row, recall=recall)
+            else:
+                facts = await delivery.begin_processing(
+                    accepted, RETRY_SECONDS[attempts], leadership.held, recall=recall
+                )
             if facts is None:
                 asyncio.get_running_loop().call_later(RECHECK_SECONDS, self.wake)
                 return True

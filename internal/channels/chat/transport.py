@@ -229,7 +229,7 @@ class TransportHealth(NamedTuple):
     why: str = ""
 
 
-OnMessage = Callable[[ReceivedMessage], Future[bool]]
+OnMessage = Callable[[ReceivedMessage], Future[Any]]
 """Stores a message; may be called from any thread. Messages are processed in call order."""
 OnAction = Callable[[ChatAction | StopAction], Coroutine[Any, Any, ActionResult]]
 

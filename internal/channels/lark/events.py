@@ -5,7 +5,7 @@ import logging
 import re
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from cachetools import LRUCache, TTLCache
@@ -271,7 +271,7 @@ class EventReceiver:
         self._on_message = on_message
         self._known: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _CACHE_SECONDS)
         self._storing = 0
-        self._overdue: Future[bool] | None = None
+        self._overdue: Future[Any] | None = None
 
     async def receive(self, payload: bytes) -> None:
         """Store a message, a recall or a removal; other events are ignored.
@@ -307,7 +307,7 @@ class EventReceiver:
         finally:
             self._storing -= 1
 
-    async def _wait(self, storing: Future[bool]) -> None:
+    async def _wait(self, storing: Future[Any]) -> None:
         try:
             async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
                 await asyncio.wrap_future(storing)

@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from internal.agent.app.chats import (
+    Acceptance,
     ChatDelivery,
     Chats,
     MessageFacts,
@@ -92,10 +93,33 @@ async def delivery(tmp_path: Path) -> AsyncGenerator[Delivery]:
 
 
 async def test_a_message_is_accepted_once(delivery: Delivery) -> None:
-    assert await asyncio.wrap_future(delivery.accept(MESSAGE))
-    assert not await asyncio.wrap_future(delivery.accept(MESSAGE))
+    assert await asyncio.wrap_future(delivery.accept(MESSAGE)) is Acceptance.WAITS
+    assert await asyncio.wrap_future(delivery.accept(MESSAGE)) is Acceptance.KNOWN
     assert await delivery.list_accepted("echo", "a", 10) == [AcceptedMessage(MESSAGE)]
     assert await delivery.list_accepted("echo", "b", 10) == []
+
+
+async def test_the_first_attempt_begins_with_the_acceptance_of_the_leader(
+    delivery: Delivery,
+) -> None:
+    claim = partial(delivery.stores.leaderships.claim, "echo:a", "this process", "9999", None)
+    fence = await delivery.database.write(claim)
+    assert fence is not None
+    later = structs.replace(MESSAGE, message_id="m2")
+    elsewhere = structs.replace(MESSAGE, message_id="m3", chat_id="other")
+    of_another = LeaderFence(fence.name, fence.fence + 1)
+    accept = partial(delivery.accept, wait=5.0)
+    for message, leader, outcome in (
+        (MESSAGE, fence, Acceptance.BEGUN),
+        (later, fence, Acceptance.WAITS),  # until the earlier message of the chat is settled
+        (elsewhere, of_another, Acceptance.WAITS),
+        (MESSAGE, fence, Acceptance.KNOWN),
+    ):
+        assert await asyncio.wrap_future(accept(message, leader=leader)) is outcome
+    found = await delivery.list_accepted("echo", "a", 10)
+    assert [each.attempts for each in found] == [1, 0, 0]
+    assert 0 < delivery.seconds_until_due(found[0]) <= 5
+    assert await delivery.get_facts(MESSAGE) == MessageFacts(False, frozenset(), [], ChatSettings())
 
 
 async def test_a_message_waits_for_its_next_attempt(delivery: Delivery) -> None:
