@@ -1,15 +1,13 @@
 """Sends requests to a provider over persistent connections and reads the raw bytes of responses.
 
-aiohttp, the HTTP stack of the providers' SDKs, handles the connections. The SDKs themselves are not
-used: see docs/adr/0012-model-requests-without-the-sdk.md.
+The connections are those of `internal.http_session`. The providers' SDKs are not used: see
+docs/adr/0012-model-requests-without-the-sdk.md.
 """
 
 import asyncio
 import codecs
 import contextlib
-import io
 import math
-import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Future
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.secrets import register_secret
 from internal.agent.ports.llm import TextDelta
+from internal.http_session.messages import SessionRequest, UploadedFile, encode_form
 from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
 from internal.llm.lenient_json import decode_json, one_line
 from internal.llm.network import EnvironmentProxies, load_proxies, tls_context
@@ -27,8 +26,10 @@ from internal.llm.stream_reader import ResponseReader
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse
     from yarl import URL
+
+    from internal.http_session.session import HttpSession
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The most that is read of a response that is not a stream."""
@@ -40,7 +41,6 @@ _TAIL_SECONDS = 1.0
 _READ_INTERVAL_SECONDS = 0.02
 """Subscribers are shown new text of a reply at most so often, so nor is it read more often."""
 _REDIRECTS = {HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT}
-_LARGE_BYTES = 1024 * 1024
 _HEADERS = {
     "accept": "application/json",
     "accept-encoding": "gzip, deflate",
@@ -85,8 +85,6 @@ class ProviderErrorResponse(NamedTuple):
     headers: Mapping[str, str]
 
 
-UploadedFile = tuple[str, bytes, str]
-"""The name, content and media type of a file in a form."""
 Refused = Callable[[ProviderErrorResponse], ModelError]
 """Makes the error that a response with an error status stands for."""
 
@@ -99,6 +97,7 @@ class _Stack(NamedTuple):
 
     aiohttp: "ModuleType"
     make_url: "type[URL]"
+    open_session: "type[HttpSession]"
     address: "URL"
     proxies: EnvironmentProxies
     tls: Any
@@ -106,18 +105,6 @@ class _Stack(NamedTuple):
     def find_proxy(self, url: "URL") -> str | None:
         """Return the proxy on the way to a URL; raises as `EnvironmentProxies.find` does."""
         return self.proxies.find(url.scheme, url.host or "", url.port or 0)
-
-
-class _Request(NamedTuple):
-    url: "URL"
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class _Attempt:
-    """One try to send a request. `kept`: over a connection that served another one before."""
-
-    kept = False
 
 
 class ProviderHttpClient:
@@ -140,7 +127,7 @@ class ProviderHttpClient:
         self._headers = {**_HEADERS, **(headers or {})}
         self._silence = silence_seconds
         self._stack: Future[_Stack] | None = None
-        self._session: ClientSession | None = None
+        self._session: HttpSession | None = None
 
     def check_key(self, *, needed: bool) -> None:
         """Raise `ModelKeyRejected` if a required key is missing or malformed."""
@@ -172,9 +159,11 @@ class ProviderHttpClient:
             import aiohttp  # noqa: PLC0415  # slow import; this is its only place
             from yarl import URL  # noqa: PLC0415  # comes with it
 
+            from internal.http_session.session import HttpSession  # noqa: PLC0415  # imports aiohttp
+
             # not `/`, which would quote the path of the address again
             address = URL(self._address.rstrip("/"))
-            loaded = _Stack(aiohttp, URL, address, load_proxies(), tls_context())
+            loaded = _Stack(aiohttp, URL, HttpSession, address, load_proxies(), tls_context())
             loaded.find_proxy(address)  # raises if it cannot be used
             stack.set_result(loaded)
         except Exception as error:  # noqa: BLE001  # any failure must reach the waiting run
@@ -200,9 +189,7 @@ class ProviderHttpClient:
 
         A body of more than `MAX_BODY_BYTES` is cut.
         """
-        boundary = secrets.token_hex(16)
-        body = _encode_form(fields, file, boundary)
-        media_type = f"multipart/form-data; boundary={boundary}"
+        media_type, body = encode_form(fields, file)
         response = await self._exchange(path, body, media_type, refused)
         async with self._time_limit():
             return await _read_body(response)
@@ -217,7 +204,7 @@ class ProviderHttpClient:
             headers["authorization"] = f"Bearer {self._key.reveal()}"
         url = stack.make_url(f"{stack.address}{path}")
         async with self._time_limit():
-            response = await self._follow(stack, _Request(url, headers, body))
+            response = await self._follow(stack, SessionRequest("POST", url, headers, body))
             if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
                 return response
             refusal = await _read_refusal(response)
@@ -237,7 +224,7 @@ class ProviderHttpClient:
         """The errors of connections."""
         return self._loading().result().aiohttp.ClientError, OSError
 
-    async def _follow(self, stack: _Stack, request: _Request) -> "ClientResponse":
+    async def _follow(self, stack: _Stack, request: SessionRequest) -> "ClientResponse":
         """Send a request and follow redirects that repeat it, without the key to other servers."""
         for _ in range(MAX_REDIRECTS):
             response = await self._send(stack, request)
@@ -255,50 +242,21 @@ class ProviderHttpClient:
             request = request._replace(url=target, headers=headers)
         return await self._send(stack, request)
 
-    async def _send(self, stack: _Stack, request: _Request) -> "ClientResponse":
-        """Send a request.
-
-        The server may close a connection that was kept while the request is on its way. It is then
-        sent once more, if nothing was received. A reset does not tell that, so it is an error.
-        """
-        attempt = _Attempt()
-        try:
-            return await self._send_once(stack, request, attempt)
-        except stack.aiohttp.ServerDisconnectedError as error:
-            # the message is a text, or else the part of a response that was received
-            if not attempt.kept or not isinstance(error.message, str):
-                raise
-        return await self._send_once(stack, request, _Attempt())
-
-    async def _send_once(
-        self, stack: _Stack, request: _Request, attempt: _Attempt
-    ) -> "ClientResponse":
-        url, headers, body = request
+    async def _send(self, stack: _Stack, request: SessionRequest) -> "ClientResponse":
         if self._session is None:
-            self._session = _open_session(stack, self._silence)
-        options: dict[str, Any] = {}
+            # no limit of connections: `llm.concurrency` limits the calls
+            self._session = stack.open_session(
+                stack.tls,
+                keepalive_seconds=KEEPALIVE_SECONDS,
+                timeout=stack.aiohttp.ClientTimeout(
+                    sock_connect=_CONNECT_SECONDS, sock_read=self._silence
+                ),
+            )
         try:
-            proxy = stack.find_proxy(url)
+            proxy = stack.find_proxy(request.url)
         except ValueError as error:
-            raise stack.aiohttp.InvalidURL(url, str(error)) from error
-        if proxy is not None:
-            proxy_url = stack.make_url(proxy)
-            options["proxy"] = proxy_url.with_user(None)
-            login = _proxy_login(stack, proxy_url)
-            # a proxy reads the request itself, or opens a tunnel for it
-            if url.scheme == "https":
-                options["proxy_headers"] = login
-            else:
-                headers = {**headers, **login}
-        return await self._session.post(
-            url,
-            # aiohttp advises against bytes of this size
-            data=io.BytesIO(body) if len(body) > _LARGE_BYTES else body,
-            headers=headers,
-            allow_redirects=False,
-            trace_request_ctx=attempt,
-            **options,
-        )
+            raise stack.aiohttp.InvalidURL(request.url, str(error)) from error
+        return await self._session.send(request, proxy)
 
     async def read(
         self, response: "ClientResponse", reader: ResponseReader
@@ -386,37 +344,12 @@ class _ReadPace:
                     await self._ended.wait()
 
 
-def _open_session(stack: _Stack, silence: float) -> "ClientSession":
-    aiohttp = stack.aiohttp
-
-    async def note_kept(_session: object, context: Any, _params: object) -> None:
-        context.trace_request_ctx.kept = True
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(note_kept)
-    session: ClientSession = aiohttp.ClientSession(
-        # no limit: `llm.concurrency` limits the calls
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, ssl=stack.tls),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=silence),
-        trace_configs=[trace],
-    )
-    return session
-
-
 def _is_same_server(url: "URL", target: "URL") -> bool:
     """Return True if both are one server, also if the redirect only adds TLS."""
     if url.origin() == target.origin():
         return True
     adds_tls = (url.scheme, target.scheme) == ("http", "https")
     return adds_tls and url.host == target.host and url.is_default_port()
-
-
-def _proxy_login(stack: _Stack, proxy: "URL") -> dict[str, str]:
-    if proxy.user is None:
-        return {}
-    login = stack.aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
-    return {"Proxy-Authorization": login}
 
 
 async def _read_refusal(response: "ClientResponse") -> ProviderErrorResponse:
@@ -444,17 +377,6 @@ async def _read_body(response: "ClientResponse") -> bytes:
     finally:
         response.close()
     return bytes(body[:MAX_BODY_BYTES])
-
-
-def _encode_form(fields: Mapping[str, str], file: UploadedFile, boundary: str) -> bytes:
-    """Return a form as multipart/form-data (RFC 7578). Names hold no quotes or line breaks."""
-    name, content, media_type = file
-    head = 'Content-Disposition: form-data; name="'
-    parts = [f'{head}{field}"\r\n\r\n{text}'.encode() for field, text in fields.items()]
-    file_head = f'{head}file"; filename="{name}"\r\nContent-Type: {media_type}\r\n\r\n'
-    parts.append(file_head.encode() + content)
-    opened = b"".join(b"--%s\r\n%s\r\n" % (boundary.encode(), part) for part in parts)
-    return opened + b"--%s--\r\n" % boundary.encode()
 
 
 async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[TextDelta]:

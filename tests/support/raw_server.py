@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 CLOSE = b""
@@ -28,6 +28,8 @@ class RawServer:
         self.asked = asyncio.Event()
         self.left = asyncio.Event()
         self.port = 0
+        self.close: Callable[[], None] = lambda: None
+        """Accepts no more connections."""
         self._answers = list(answers)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,6 +73,7 @@ async def raw_server(
         task.add_done_callback(connections.discard)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    served.close = server.close
     served.port = server.sockets[0].getsockname()[1]
     try:
         yield served

@@ -1,16 +1,16 @@
 """Lark's REST API: access tokens, retries, timeouts, error mapping and the calls in use.
 
-Written with httpx instead of lark-oapi, whose REST client (1.7.5) opens a TLS connection per call,
-keeps rejected tokens for hours, blocks the loop while it fetches one, and loads 170 MB of models.
+Used instead of lark-oapi, whose REST client (1.7.5) opens a TLS connection per call, keeps rejected
+tokens for hours, blocks the loop while it fetches one, and loads 170 MB of models.
 """
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -19,10 +19,24 @@ from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.transport import TransportRejected, TransportUnavailable
 from internal.channels.lark.connection import AppCredentials
-from internal.channels.lark.network import as_log_id, read_log_id, with_log_id
+from internal.channels.lark.network import (
+    KEEPALIVE_SECONDS,
+    as_log_id,
+    read_log_id,
+    with_log_id,
+)
+from internal.http_session.messages import (
+    SessionRequest,
+    SessionResponse,
+    UploadedFile,
+    encode_form,
+    quoted_url,
+)
 
 if TYPE_CHECKING:
-    import httpx
+    from aiohttp import ClientResponse
+
+    from internal.http_session.session import HttpSession
 
 INVALID_TOKEN_CODES = frozenset({99991661, 99991663})
 _RATE_LIMIT_CODES = frozenset({99991400, 230020, 11232, 230049, 1000004, 1000005})
@@ -130,8 +144,15 @@ class LarkRequest:
     query: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
     form: Mapping[str, str] | None = None
-    file: tuple[str, str, bytes] | None = None
+    file: UploadedFile | None = None
     file_field: str = "file"
+
+
+class LarkDownload(NamedTuple):
+    """The content type of a response, and its content in pieces."""
+
+    content_type: str
+    chunks: AsyncIterator[bytes]
 
 
 class _Response(msgspec.Struct):
@@ -152,7 +173,8 @@ class LarkClient:
 
     def __init__(self, credentials: AppCredentials, clock: Clock) -> None:
         self._credentials, self._clock = credentials, clock
-        self._http: httpx.AsyncClient | None = None
+        self._proxy = credentials.network.proxy_for(credentials.origin)
+        self._http: HttpSession | None = None
         self._token, self._valid_until = "", 0.0
         self._token_lock, self._open_lock = asyncio.Lock(), asyncio.Lock()
         self._renewal_failure: LarkUnavailable | None = None
@@ -161,7 +183,7 @@ class LarkClient:
     async def close(self) -> None:
         """Close the connections."""
         if self._http is not None:
-            await self._http.aclose()
+            await self._http.close()
 
     async def call(self, call: LarkRequest, policy: SendPolicy = REPLY_POLICY) -> dict[str, Any]:
         """Send a request and return the response's data.
@@ -184,47 +206,34 @@ class LarkClient:
             await asyncio.sleep(wait)
 
     @asynccontextmanager
-    async def download(
-        self, path: str, query: Mapping[str, str]
-    ) -> AsyncGenerator["httpx.Response"]:
+    async def download(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[LarkDownload]:
         """Open a response that is not JSON, to be read in pieces.
 
         Raises:
             LarkRejected: Lark rejected the request.
             LarkUnavailable: it failed for now, perhaps while the response is read.
         """
-        http = await self._client()
-        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+        http = await self._session()
+        async with (
+            self._slots["download"],
+            await self._open_download(http, LarkRequest("GET", path, query=query)) as response,
+        ):
+            content_type = response.headers.get("content-type", "")
+            yield LarkDownload(content_type, self._chunks(http, response))
 
-        try:
-            async with self._slots["download"], AsyncExitStack() as stack:
-                yield await self._open_download(http, path, query, stack)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise LarkUnavailable(f"the download broke off: {self._explain(error)}") from error
-
-    async def _open_download(
-        self,
-        http: "httpx.AsyncClient",
-        path: str,
-        query: Mapping[str, str],
-        stack: AsyncExitStack,
-    ) -> "httpx.Response":
+    async def _open_download(self, http: "HttpSession", call: LarkRequest) -> "ClientResponse":
         """Open a response; a token that Lark no longer accepts is replaced once."""
         for is_first in (True, False):
             token = await self._valid_token()
-            request = http.stream(
-                "GET",
-                path,
-                params=query,
-                headers={"authorization": f"Bearer {token}"},
-                timeout=DOWNLOAD_SILENCE_SECONDS,
-            )
-            response = await stack.enter_async_context(request)
-            if response.is_success and not _is_error_object(response.headers):
-                return response
-            await response.aread()
+            async with self._download_step(http):
+                response = await http.send(self._request(call, token), self._proxy)
+                answer = SessionResponse(response.status, response.headers, b"")
+                if answer.is_success and not _is_error_object(answer.headers):
+                    return response
+                async with response:
+                    answer = answer._replace(body=await response.read())
             try:
-                read_response(response)
+                read_response(answer)
             except LarkRejected as rejected:
                 if not is_first or rejected.code not in INVALID_TOKEN_CODES:
                     raise
@@ -233,6 +242,25 @@ class LarkClient:
             if self._token == token:
                 self._token = ""
         raise LarkUnavailable("Lark returned no file")
+
+    async def _chunks(
+        self, http: "HttpSession", response: "ClientResponse"
+    ) -> AsyncGenerator[bytes]:
+        while True:
+            async with self._download_step(http):
+                chunk = await response.content.readany()
+            if not chunk:
+                return
+            yield chunk
+
+    @asynccontextmanager
+    async def _download_step(self, http: "HttpSession") -> AsyncGenerator[None]:
+        """Limit the time of a block that waits for Lark, and translate its errors."""
+        try:
+            async with asyncio.timeout(DOWNLOAD_SILENCE_SECONDS):
+                yield
+        except http.errors as error:
+            raise LarkUnavailable(f"the download broke off: {self._explain(error)}") from error
 
     async def _with_token(self, call: LarkRequest, policy: SendPolicy) -> dict[str, Any]:
         """Send a request; a token that Lark no longer accepts is replaced once."""
@@ -263,7 +291,7 @@ class LarkClient:
         except TimeoutError as error:
             raise LarkUnavailable(f"too many open calls of the kind {policy.kind}") from error
         try:
-            answer = await self._send(call, {"authorization": f"Bearer {token}"}, policy.timeout)
+            answer = await self._send(call, token, policy.timeout)
         finally:
             slot.release()
         return answer.data or ({"bot": answer.bot} if answer.bot else {})
@@ -291,7 +319,7 @@ class LarkClient:
         body = {"app_id": self._credentials.app_id, "app_secret": self._credentials.secret}
         started = self._clock.monotonic()
         try:
-            answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), {}, 10.0)
+            answer = await self._send(LarkRequest("POST", _TOKEN_PATH, body=body), "", 10.0)
         except LarkRejected as rejected:  # an administrator can fix it: keep what is to be sent
             return LarkUnavailable(
                 str(rejected), wait=_CREDENTIAL_RETRY_SECONDS, log_id=rejected.log_id
@@ -305,63 +333,57 @@ class LarkClient:
         )
         return None
 
-    async def _send(
-        self, call: LarkRequest, headers: Mapping[str, str], seconds: float
-    ) -> _Response:
-        http = await self._client()
-        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
-
-        files = None if call.file is None else {call.file_field: _file_part(call.file)}
+    async def _send(self, call: LarkRequest, token: str, seconds: float) -> _Response:
+        http = await self._session()
         try:
             async with asyncio.timeout(seconds):
-                response = await http.request(
-                    call.method,
-                    call.path,
-                    params=call.query,
-                    json=call.body,
-                    data=call.form,
-                    files=files,
-                    headers=headers,
-                )
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+                response = await http.fetch(self._request(call, token), self._proxy)
+        except http.unsent as error:
             raise LarkUnavailable(f"Lark is unreachable: {self._explain(error)}") from error
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+        except http.errors as error:
             raise LarkUnavailable(
                 f"Lark's response was lost: {self._explain(error)}", unconfirmed=True
             ) from error
         return read_response(response)
 
+    def _request(self, call: LarkRequest, token: str) -> SessionRequest:
+        headers, body = {"user-agent": "Larkspur"}, None
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        if call.file is not None:
+            headers["content-type"], body = encode_form(call.form or {}, call.file, call.file_field)
+        elif call.body is not None:
+            headers["content-type"], body = "application/json", msgspec.json.encode(call.body)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        url = quoted_url(f"{self._credentials.origin}{call.path}{query}")
+        return SessionRequest(call.method, url, headers, body, is_idempotent=True)
+
     def _explain(self, error: Exception) -> str:
         return self._credentials.network.explain(error, self._credentials.origin)
 
-    async def _client(self) -> "httpx.AsyncClient":
+    async def _session(self) -> "HttpSession":
         if self._http is None:
             async with self._open_lock:
                 if self._http is None:
-                    self._http = await asyncio.to_thread(_open_client, self._credentials)
+                    load = self._credentials.network.load_http
+                    session_class, tls = await asyncio.to_thread(load)
+                    self._http = session_class(
+                        tls,
+                        keepalive_seconds=KEEPALIVE_SECONDS,
+                        max_connections=sum(_SLOTS.values()) + 1,
+                    )
         return self._http
 
 
-def _open_client(credentials: AppCredentials) -> "httpx.AsyncClient":
-    import httpx  # noqa: PLC0415  # imported only if Lark is enabled
-
-    return httpx.AsyncClient(
-        base_url=credentials.origin,
-        limits=httpx.Limits(max_connections=sum(_SLOTS.values()) + 1, keepalive_expiry=30.0),
-        timeout=None,  # noqa: S113  # each call sets its own
-        **credentials.network.httpx_options(credentials.origin),
-    )
-
-
-def read_response(response: "httpx.Response") -> _Response:
+def read_response(response: SessionResponse) -> _Response:
     """Return Lark's response.
 
     Raises:
         LarkRejected, LarkUnavailable: It reports a failure.
     """
-    status, log_id = response.status_code, read_log_id(response.headers)
+    status, log_id = response.status, read_log_id(response.headers)
     try:
-        answer = _decoder.decode(response.content)
+        answer = _decoder.decode(response.body)
     except msgspec.DecodeError as error:
         if status < _SERVER_ERROR and not response.is_success:
             raise LarkRejected(status, "HTTP error without details", log_id) from error
@@ -393,11 +415,6 @@ def _reset_seconds(text: str) -> float:
         return min(max(float(text), 0.0), 3600.0)
     except ValueError:
         return 0.0
-
-
-def _file_part(file: tuple[str, str, bytes]) -> tuple[str, bytes, str]:
-    name, media_type, content = file
-    return name, content, media_type
 
 
 _MESSAGES = "/open-apis/im/v1/messages"
@@ -476,13 +493,13 @@ class LarkApi:
     async def upload(self, name: str, content: bytes, file_type: str = "stream") -> str:
         """Upload a file and return its key."""
         form = {"file_type": file_type, "file_name": name}
-        file = (name, "application/octet-stream", content)
+        file = (name, content, "application/octet-stream")
         call = LarkRequest("POST", "/open-apis/im/v1/files", form=form, file=file)
         return _created_id(await self._api.call(call, _UPLOAD_POLICY), "file_key")
 
     async def upload_picture(self, name: str, content: bytes) -> str:
         """Upload a picture and return its key."""
-        file = (name, "application/octet-stream", content)
+        file = (name, content, "application/octet-stream")
         form = {"image_type": "message"}
         call = LarkRequest(
             "POST", "/open-apis/im/v1/images", form=form, file=file, file_field="image"

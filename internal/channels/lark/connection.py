@@ -12,11 +12,11 @@ import logging
 import random
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from types import ModuleType, SimpleNamespace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -26,8 +26,17 @@ from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.transport import TransportUnavailable
-from internal.channels.lark.network import LarkNetwork, read_log_id, with_log_id
+from internal.channels.lark.network import (
+    KEEPALIVE_SECONDS,
+    LarkNetwork,
+    read_log_id,
+    with_log_id,
+)
 from internal.channels.lark.sdk import load_websocket_client
+from internal.http_session.messages import SessionRequest, quoted_url
+
+if TYPE_CHECKING:
+    from internal.http_session.session import HttpSession
 
 log = logging.getLogger(__name__)
 
@@ -322,15 +331,33 @@ class _ClientSession:
                 connected.transport.abort()
 
     def _discover(self, url: str, **request: Any) -> Any:
-        """Find the address; called by the client in place of `requests.post`."""
-        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+        """Find the address; called by the client in a thread, in place of `requests.post`."""
+        session_class, self._tls = self._network.load_http()
+        return asyncio.run(self._post(session_class, self._tls, url, **request))
 
-        options = self._network.httpx_options(url)
-        self._tls = options["verify"]
-        with httpx.Client(timeout=self._timeouts.discovery, **options) as http:
-            response = http.post(url, **request)
+    async def _post(
+        self,
+        session_class: "type[HttpSession]",
+        tls: ssl.SSLContext,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        json: Mapping[str, str],
+    ) -> Any:
+        request = SessionRequest(
+            "POST",
+            quoted_url(url),
+            {**headers, "content-type": "application/json"},
+            msgspec.json.encode(json),
+        )
+        session = session_class(tls, keepalive_seconds=KEEPALIVE_SECONDS)
+        try:
+            async with asyncio.timeout(self._timeouts.discovery):
+                response = await session.fetch(request, self._network.proxy_for(url))
+        finally:
+            await session.close()
         self.log_id = read_log_id(response.headers)
-        return response
+        return SimpleNamespace(status_code=response.status, content=response.body)
 
     def _connect_options(self, _: object = None) -> dict[str, Any]:
         """Return the options of `websockets.connect`; called by the client."""

@@ -4,7 +4,7 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # not in typeshed
 
@@ -13,6 +13,11 @@ from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import TransportUnavailable
 from internal.config.types import is_loopback
 
+if TYPE_CHECKING:
+    from internal.http_session.session import HttpSession
+
+KEEPALIVE_SECONDS = 30.0
+"""How long an unused connection for REST stays open."""
 _LOG_ID_HEADER = "x-tt-logid"
 _LOG_ID = re.compile(r"[0-9A-Za-z_-]{1,100}")
 
@@ -49,9 +54,10 @@ class LarkNetwork(NamedTuple):
         Raises:
             TransportUnavailable: `ca_file` cannot be read or contains no certificate.
         """
-        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+        import certifi  # noqa: PLC0415  # imported only if Lark is enabled
 
-        context = httpx.create_ssl_context(trust_env=False)  # the certificates of certifi
+        context = ssl.create_default_context(cafile=certifi.where())
+        context.set_alpn_protocols(["http/1.1"])
         context.load_default_certs()  # the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR
         if self.ca_file is not None:
             try:
@@ -63,35 +69,31 @@ class LarkNetwork(NamedTuple):
                 ) from error
         return context
 
-    def httpx_options(self, url: str) -> dict[str, Any]:
-        """Return the options of an httpx client for an origin. Reads files.
+    def load_http(self) -> "tuple[type[HttpSession], ssl.SSLContext]":
+        """Return what opens HTTP connections. Imports aiohttp and reads files.
 
         Raises:
             TransportUnavailable: as `tls_context`.
         """
-        import httpx  # noqa: PLC0415  # imported only if Lark is enabled
+        from internal.http_session.session import HttpSession  # noqa: PLC0415  # imports aiohttp
 
-        tls, proxy = self.tls_context(), self.proxy_for(url)
-        is_secure = proxy is not None and proxy.startswith("https:")
-        return {
-            "proxy": proxy and httpx.Proxy(proxy, ssl_context=tls if is_secure else None),
-            "verify": tls,
-            "trust_env": False,  # the settings have what the environment says
-        }
+        return HttpSession, self.tls_context()
 
     def explain(self, error: BaseException, url: str) -> str:
         """Return why a request failed, and which setting may be wrong."""
         proxy = self.proxy_for(url)
         via = f" (through the proxy {_address(proxy)})" if proxy else ""
         for cause in _causes(error):
-            if isinstance(cause, ssl.SSLCertVerificationError):
+            # only the error of OpenSSL has it, not the one that aiohttp makes of it
+            if reason := getattr(cause, "verify_message", ""):
                 return (
                     f"the certificate of {urlsplit(url).hostname} is not trusted{via}:"
-                    f" {cause.verify_message}; if a proxy inspects TLS, set channels.lark.ca_file"
+                    f" {reason}; if a proxy inspects TLS, set channels.lark.ca_file"
                     " to a file with its CA certificate"
                 )
-            # httpx and websockets have each a class of this name
-            if any(kind.__name__ == "ProxyError" for kind in type(cause).__mro__):
+            # of websockets and of aiohttp
+            names = {kind.__name__ for kind in type(cause).__mro__}
+            if not names.isdisjoint({"ProxyError", "ClientHttpProxyError"}):
                 return f"the proxy refused{via}: {_line(cause)}; check channels.lark.proxy"
         return _line(error) + via
 
@@ -115,7 +117,7 @@ def _line(error: BaseException) -> str:
 def read_log_id(headers: Mapping[str, str]) -> str:
     """Return Lark's id of a call from the headers of its response, "" without one.
 
-    `headers` must compare names without regard to case, as those of httpx and websockets do.
+    `headers` must compare names without regard to case, as those of aiohttp and websockets do.
     """
     return as_log_id(headers.get(_LOG_ID_HEADER))
 

@@ -57,7 +57,7 @@ async def test_all_cards_of_an_answer_are_in_the_thread(tmp_path: Path) -> None:
         assert "\n\n".join(card_text(lark, one).strip() for one in sent) == ANSWER
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, 2, pytest.param(7, marks=pytest.mark.slow)])
 async def test_a_lost_response_to_the_second_card_neither_doubles_nor_drops_one(
     tmp_path: Path, times: int
 ) -> None:

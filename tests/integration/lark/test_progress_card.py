@@ -165,7 +165,7 @@ async def test_a_card_whose_response_was_lost_is_not_sent_twice(
     tmp_path: Path,
 ) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
-        lark.sim.faults.answers.append(AnswerFault("lost", "/reply", times=1))
+        lark.sim.faults.answers.append(AnswerFault("lost", "/reply", times=2))
         await lark.say("look around")
         await lark.sim.until(lambda _: len(progress(lark)) == 1)
         lark.core.model.release("go")
@@ -189,7 +189,7 @@ async def test_a_card_that_was_recalled_is_followed_by_a_new_reply(tmp_path: Pat
 async def test_an_answer_whose_update_was_lost_replaces_the_card_again(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
         await until_quiet(lark)
-        lark.sim.faults.answers.append(AnswerFault("lost", "PATCH", times=1))
+        lark.sim.faults.answers.append(AnswerFault("lost", "PATCH", times=2))
         lark.core.model.release("go")
         assert await lark.until_replies(1) == ["All done."]
         await until_closed(lark)

@@ -765,7 +765,7 @@ async def test_an_answer_given_while_disconnected_is_shown_after_a_restart(
 
 async def test_a_question_whose_response_was_lost_is_sent_once(tmp_path: Path) -> None:
     async with open_chat(tmp_path, script(TOUCH)) as one:
-        one.lark.sim.faults.answers.append(AnswerFault("lost", "/reply", times=2))
+        one.lark.sim.faults.answers.append(AnswerFault("lost", "/reply", times=3))
         await one.lark.say("touch it")
         await one.asked()
         assert len(one.lark.from_bot()) == 1

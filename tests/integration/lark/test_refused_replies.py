@@ -78,7 +78,7 @@ async def test_an_explanation_survives_a_lost_response(tmp_path: Path) -> None:
         chat = outbox.sim.dm(outbox.sim.people[0])
         asked = await outbox.sim.send_text(outbox.sim.people[0], chat, "hello")
         refused = AnswerFault("code", "/reply", times=99, code=230028, content="secret")
-        lost = AnswerFault("lost", "/reply", times=2, content="held back")
+        lost = AnswerFault("lost", "/reply", times=3, content="held back")
         outbox.sim.faults.answers += [refused, lost]
         await outbox.promise("1", chat.chat_id, asked, "secret")
         assert not (await outbox.until_dead()).unconfirmed

@@ -293,7 +293,7 @@ async def test_a_failed_run_has_a_readable_reply(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        AnswerFault("lost", "/reply", times=2),
+        AnswerFault("lost", "/reply", times=3),
         AnswerFault("bad_gateway", "/reply", times=2),
         AnswerFault("rate_limit", "/reply", times=1, seconds=0.1),
         AnswerFault("code", "/reply", times=2, code=230020),

@@ -5,9 +5,9 @@ The URI of a file is `lark:APP/MESSAGE/KEY?type=KIND`.
 
 import mimetypes
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 from internal.agent.domain.errors import RemoteFileUnavailable
@@ -15,11 +15,7 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.lark.api import LarkClient, LarkRejected, LarkUnavailable
 
-if TYPE_CHECKING:
-    import httpx
-
 FileKind = Literal["image", "file"]
-CHUNK_BYTES = 256 * 1024
 
 _URI = re.compile(r"lark:[^/]+/([^/?]+)/([^/?]+)\?type=(image|file)")
 _REASONS = {
@@ -75,10 +71,10 @@ async def open_file(client: LarkClient, uri: str) -> AsyncGenerator[RemoteConten
     message_id, key, kind = (unquote(each) for each in found.groups())
     path = f"/open-apis/im/v1/messages/{quote(message_id, safe='')}/resources/{quote(key, safe='')}"
     try:
-        async with client.download(path, {"type": kind}) as response:
-            media_type = response.headers.get("content-type", "").partition(";")[0].strip()
+        async with client.download(path, {"type": kind}) as (content_type, chunks):
+            media_type = content_type.partition(";")[0].strip()
             is_known = kind == "image" and media_type.startswith("image/")
-            yield RemoteContent(media_type if is_known else "", _chunks(response))
+            yield RemoteContent(media_type if is_known else "", chunks)
     except LarkRejected as error:
         reason = _REASONS.get(error.code, f"Lark refuses it ({error.code})")
         raise RemoteFileUnavailable(reason) from error
@@ -86,8 +82,3 @@ async def open_file(client: LarkClient, uri: str) -> AsyncGenerator[RemoteConten
         raise RemoteFileUnavailable(
             f"Lark does not send it now: {error}", is_temporary=True
         ) from error
-
-
-async def _chunks(response: "httpx.Response") -> AsyncIterator[bytes]:
-    async for chunk in response.aiter_bytes(CHUNK_BYTES):
-        yield chunk

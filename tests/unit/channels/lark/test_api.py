@@ -1,14 +1,15 @@
 """What Lark's responses mean: data, a rejection, or another attempt later."""
 
-import httpx
 import pytest
+from multidict import CIMultiDict
 
 from internal.agent.domain.errors import LarkspurError
 from internal.channels.lark.api import LarkRejected, LarkUnavailable, as_json, read_response
+from internal.http_session.messages import SessionResponse
 
 
-def response(status: int, body: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    return httpx.Response(status, text=body, headers=headers)
+def response(status: int, body: str, headers: dict[str, str] | None = None) -> SessionResponse:
+    return SessionResponse(status, CIMultiDict(headers or {}), body.encode())
 
 
 def test_data_is_returned() -> None:

@@ -3,7 +3,7 @@
 import ssl
 from pathlib import Path
 
-import httpx
+import certifi
 import pytest
 
 from internal.channels.chat.transport import TransportUnavailable
@@ -47,7 +47,7 @@ def test_own_certificates_are_trusted_besides_the_public_ones(tmp_path: Path) ->
     authority = make_authority(tmp_path, "a.test")
     trusted = LarkNetwork(ca_file=authority.ca_file).tls_context()
     assert _is_own(trusted)
-    public = httpx.create_ssl_context(trust_env=False)
+    public = ssl.create_default_context(cafile=certifi.where())
     assert _names(public) <= _names(trusted)
     assert not _is_own(LarkNetwork().tls_context())
     assert trusted.check_hostname
