@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from internal.config.types import is_loopback
 
@@ -55,6 +54,8 @@ class EnvironmentProxies:
 
 def load_proxies() -> EnvironmentProxies:
     """Return the proxies of this process."""
+    from urllib.request import getproxies  # noqa: PLC0415 - slow, and only for a provider
+
     return EnvironmentProxies(getproxies())
 
 

@@ -511,7 +511,10 @@ async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
     loaded = {name.partition(".")[0] for name in err.decode().split()}
     # what the virtual environment itself loads at every start does not count
     assert loaded - {*sys.stdlib_module_names, "__main__"} <= {"larkspur", "internal", *SITE}
-    assert loaded.isdisjoint({"asyncio", "dataclasses", "msgspec", "pydantic", "sqlite3"})
+    assert loaded.isdisjoint(
+        {"asyncio", "dataclasses", "difflib", "msgspec", "pydantic", "sqlite3"}
+    )
+    assert "internal.channels.cli.application" not in err.decode().split()
     assert not [name for name in err.decode().split() if name.startswith("internal.agent")]
 
 

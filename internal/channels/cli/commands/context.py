@@ -2,12 +2,14 @@
 
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from internal.channels.cli.application import Application
 from internal.config.terminal_env import terminal_facts
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language, resolve_language
+
+if TYPE_CHECKING:
+    from internal.channels.cli.application import Application
 
 Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
 
@@ -19,7 +21,7 @@ class CommandContext(NamedTuple):
     call it.
     """
 
-    application: Callable[[], Application]
+    application: "Callable[[], Application]"
     version: str
 
     @property

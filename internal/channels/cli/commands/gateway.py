@@ -4,9 +4,8 @@ from argparse import Namespace
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from internal.channels.cli.application import TransportWork
 from internal.channels.cli.client import RETRY_SECONDS, GatewayClient
 from internal.channels.cli.commands.context import CommandContext
 from internal.channels.cli.exit_codes import CONFIG, FAILED, CliExit, output_failure
@@ -14,6 +13,9 @@ from internal.channels.cli.output import print_error
 from internal.channels.cli.transports.http import HttpEndpoint, HttpTransport
 from internal.channels.cli.transports.interface import Transport, Unreachable, drive
 from internal.config import home as home_folder
+
+if TYPE_CHECKING:
+    from internal.channels.cli.application import TransportWork
 
 ClientWork = Callable[[GatewayClient], Coroutine[Any, Any, int]]
 """The work of a command on a gateway; it returns the exit code."""
@@ -125,7 +127,7 @@ def run_with_agent(
         return context.application().run_with_agent(args.config, work_on)
 
 
-def _on_transport(work: ClientWork, retry_seconds: float) -> TransportWork:
+def _on_transport(work: ClientWork, retry_seconds: float) -> "TransportWork":
     """Return the work as a function of the transport that its client uses."""
 
     def report(reason: Unreachable) -> None:

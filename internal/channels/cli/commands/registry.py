@@ -8,7 +8,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import NamedTuple
 
@@ -126,6 +125,8 @@ def _mistyped(prompt: str | None, commands: Sequence[Command]) -> str | None:
     """Return the command that a prompt of a single word resembles, None if it is a task."""
     if prompt is None or len(prompt.split()) != 1:
         return None
+    from difflib import get_close_matches  # noqa: PLC0415 - not for -p, which must start fast
+
     names = [one.name for one in commands]
     close = get_close_matches(prompt.strip().lower(), names, n=1, cutoff=_SIMILARITY)
     return close[0] if close else None
