@@ -33,8 +33,7 @@ CRASHED = "The process died several times while it executed this run."
 
 PHASES = {
     "received, not accepted": "unstored:accept_message",
-    "accepted, not processed": "stored:accept_message",
-    "being processed": "stored:begin_processing",
+    "accepted, being processed": "stored:accept_message",
     "processed, not started": "stored:assign_message",
     "started": "stored:claim_run",
     "ended, not sent": "stored:end_run",
@@ -116,7 +115,7 @@ async def test_a_message_that_kills_each_process_is_set_aside(tmp_path: Path) ->
 async def test_a_run_that_kills_three_processes_asks_in_its_chat(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("in the end")])) as model:
         for crash in range(MAX_CRASHES):
-            async with served(tmp_path, sim, model, "stored:upsert_checkpoint") as gateway:
+            async with served(tmp_path, sim, model, "stored:claim_run") as gateway:
                 if not crash:
                     await say(sim, "hello")
                 await gateway.over()
