@@ -1,12 +1,19 @@
-"""The scope of a message's conversation."""
+"""The scope of a message's conversation, and attempts that are not made."""
 
+import asyncio
+from functools import partial
 from typing import get_args
 
 import pytest
 
-from internal.channels.chat.inbox_worker import conversation_scope
+from internal.agent.app.chats import Acceptance
+from internal.agent.domain.chats import AcceptedMessage, InboundMessage
+from internal.channels.chat.inbox_worker import InboxListener, InboxWorker, conversation_scope
 from internal.config.chat import SessionScope
+from internal.i18n.chat import ChatTexts
 from tests.support.echo_channel import echo_message
+from tests.support.web_app import defaults
+from tests.unit.channels.chat.conftest import T0, EchoApp
 
 KINDS: tuple[SessionScope, ...] = get_args(SessionScope)
 PLACES = [
@@ -35,3 +42,27 @@ def test_each_place_has_a_scope(kind: SessionScope, count: int) -> None:
 def test_a_place_has_one_scope_whatever_its_kind() -> None:
     scopes = {conversation_scope("lark", each, kind) for each in PLACES for kind in KINDS}
     assert len(scopes) == 2 + 4 + 4 + 8
+
+
+async def test_an_attempt_that_began_with_the_acceptance_and_is_not_made_does_not_count(
+    app: EchoApp,
+) -> None:
+    claim = partial(app.stores.leaderships.claim, "echo:test", "this process", "9999", None)
+    leader = await app.database.write(claim)
+    row = InboundMessage("echo", "test", "m1", "direct", "echo:test:mei", "{}", T0)
+    accepting = app.gateway.delivery.accept(row, wait=1.0, leader=leader)
+    assert await asyncio.wrap_future(accepting) is Acceptance.BEGUN
+    worker = InboxWorker(
+        app.transport,
+        app.gateway,
+        app.users,
+        settings=app.settings,
+        defaults=defaults(),
+        texts=ChatTexts(),
+        listener=InboxListener(lambda _: None, lambda _: None, lambda: None),
+        instructions=app.instructions,
+    )
+    worker.take(row, is_begun=True)  # it does not process messages any more
+    await app.gateway.delivery.drop("echo", "test", "", "what was stored before is on disk then")
+    found = await app.gateway.delivery.list_accepted("echo", "test", 10)
+    assert found == [AcceptedMessage(row)]
