@@ -409,8 +409,7 @@ def _preload(services: Services, model: RetryingModel) -> None:
         services.skills.skills()
 
     model.preload()
-    # a daemon thread, so that the process can exit without waiting for it
-    threading.Thread(target=read_files, daemon=True).start()
+    threading.Thread(target=read_files).start()
 
 
 @asynccontextmanager

@@ -150,8 +150,8 @@ class ProviderHttpClient:
     def _loading(self) -> "Future[_Stack]":
         if self._stack is None:
             self._stack = Future()
-            # a daemon thread, so that the process can exit without waiting for the import
-            threading.Thread(target=self._load, args=(self._stack,), daemon=True).start()
+            # no daemon thread: a process that exits while OpenSSL reads certificates may crash
+            threading.Thread(target=self._load, args=(self._stack,)).start()
         return self._stack
 
     def _load(self, stack: "Future[_Stack]") -> None:

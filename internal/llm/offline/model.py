@@ -30,7 +30,7 @@ class OfflineModel:
 
     def preload(self) -> None:
         """Start reading the rules in the background."""
-        threading.Thread(target=_read_rules, daemon=True).start()
+        threading.Thread(target=_read_rules).start()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the text word by word, then one `ModelResponse`."""
