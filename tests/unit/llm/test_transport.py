@@ -1,6 +1,8 @@
 """API keys, and errors of a client before a request is sent."""
 
 import gzip
+import subprocess
+import sys
 import traceback
 from typing import Never
 
@@ -114,3 +116,20 @@ async def test_the_body_of_an_error_is_read(answer: bytes, says: str) -> None:
         assert str(error.value) == says
         assert server.requests[0].startswith(b"POST /v1/chat HTTP/1.1\r\n")
         await client.close()
+
+
+_EXIT = """
+import atexit, sys
+from tests.unit.llm.test_transport import client_with
+
+atexit.register(lambda: print("internal.http_session.session" in sys.modules))
+client_with("k-0123").preload()
+"""
+
+
+def test_a_process_ends_after_its_imports() -> None:
+    """It may crash if a thread still imports or reads certificates when OpenSSL is unloaded."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _EXIT], check=True, capture_output=True, text=True
+    )
+    assert ended.stdout == "True\n"
