@@ -194,7 +194,11 @@ async def test_a_gateway_starts_and_sweeps_with_an_unreadable_run_of_a_terminal(
 
 
 REFUSALS = {
-    "usage": "create trigger t before insert on usage begin select raise(abort, 'no'); end",
+    "usage": (
+        "create trigger t before insert on usage"
+        " when new.run_id = (select id from runs order by arrival limit 1)"
+        " begin select raise(abort, 'no'); end"
+    ),
     "a message": (
         "create trigger t before insert on messages when new.message like '%forty-two%'"
         " begin select raise(abort, 'no'); end"
