@@ -13,6 +13,7 @@ import sys
 TYPE_CHECKING = False  # the import of typing takes as long as the rest of `--version`
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import NoReturn
 
     from internal.channels.cli.application import Application
 
@@ -23,8 +24,20 @@ _WITHOUT_PLUGINS = {"serve", "worker", "-p"}
 """Commands whose environment no program inherits, except a browser."""
 
 
+def run() -> "NoReturn":
+    """Run the command and end the process.
+
+    The interpreter is not torn down: that takes as long as a tenth of a one-shot task, and crashes
+    if a thread is in OpenSSL.
+    """
+    code = main()
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(code)
+
+
 def main() -> int:
-    """Run the command and return its exit code."""
+    """Run the command, write all output and return the exit code."""
     _guard_descriptors()
     sys.excepthook = _print_exception
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -65,6 +78,8 @@ def _run(argv: list[str]) -> int:
 
     try:
         return dispatch(argv, CommandContext(_application, VERSION))
+    except SystemExit:  # help was printed
+        return 0
     except CliExit as exit_:
         leaving = exit_
     except BrokenPipeError:

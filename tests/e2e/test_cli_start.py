@@ -70,6 +70,21 @@ def test_version_is_that_of_the_package(environ: dict[str, str], work: Path) -> 
     assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
+def test_the_process_ends_while_a_thread_runs(environ: dict[str, str], work: Path) -> None:
+    program = (
+        "import sys, threading\n"
+        "from larkspur.main import run\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "sys.argv = ['larkspur', '--help']\n"
+        "run()\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, env=environ, cwd=work, capture_output=True, check=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == (larkspur("--help", environ=environ, cwd=work).stdout, b"")
+
+
 def test_version_imports_almost_nothing(environ: dict[str, str], work: Path) -> None:
     loaded = imported_by(["--version"], environ, work)
     assert {"larkspur.main", "larkspur.version"} <= loaded
