@@ -41,8 +41,8 @@ def test_earlier_events_are_loaded_on_scrolling_up(serve: Serve, enter: Open, ho
     earlier = page.get_by_role("button", name="Show earlier messages")
     expect(thread.get_by_text("remark 299", exact=True)).to_be_in_viewport()
     assert len(asked) == 1, "the newest page"
-    page.evaluate(SETTLE, 0)
 
+    # at once, while the list still measures its rows
     thread.hover()
     with page.expect_response(EVENTS):
         page.mouse.wheel(0, -100_000)

@@ -84,6 +84,7 @@ export function Thread() {
   const [selected, setSelected] = useState<string | null>(null);
   const [isAwayFromEnd, setIsAwayFromEnd] = useState(false);
   const view = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
   const shown = useRef('');
@@ -105,10 +106,18 @@ export function Thread() {
 
   const scrollToEnd = useCallback(() => {
     const box = view.current;
-    if (box === null) return;
-    if (list.current !== null) list.current.scrollToIndex(entries.length - 1 + ROWS_BEFORE, { align: 'end' });
-    else box.scrollTop = box.scrollHeight;
-  }, [entries.length]);
+    if (box !== null) box.scrollTop = box.scrollHeight;
+  }, []);
+
+  // the end moves as well when rows are measured, and when pictures are loaded
+  useEffect(() => {
+    if (content.current === null) return;
+    const resized = new ResizeObserver(() => {
+      if (follows.current) scrollToEnd();
+    });
+    resized.observe(content.current);
+    return () => resized.disconnect();
+  }, [scrollToEnd]);
 
   /** Show the end of the run that the address names, once; otherwise follow the end. */
   const follow = useCallback(() => {
@@ -201,7 +210,7 @@ export function Thread() {
         data-testid="thread"
         className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none]"
       >
-        <div className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
+        <div ref={content} className="mx-auto max-w-[808px] px-6 pt-4 pb-8">
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
               <VirtualRows list={list} view={view} shift={grewAtStart} onMount={follow}>
