@@ -122,6 +122,7 @@ def test_no_kind_of_hostile_markdown_does_anything(serve: Serve, script: Any, wa
             page.reload()
 
 
+@pytest.mark.slow
 def test_plain_text_of_a_model_stays_plain_text(serve: Serve, script: Any, watch: Watch) -> None:
     def when(results: int) -> When:
         return When(last_user="go", results=results)

@@ -71,6 +71,7 @@ def replay(gateway: Gateway, method: str, path: str, cookie: str) -> tuple[int, 
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_server_on_another_port_that_receives_the_cookie_cannot_use_it(
     serve: Serve, enter: Open
 ) -> None:
@@ -152,6 +153,7 @@ def test_without_the_stored_key_the_page_asks_for_a_login(serve: Serve, enter: O
     expect(page.get_by_text("6*7 = 42")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_used_link_is_named_as_such(serve: Serve, context: Callable[..., BrowserContext]) -> None:
     gateway = serve()
     link = gateway.link()

@@ -71,6 +71,7 @@ def open_question(gateway: Gateway) -> dict[str, Any]:
     return found[0]
 
 
+@pytest.mark.slow
 def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [
@@ -241,6 +242,7 @@ def test_a_session_is_allowed_with_one_key(serve: Serve, script: Any, enter: Ope
     assert [one["grant"] for one in answers(gateway, session)] == ["session"]
 
 
+@pytest.mark.slow
 def test_a_plan_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [
@@ -442,6 +444,7 @@ def test_a_late_answer_shows_the_rejection(serve: Serve, script: Any, enter: Ope
     assert tools(gateway, session_of(page)) == ["touch one"]
 
 
+@pytest.mark.slow
 def test_the_waiting_page_lists_the_questions_of_all_sessions(
     serve: Serve, script: Any, enter: Open
 ) -> None:

@@ -33,6 +33,7 @@ def section(page: Page, name: str) -> None:
     accessible(page)
 
 
+@pytest.mark.slow
 def test_every_section_shows_what_it_is_about(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_lark_app_is_checked_connected_and_disconnected(
         expect(page.get_by_text("No app is set up.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_skill_is_reviewed_and_accepted(
     serve: Serve, enter: Open, home: Path, shots: Path
 ) -> None:
@@ -255,6 +257,7 @@ def open_tools(page: Page) -> tuple[Locator, Locator]:
     return page.get_by_role("group", name="tested"), dialog
 
 
+@pytest.mark.slow
 def test_an_mcp_server_is_tested_reviewed_and_accepted(
     serve: Serve, enter: Open, home: Path
 ) -> None:

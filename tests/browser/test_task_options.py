@@ -15,6 +15,7 @@ from tests.support.anthropic_server import Call, Fault, Reply, When
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 
+@pytest.mark.slow
 def test_a_task_uses_the_chosen_model_and_folder(
     serve: Serve, script: Any, enter: Open, tmp_path: Path, shots: Path
 ) -> None:

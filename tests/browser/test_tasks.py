@@ -168,6 +168,7 @@ def test_a_task_moves_to_the_background_by_keyboard_and_its_successor_runs_besid
     expect(thread).to_contain_text("The long one is done.")
 
 
+@pytest.mark.slow
 def test_the_report_of_a_background_task_is_a_notice_and_the_tasks_page_is_accessible(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -220,6 +220,7 @@ def test_diagrams_are_pictures_and_their_source_can_be_read(
     expect(picture).to_be_visible()
 
 
+@pytest.mark.slow
 def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:

@@ -141,6 +141,7 @@ async def test_clients_continue_after_a_move_with_the_cursors_that_they_have(
         assert len(shown["messages"]) == 4
 
 
+@pytest.mark.slow
 async def test_the_database_is_shown_copied_and_compacted_beside_a_gateway(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.integration.agent.test_mcp import define
 from tests.support.authorization_server import ProtectedServer, browse, protected_server
 from tests.support.gateway_process import LARKSPUR
@@ -38,6 +40,7 @@ async def signing_in(
         yield server, process, url
 
 
+@pytest.mark.slow
 async def test_a_person_signs_in_reviews_and_signs_out(environ: dict[str, str], home: Path) -> None:
     async with signing_in(environ, home) as (_, process, url):
         assert "received the answer" in await browse(url)

@@ -30,6 +30,7 @@ async def replay(cli: CliEnvironment, recording: Path, *argv: str) -> Result:
         cli.environ = before
 
 
+@pytest.mark.slow
 async def test_a_recorded_session_is_replayed_with_real_tools(
     home: Path, environ: dict[str, str]
 ) -> None:

@@ -96,6 +96,7 @@ async def test_files_shell_commands_and_own_commands_reach_the_model(
         assert b"\x1b[23;2t" in tty.raw
 
 
+@pytest.mark.slow
 async def test_the_last_message_is_edited_in_a_branch_and_sessions_are_read(
     home: Path, environ: dict[str, str]
 ) -> None:

@@ -87,6 +87,7 @@ async def test_replies_and_tool_rows_are_printed_in_order(
     assert "Resume this session:" in rows[9]
 
 
+@pytest.mark.slow
 @GATEWAY
 async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict[str, str]) -> None:
     del environ["LARKSPUR_SANDBOX__PROVIDER"]

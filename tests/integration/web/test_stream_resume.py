@@ -124,6 +124,7 @@ async def fold_up_to(stream: EventStream, fold: Fold, open_nodes: int) -> None:
     fold.last_id = stream.frames.last_id
 
 
+@pytest.mark.slow
 async def test_a_stream_cut_at_any_byte_resumes_to_the_same_state(
     app: WebApp,
 ) -> None:

@@ -197,6 +197,7 @@ async def test_what_cannot_be_read_is_explained_in_a_sentence(
         await make_reader().read(opened(content), name)
 
 
+@pytest.mark.slow
 async def test_bombs_end_within_the_limits(make_reader: Make, opened: Open) -> None:
     small = make_reader(memory_bytes=200 << 20)
     start = f'<w:document xmlns:w="{documents.WORD}"><w:body><w:p><w:r><w:t>'.encode()

@@ -51,6 +51,7 @@ def installation(tmp_path: Path) -> Generator[Installation]:
         yield Installation(tmp_path, port)
 
 
+@pytest.mark.slow
 async def test_packages_are_installed_once_and_found_by_commands(
     installation: Installation,
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -419,6 +420,7 @@ def check_event_sizes(events: Iterable[Event]) -> None:
         assert len(msgspec.json.encode(event)) <= 2**16
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(
     max_examples=300,
