@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 
 from internal.agent.domain.errors import LarkspurError, ToolError
-from internal.agent.domain.react.context_window import text_tokens
-from internal.agent.domain.text import truncate_line
+from internal.agent.domain.text import text_tokens, truncate_line
 from internal.agent.ports.skills import (
     REVIEW_SKILL,
     Granted,

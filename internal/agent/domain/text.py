@@ -286,3 +286,11 @@ def format_size(count: int) -> str:
     if count < _KIB * _KIB:
         return f"{count / _KIB:.1f} KB"
     return f"{count / _KIB / _KIB:.1f} MB"
+
+
+def text_tokens(text: str) -> int:
+    """Return the estimated tokens of a text."""
+    if text.isascii():
+        return len(text) // 3 + 1
+    wide = (len(text.encode("utf-8", "replace")) - len(text)) // 2 + 1
+    return max(len(text) - wide, 0) // 3 + wide + 1

@@ -14,6 +14,7 @@ from internal.agent.domain.permissions.targets import (
     ToolTargets,
     mcp_server,
 )
+from internal.agent.domain.text import text_tokens
 from internal.i18n.language import Language
 
 
@@ -43,6 +44,11 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     def schema_text(self) -> str:
         """The parameters as JSON."""
         return msgspec.json.encode(self.parameters).decode()
+
+    @cached_property
+    def tokens(self) -> int:
+        """The estimated tokens of the schema, as a model sees it."""
+        return text_tokens(self.name + self.description) + text_tokens(self.schema_text)
 
     @property
     def may_use_files(self) -> bool:

@@ -10,8 +10,8 @@ import pytest
 
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.react.context_window import text_tokens
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
+from internal.agent.domain.text import text_tokens
 from internal.mcp.definition_files import DefinitionFiles
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import ScriptedAnthropic

@@ -7,11 +7,11 @@ from internal.agent.domain.messages import Message, ToolResult
 from internal.agent.domain.react.context_window import (
     message_tokens,
     reserved_output,
-    text_tokens,
     tools_tokens,
 )
 from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.react.run_config import RunConfig
+from internal.agent.domain.text import text_tokens
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart, ContextUse
 from internal.agent.ports.llm import ModelLimits

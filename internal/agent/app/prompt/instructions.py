@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from internal.agent.domain.react.context_window import text_tokens
 from internal.agent.domain.text import (
     escape_delimiters,
     escape_hidden,
     escape_invisible,
+    text_tokens,
     truncate_line,
 )
 from internal.agent.ports.instructions import MAX_TEXT_BYTES, Instruction, InstructionSource

@@ -13,10 +13,11 @@ from internal.agent.app.prompt.system_prompt import command_rules, system_prompt
 from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.policy import Policy
-from internal.agent.domain.react.context_window import message_budget, text_tokens
+from internal.agent.domain.react.context_window import message_budget
 from internal.agent.domain.react.deferred_tools import list_servers, split_deferred
 from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.domain.tasks import RunSpec
+from internal.agent.domain.text import text_tokens
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart
 from internal.agent.ports.instructions import FoundInstructions, InstructionFiles

@@ -35,12 +35,12 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.messages import Image, Message, Text
 from internal.agent.domain.permissions.targets import PathTarget
-from internal.agent.domain.react.context_window import text_tokens, tools_tokens
+from internal.agent.domain.react.context_window import tools_tokens
 from internal.agent.domain.react.history import History
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import Task
-from internal.agent.domain.text import truncate_json
+from internal.agent.domain.text import text_tokens, truncate_json
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.tools import WithheldTool
 from internal.agent.store.database import Read

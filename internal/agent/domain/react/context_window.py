@@ -21,7 +21,7 @@ from internal.agent.domain.messages import (
     join_messages,
 )
 from internal.agent.domain.react.request_messages import RequestMessages, WeighedMessage
-from internal.agent.domain.text import truncate
+from internal.agent.domain.text import text_tokens, truncate
 from internal.agent.domain.tools import ToolSpec
 
 MAX_IMAGE_TOKENS = 1600
@@ -84,14 +84,6 @@ def reserved_output(context_window: int, max_output_tokens: int) -> int:
     return min(max_output_tokens, share, context_window // 2)
 
 
-def text_tokens(text: str) -> int:
-    """Return the estimated tokens of a text."""
-    if text.isascii():
-        return len(text) // 3 + 1
-    wide = (len(text.encode("utf-8", "replace")) - len(text)) // 2 + 1
-    return max(len(text) - wide, 0) // 3 + wide + 1
-
-
 def image_tokens(image: Image) -> int:
     """Return the estimated tokens of an image; of one without a known size those of the largest."""
     pixels = image.width * image.height
@@ -108,9 +100,7 @@ def message_tokens(message: Message) -> int:
 
 def tools_tokens(tools: Iterable[ToolSpec]) -> int:
     """Return the estimated tokens of the tool schemas."""
-    return sum(
-        text_tokens(tool.name + tool.description) + text_tokens(tool.schema_text) for tool in tools
-    )
+    return sum(tool.tokens for tool in tools)
 
 
 def weigh(message: Message) -> WeighedMessage:

@@ -51,7 +51,6 @@ from internal.agent.domain.react.closing_prompts import (
 from internal.agent.domain.react.context_window import (
     ContextWindow,
     MergedMessages,
-    text_tokens,
 )
 from internal.agent.domain.react.deferred_tools import unwrap_call, wrap_calls
 from internal.agent.domain.react.history import History, HistoryRef
@@ -78,7 +77,7 @@ from internal.agent.domain.react.steps import (
     total_usage,
 )
 from internal.agent.domain.tasks import StopReason
-from internal.agent.domain.text import replace_surrogates, truncate_json
+from internal.agent.domain.text import replace_surrogates, text_tokens, truncate_json
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
 

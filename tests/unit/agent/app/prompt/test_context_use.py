@@ -8,10 +8,10 @@ from internal.agent.domain.messages import Message, ToolCall, ToolResult, user_m
 from internal.agent.domain.react.context_window import (
     message_tokens,
     reserved_output,
-    text_tokens,
     tools_tokens,
 )
 from internal.agent.domain.react.request_messages import RequestMessages
+from internal.agent.domain.text import text_tokens
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import ContextPart
 from internal.agent.ports.instructions import Instruction

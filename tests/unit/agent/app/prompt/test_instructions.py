@@ -7,7 +7,7 @@ from internal.agent.app.prompt.instructions import (
     instruction_blocks,
     instructions_text,
 )
-from internal.agent.domain.react.context_window import text_tokens
+from internal.agent.domain.text import text_tokens
 from internal.agent.ports.instructions import MAX_TEXT_BYTES, Instruction
 
 

@@ -28,9 +28,9 @@ from internal.agent.domain.react.context_window import (
     reserved_output,
     shorten_results,
     shorten_text,
-    text_tokens,
     tools_tokens,
 )
+from internal.agent.domain.text import text_tokens
 from tests.support.images import an_image
 from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import TOOLS, read
