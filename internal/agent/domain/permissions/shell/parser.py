@@ -2,13 +2,15 @@
 
 The parts come from the parse tree of tree-sitter-bash: pipelines, lists, subshells, loops,
 conditions, functions, substitutions, here-documents. Unknown nodes, the text between tokens and
-every token are checked again; any doubt becomes `Script.problem`.
+every token are checked again; any doubt becomes `Script.problem`. A long command has thousands of
+parts: they contain no reference cycles, and the garbage collector does not visit them (`gc=False`).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import islice, pairwise
+from typing import ClassVar
 
 import msgspec
 import tree_sitter_bash
@@ -68,7 +70,7 @@ _STRUCTURES = (
 )
 
 
-class ParsedCommand(msgspec.Struct, frozen=True):
+class ParsedCommand(msgspec.Struct, frozen=True, gc=False):
     """A simple command. `no_rule` is the reason why no rule can cover it, "" if one can."""
 
     words: tuple[Word, ...]
@@ -76,7 +78,7 @@ class ParsedCommand(msgspec.Struct, frozen=True):
     no_rule: str = ""
 
 
-class Redirect(msgspec.Struct, frozen=True):
+class Redirect(msgspec.Struct, frozen=True, gc=False):
     """A file that the shell itself opens, for writing or for reading only.
 
     `folder_unknown`: the path is relative and another part of the command may change the folder.
@@ -87,7 +89,7 @@ class Redirect(msgspec.Struct, frozen=True):
     folder_unknown: bool = False
 
 
-class Script(msgspec.Struct, frozen=True):
+class Script(msgspec.Struct, frozen=True, gc=False):
     """The parts of a command text. With a `problem` they may be incomplete."""
 
     parts: tuple[ParsedCommand | Redirect, ...]
@@ -159,20 +161,6 @@ class _Reader:
         self.problem = ""
         self._stack: list[tuple[Node, int]] = []
         self._depth = 0
-        self._handlers: dict[str, Callable[[Node], None]] = {
-            "command": self._command,
-            "declaration_command": self._declaration,
-            "unset_command": self._declaration,
-            "variable_assignment": self._lone_assignment,
-            "variable_assignments": self._lone_assignment,
-            "test_command": self._test,
-            "for_statement": self._for,
-            "file_redirect": self._file_redirect,
-            "heredoc_redirect": self._heredoc,
-            "comment": self._comment,
-            "compound_statement": self._compound,
-            "function_definition": self._function,
-        }
 
     def read(self, root: Node) -> None:
         """Fill `parts` and `problem` from the whole tree."""
@@ -200,8 +188,8 @@ class _Reader:
             self._add_problem("a redirection is ambiguous")
         if node.type == "command_substitution" and children[0].type == "`":
             self._check_backquotes(node)
-        if handler := self._handlers.get(node.type):
-            handler(node)
+        if handler := self._HANDLERS.get(node.type):
+            handler(self, node)
         else:
             if children and node.is_named and node.type not in _STRUCTURES:
                 self._add_problem(f"the syntax {node.type.replace('_', ' ')} is not supported")
@@ -384,6 +372,23 @@ class _Reader:
                 if expansion.type in EXPANSIONS
             ]
         )
+
+    # not made by each reader: its methods would refer to it, and only a garbage collection, which
+    # stops everything, would free the parts
+    _HANDLERS: ClassVar[Mapping[str, Callable[["_Reader", Node], None]]] = {
+        "command": _command,
+        "declaration_command": _declaration,
+        "unset_command": _declaration,
+        "variable_assignment": _lone_assignment,
+        "variable_assignments": _lone_assignment,
+        "test_command": _test,
+        "for_statement": _for,
+        "file_redirect": _file_redirect,
+        "heredoc_redirect": _heredoc,
+        "comment": _comment,
+        "compound_statement": _compound,
+        "function_definition": _function,
+    }
 
 
 def _is_descriptor(words: list[Word]) -> bool:

@@ -41,7 +41,7 @@ _UNKNOWN = "\0"  # marks an unknown value in a mask; a word never contains NUL
 _QUOTED_UNKNOWN = "\1"
 
 
-class Word(msgspec.Struct, frozen=True):
+class Word(msgspec.Struct, frozen=True, gc=False):
     """One word. `text` is its value if `kind` is "plain", else the known part of it.
 
     plain: exactly `text`. glob: file names that start like `text` (never with `-`). open: one

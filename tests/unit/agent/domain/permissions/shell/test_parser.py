@@ -1,5 +1,7 @@
 """The parts of shell commands, and the problems that make them unusable."""
 
+import gc
+
 import pytest
 
 from internal.agent.domain.permissions.shell.parser import (
@@ -106,3 +108,13 @@ def test_a_part_that_changes_the_shell_cannot_be_covered_by_a_rule(text: str) ->
 )
 def test_a_doubtful_script_has_a_problem(text: str) -> None:
     assert parse_script(text).problem
+
+
+def test_the_parts_of_a_long_script_are_freed_without_a_garbage_collection() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(parse_script("a b; " * 1_000).parts) == 1_000
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
