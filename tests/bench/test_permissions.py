@@ -1,7 +1,10 @@
 """What the worst commands cost that a model can send: their verdict, and what waits meanwhile."""
 
 import asyncio
+import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -100,17 +103,29 @@ async def lags(ends: asyncio.Event) -> list[float]:
     return late
 
 
+@contextmanager
+def frozen() -> Iterator[None]:
+    """Let garbage be collected as in a gateway: not among what is there before."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 async def reviewed(home: Path, command: str) -> list[float]:
     """Return the lags while a reply with the worst commands is reviewed, after it was received."""
     calls = [Call("shell", {"command": command})] * CALLS
     environ = {"LARKSPUR_AGENT__GATES": "off"}
     async with core(home, [Reply(calls=calls), Reply(text="done")], environ) as here:
         ends = asyncio.Event()
-        ticking = asyncio.create_task(lags(ends))
-        made = await here.submit("judge", permission_mode=Mode.ASK, deny=DENY)
-        await here.asked(made)
-        ends.set()
-        return await ticking
+        with frozen():
+            ticking = asyncio.create_task(lags(ends))
+            made = await here.submit("judge", permission_mode=Mode.ASK, deny=DENY)
+            await here.asked(made)
+            ends.set()
+            return await ticking
 
 
 async def test_the_event_loop_while_a_reply_is_reviewed(tmp_path: Path, table: Table) -> None:
