@@ -7,7 +7,6 @@ SDK also reads without bounds.
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
@@ -22,6 +21,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand, SandboxResult
 from internal.mcp.limits import MAX_MESSAGE_BYTES, MAX_SERVER_OUTPUT_BYTES, ServerFailure
+from internal.output_pipe.pipe import OutputPipe
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +30,7 @@ CLOSE_GRACE_SECONDS = 1.0
 MAX_LOGGED_LINES = 200
 MAX_LOGGED_CHARS = 500
 _KEPT_LINES = 10
-_CHUNK_BYTES = 65_536
-_DRAIN_SECONDS = 0.5
+_MAX_PART_BYTES = 65_536
 
 
 class ServerLog:
@@ -55,7 +54,7 @@ class ServerLog:
     def write(self, chunk: bytes) -> None:
         """Add output, which may end within a line."""
         *lines, rest = (self._part + chunk).split(b"\n")
-        self._part = rest[:_CHUNK_BYTES]
+        self._part = rest[:_MAX_PART_BYTES]
         for line in lines:
             self._add(line)
 
@@ -176,43 +175,23 @@ class ServerProcess:
 
     async def _run(self, stdin: socket.socket) -> None:
         """Run the server to its end; the lines are closed then."""
-        reader, writer = os.pipe()
-        command = structs.replace(self._command, stdin=stdin.fileno(), stderr=writer)
-        log = asyncio.create_task(self._read_log(reader))
         try:
-            result = await self._sandbox.run(command, self._lines.write)
-            self._end = _describe(result)
-        except (ToolError, ServerFailure) as error:
-            self._end = str(error)
+            async with OutputPipe(self._log.write) as log:
+                errors = log.writer.fileno()
+                command = structs.replace(self._command, stdin=stdin.fileno(), stderr=errors)
+                try:
+                    result = await self._sandbox.run(command, self._lines.write)
+                    self._end = _describe(result)
+                except (ToolError, ServerFailure) as error:
+                    self._end = str(error)
+                finally:
+                    stdin.close()
+                    log.writer.close()
+                    await log.drain()
         finally:
-            os.close(writer)
-            stdin.close()
-            await asyncio.wait({log}, timeout=_DRAIN_SECONDS)
-            log.cancel()
+            self._log.finish()
             self._lines.close()
             self._on_end()
-
-    async def _read_log(self, descriptor: int) -> None:
-        # not by a transport of the loop: uvloop closes the descriptor of one twice, and the second
-        # time it may be that of something else
-        os.set_blocking(descriptor, False)
-        loop, readable = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(descriptor, readable.set)
-        try:
-            while True:
-                await readable.wait()
-                readable.clear()
-                try:
-                    chunk = os.read(descriptor, _CHUNK_BYTES)
-                except BlockingIOError:
-                    continue
-                if not chunk:
-                    break
-                self._log.write(chunk)
-        finally:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-            self._log.finish()
 
     async def _read(self, found: anyio.abc.ObjectSendStream[SessionMessage | Exception]) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):

@@ -20,14 +20,9 @@ from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
+from internal.output_pipe.pipe import OutputPipe, wait_until_readable
 from internal.sandbox.child_process import ChildProcess
-from internal.sandbox.command_io import (
-    OutputPipe,
-    create_home,
-    open_stdin,
-    start_error,
-    wait_until_readable,
-)
+from internal.sandbox.command_io import create_home, open_stdin, start_error
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits

@@ -26,7 +26,8 @@ from internal.agent.ports.sandbox import (
     SandboxCommand,
     SandboxResult,
 )
-from internal.sandbox.command_io import OutputPipe, create_home, open_stdin, start_error
+from internal.output_pipe.pipe import OutputPipe
+from internal.sandbox.command_io import create_home, open_stdin, start_error
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.mounts import Mounts

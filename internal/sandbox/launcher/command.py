@@ -11,7 +11,8 @@ from typing import IO
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.sandbox import SandboxCommand, SandboxResult
-from internal.sandbox.command_io import OutputPipe, open_stdin, start_error
+from internal.output_pipe.pipe import OutputPipe
+from internal.sandbox.command_io import open_stdin, start_error
 from internal.sandbox.launcher.process import Launcher
 
 _KILL_POLLS, _KILL_POLL_SECONDS = 1_000, 0.01

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from internal.agent.domain.errors import ToolError
+from internal.output_pipe.pipe import wait_until_readable
 from internal.sandbox.child_process import ChildProcess
-from internal.sandbox.command_io import wait_until_readable
 
 _PROGRAM = str(Path(__file__).with_name("namespace_sockets.py"))
 _TIMEOUT_SECONDS = 10.0

@@ -1,0 +1,4 @@
+"""The output of child processes.
+
+- `pipe`: a pipe that a task reads
+"""
