@@ -1,18 +1,14 @@
-"""Connections to a PostgreSQL server, and the execution of a unit of work on one."""
+"""Connections to a PostgreSQL server."""
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 
 from internal.agent.domain.errors import StoreUnavailable
-from internal.agent.domain.secrets import mask_secrets_in_values
-from internal.agent.store.database import Batch, Lookup, Row, SqlValue, Step
 from internal.database_address.address import PostgresAddress
-from internal.storage.pending_work import Work
 from internal.storage.postgres import errors
 
 if TYPE_CHECKING:  # generic for the type checker only
@@ -90,54 +86,3 @@ async def disconnect(connection: Connection | None) -> None:
         await connection.close(timeout=_CLOSE_TIMEOUT_SECONDS)
         return
     connection.terminate()
-
-
-async def execute(connection: Connection, queries: Mapping[str, str], work: Work) -> Any:
-    """Execute the statements of a unit of work in the open transaction and return its result.
-
-    Raises:
-        StoreError, RequestError: a statement failed.
-        ServerFailed: the server or the connection failed.
-        Exception: whatever the work raises.
-    """
-    generator = work()
-    query = ""
-    try:
-        statement = next(generator)
-        while True:
-            query = statement.query
-            sql = queries[query]
-            try:
-                rows = await _execute_step(connection, sql, statement)
-            except errors.DRIVER_ERRORS as error:
-                is_closed = connection.is_closed()
-                if errors.is_transient(error, is_closed=is_closed) or errors.is_environment(error):
-                    raise errors.ServerFailed(error) from error
-                raise errors.statement_error(error, query) from error
-            statement = generator.send(rows)
-    except StopIteration as end:
-        return end.value
-    finally:
-        generator.close()
-
-
-async def _execute_step(connection: Connection, sql: str, step: Step) -> list[Row]:
-    if isinstance(step, Batch):
-        await connection.executemany(sql, [_bind(values) for values in step.arguments])
-        return []
-    if isinstance(step, Lookup):
-        records = await connection.fetchmany(sql, [_bind(values) for values in step.arguments])
-    else:
-        records = await connection.fetch(sql, *_bind(step.arguments))
-    return [tuple(record) for record in records]
-
-
-def _bind(values: Sequence[SqlValue]) -> list[SqlValue]:
-    """Return the values of a statement, with every secret masked: nothing stored has one.
-
-    PostgreSQL stores no NUL character in a text: U+FFFD takes its place.
-    """
-    return [
-        value.replace("\0", "\ufffd") if isinstance(value, str) else value
-        for value in mask_secrets_in_values(values)
-    ]

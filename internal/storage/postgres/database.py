@@ -17,8 +17,8 @@ from internal.storage.postgres.connection import (
     check_session,
     connect,
     disconnect,
-    execute,
 )
+from internal.storage.postgres.execution import execute
 from internal.storage.postgres.loop_thread import LoopThread
 from internal.storage.postgres.notifications import Notifications
 from internal.storage.postgres.reader import Readers

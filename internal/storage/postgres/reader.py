@@ -6,7 +6,8 @@ from internal.database_address.address import PostgresAddress
 from internal.storage import queries
 from internal.storage.pending_work import PendingWork, resolve_from_thread
 from internal.storage.postgres import errors
-from internal.storage.postgres.connection import Connection, connect, disconnect, execute
+from internal.storage.postgres.connection import Connection, connect, disconnect
+from internal.storage.postgres.execution import execute
 
 _READER_COUNT = 4
 _BEGIN = "begin isolation level repeatable read read only"

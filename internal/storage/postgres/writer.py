@@ -17,7 +17,8 @@ from internal.database_address.address import PostgresAddress
 from internal.storage import queries
 from internal.storage.pending_work import PendingWork, resolve_from_thread, state_after
 from internal.storage.postgres import errors
-from internal.storage.postgres.connection import Connection, connect, disconnect, execute
+from internal.storage.postgres.connection import Connection, connect, disconnect
+from internal.storage.postgres.execution import execute
 from internal.storage.postgres.notifications import CHANNEL
 from internal.storage.postgres.schema import BEGIN
 
