@@ -79,7 +79,9 @@ class RunDispatcher:
         self._ended: set[RunId] = set()
         """Runs of `_starting` that have ended."""
         self._is_informed = False
-        """Whether no other process can have queued runs since `_queued` was read."""
+        """Whether no other process has told of a commit since `_queued` was read."""
+        self._is_shared = database.messages is not None
+        """Whether other processes may queue and execute runs as well."""
         self._start: Callable[[Run, ClaimedTask | None], None] | None = None
         """Starts the execution of a claimed run; None while nothing is dispatched."""
         self._claims = asyncio.Lock()
@@ -145,18 +147,13 @@ class RunDispatcher:
         """Return True if a new run can be claimed although others are queued."""
         most = min(self._concurrency, MAX_CLAIMS) if self._is_shared else self._concurrency
         is_full = self._busy_count + len(self._queued) >= most
-        is_known = self._is_informed or self._is_shared
+        is_known = self._is_informed or self._database.messages is not None  # told often
         return self.starts_runs and is_known and not is_full and self.may_start()
 
     @property
     def _busy_count(self) -> int:
         """The number of taken places. A run that has ended leaves its place at once."""
         return len(self._starting - self._ended)
-
-    @property
-    def _is_shared(self) -> bool:
-        """Whether other processes may queue and execute runs as well."""
-        return self._database.messages is not None
 
     def claim(self, run_id: RunId) -> Write[Run | None]:
         """Claim a queued run for this process; see `claim_run`."""
@@ -234,12 +231,14 @@ class RunDispatcher:
         self._is_informed = not self._is_shared
         try:
             look = partial(self._look, is_informed=is_informed)
-            ready, queued = await self._database.read(look, is_short=is_informed)
+            ready, known = await self._database.read(look, is_short=is_informed)
         except StoreUnavailable:
             self._is_informed = False
             raise
-        if queued is not None:
+        if known is not None:
+            queued, self._is_shared = known
             self._queued = queued | (self._queued - before)
+            self._is_informed = self._is_informed and not self._is_shared
         if not ready:
             return
         if not self.is_stopping:  # since the read began
@@ -265,13 +264,21 @@ class RunDispatcher:
         self._queued.discard(run.id)
         runs.create_task(self._execute(run, coordinator, claimed))
 
-    def _look(self, *, is_informed: bool) -> Read[tuple[bool, set[RunId] | None]]:
-        """Return whether a run can start, and which are queued unless that is known."""
-        queued = None
+    def _look(self, *, is_informed: bool) -> Read[tuple[bool, tuple[set[RunId], bool] | None]]:
+        """Return whether a run can start, and which are queued and `_is_shared` unless known."""
+        known = None
         if not is_informed:
-            limit = self._concurrency if self._is_shared else _MAX_KNOWN
-            queued = yield from self._stores.runs.list_queued(limit)
-        return bool((yield from self._ready(1))), queued
+            is_shared = yield from self._has_others()
+            limit = self._concurrency if is_shared else _MAX_KNOWN
+            known = (yield from self._stores.runs.list_queued(limit)), is_shared
+        return bool((yield from self._ready(1))), known
+
+    def _has_others(self) -> Read[bool]:
+        """Return whether another process serves the database."""
+        if self._database.messages is None:
+            return False
+        listed = yield from self._stores.processes.list_all()
+        return any(each.owner != self._leases.owner for each in listed)
 
     def _claim_rows(self) -> Write[list[Run]]:
         """Claim some of the runs that can start. Meanwhile no other process claims any."""

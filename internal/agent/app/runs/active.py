@@ -106,6 +106,6 @@ def claim_run(
     name = "" if anywhere else host.name
     run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now, host=name)
     if run is not None:
-        yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
         yield from bind_session(stores, run, host)
+        yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
     return run

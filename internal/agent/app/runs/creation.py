@@ -194,14 +194,14 @@ def create_task(
         terminal=bool(submission.owner),
     )
     yield from stores.tasks.add(task, submission.idempotency_key)
+    yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
+    yield from stores.runs.add(run, now, submission.lease_until)
     yield from stores.sessions.add_task(
         session_id,
         submission.spec.workspace,
         one_line(submission.instruction),
         one_shot=submission.one_shot,
     )
-    yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
-    yield from stores.runs.add(run, now, submission.lease_until)
     received = InputReceived(
         task=truncate_json(submission.instruction),
         channel=submission.channel,
