@@ -1,6 +1,7 @@
 """The readers: units of work on snapshots of the database."""
 
 import asyncio
+from contextlib import suppress
 
 from internal.database_address.address import PostgresAddress
 from internal.storage import queries
@@ -11,7 +12,9 @@ from internal.storage.postgres.execution import execute
 
 _READER_COUNT = 4
 _BEGIN = "begin isolation level repeatable read read only"
-_BEGIN_NEXT = f"rollback; {_BEGIN}"  # one round trip for both while reads are waiting
+_BEGIN_NEXT = f"rollback; {_BEGIN}"
+_IDLE_SECONDS = 1.0
+"""How long a transaction for the next read stays open. Without a statement it has no snapshot."""
 
 
 class Readers:
@@ -40,11 +43,7 @@ class Readers:
 
     async def _run(self) -> None:
         connection: Connection | None = None
-        while True:
-            if self._queue.empty():
-                connection = await self._roll_back(connection)
-            if (item := await self._queue.get()) is None:
-                break
+        while (item := await self._next(connection)) is not None:
             for is_last in (False, True):  # a read is repeated once, on a new connection
                 try:
                     connection = await self._begin(connection)
@@ -62,23 +61,31 @@ class Readers:
                     item.error = error
                 break
             resolve_from_thread((item,), self._database_loop)
+            await _end(connection, _BEGIN_NEXT)
         await disconnect(connection)
+
+    async def _next(self, connection: Connection | None) -> PendingWork | None:
+        """Return the next read, None at the end. End the transaction if there is none for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_IDLE_SECONDS):
+                return await self._queue.get()
+        await _end(connection, "rollback")
+        return await self._queue.get()
 
     async def _begin(self, connection: Connection | None) -> Connection:
         with errors.driver_calls():
             if connection is None or connection.is_closed():
                 connection = await connect(self._address)
-            is_open = connection.is_in_transaction()
-            await connection.execute(_BEGIN_NEXT if is_open else _BEGIN)
+            if not connection.is_in_transaction():
+                await connection.execute(_BEGIN)
         return connection
 
-    async def _roll_back(self, connection: Connection | None) -> Connection | None:
-        """Return the connection without a transaction, None when it is lost."""
-        if connection is None or connection.is_closed():
-            return None
-        try:
-            await connection.execute("rollback")
-        except errors.DRIVER_ERRORS:
-            connection.terminate()
-            return None
-        return connection
+
+async def _end(connection: Connection | None, sql: str) -> None:
+    """End the transaction of a read. A connection that fails is closed."""
+    if connection is None or connection.is_closed():
+        return
+    try:
+        await connection.execute(sql)
+    except errors.DRIVER_ERRORS:
+        connection.terminate()
