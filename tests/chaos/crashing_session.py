@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 
+from internal.storage import queries
 from tests.chaos.crash_points import Crash
 
 
@@ -20,13 +21,22 @@ class CrashingSession(asyncpg.Connection):
         return status
 
     async def fetch(self, query: str, *values: Any, **options: Any) -> list[Any]:
-        Crash.note(query)
+        for statement in _parts(query):
+            Crash.note(statement)
         rows: list[Any] = await super().fetch(query, *values, **options)
         return rows
 
     async def executemany(self, command: str, *values: Any, **options: Any) -> None:
         Crash.note(command)
         await super().executemany(command, *values, **options)
+
+
+def _parts(query: str) -> list[str]:
+    """Return the named statements that the driver has joined in one."""
+    if not query.startswith("with "):
+        return [query]
+    named = queries.load().items()
+    return [sql for name, sql in named if f"{name} as (" in query or query.endswith(sql)]
 
 
 def install() -> None:
