@@ -1,7 +1,7 @@
 """The dispatcher, alone and beside others."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import ClaimedTask, Run, Task
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Write
+from internal.agent.store.runs import ProcessEntry
 from internal.agent.store.stores import Stores
-from internal.dispatch.dispatcher import RunDispatcher
+from internal.dispatch.dispatcher import MAX_CLAIMS, RunDispatcher
 from internal.storage.database_url import open_database
 from tests.support.store_records import T0, a_run, a_task, add_run, add_running_run
 from tests.unit.dispatch.conftest import DispatchParts
@@ -241,6 +242,27 @@ async def test_no_place_is_kept_free_where_nothing_can_start(parts: DispatchPart
         await stop(full, running)
     with full.reserve(run.id) as slot:
         assert slot is None
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_a_process_leaves_a_part_of_a_burst_to_others_if_there_are_any(
+    parts: DispatchParts, *, is_alone: bool
+) -> None:
+    if not is_alone:
+        other = ProcessEntry("other", "worker", "host", 1, "1", T0, T0)
+        await parts.database.write(partial(parts.stores.processes.add, other))
+    await add_run(parts.database, parts.stores, a_run("run-0"))
+    dispatcher = dispatcher_of(parts, concurrency=2 * MAX_CLAIMS)
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-0"])
+        with ExitStack() as reserved:
+            new = [RunId(f"run-{number}") for number in range(1, 2 * MAX_CLAIMS)]
+            slots = [reserved.enter_context(dispatcher.reserve(run_id)) for run_id in new]
+        is_shared = parts.database.messages is not None and not is_alone
+        assert sum(slot is not None for slot in slots) == (
+            MAX_CLAIMS - 1 if is_shared else len(slots)
+        )
+        await stop(dispatcher, running)
 
 
 async def test_a_run_that_has_ended_leaves_its_place_at_once(parts: DispatchParts) -> None:
