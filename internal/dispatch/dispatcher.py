@@ -15,7 +15,14 @@ from internal.agent.domain.errors import RunExit, RunHandedOver, StoreUnavailabl
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import ENDED, MAX_CRASHES, STEADY_SECONDS, ClaimedTask, Run
+from internal.agent.domain.tasks import (
+    ENDED,
+    MAX_CRASHES,
+    STEADY_SECONDS,
+    ClaimedTask,
+    Run,
+    Task,
+)
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.stores import Stores
@@ -155,7 +162,7 @@ class RunDispatcher:
         """The number of taken places. A run that has ended leaves its place at once."""
         return len(self._starting - self._ended)
 
-    def claim(self, run_id: RunId) -> Write[Run | None]:
+    def claim(self, run_id: RunId, task: Task | None = None) -> Write[Run | None]:
         """Claim a queued run for this process; see `claim_run`."""
         return (
             yield from claim_run(
@@ -165,6 +172,7 @@ class RunDispatcher:
                 lease_until=self._leases.expiry(),
                 now=rfc3339(self._clock.now()),
                 host=self._leases.host,
+                task=task,
             )
         )
 
@@ -359,8 +367,8 @@ class _Slot:
         self._run_id = run_id
         self.is_started = False
 
-    def claim(self) -> Write[Run | None]:
-        return self._dispatcher.claim(self._run_id)
+    def claim(self, task: Task) -> Write[Run | None]:
+        return self._dispatcher.claim(self._run_id, task)
 
     async def start(self, claimed: ClaimedTask) -> None:
         self.is_started = await self._dispatcher.start(claimed)

@@ -449,10 +449,10 @@ def _create_task(
     )
     if submission.owner or submission.resumes is not None:  # a terminal claims its own runs
         slot = None
+    yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
     created = yield from create_task(
         stores, submission, session_id, ids=ids, origin=origin, now=now, slot=slot
     )
-    yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
     if submission.resumes is not None:
         yield from stores.runs.forget_crashes(submission.resumes)
         yield from copy_turn(

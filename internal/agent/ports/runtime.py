@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.events.envelope import WorkflowEventEnvelope
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import ClaimedTask, Run
+from internal.agent.domain.tasks import ClaimedTask, Run, Task
 
 
 class Clock(Protocol):
@@ -81,8 +81,8 @@ class ProcessMessages(Protocol):
 class RunSlot(Protocol):
     """A place that is kept free in this process for a run that is about to be stored."""
 
-    def claim(self) -> Generator[Any, Any, Run | None]:
-        """Claim the run, in the transaction that stores it; None if its lane is not free."""
+    def claim(self, task: Task, /) -> Generator[Any, Any, Run | None]:
+        """Claim the run of a task, in the transaction that stores it; None if its lane is busy."""
         ...
 
     async def start(self, claimed: ClaimedTask, /) -> None:

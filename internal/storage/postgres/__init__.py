@@ -7,7 +7,8 @@ In reading order:
 - `reader`: reads on snapshots
 - `notifications`: the commits of other processes
 - `schema`: checks of the server, creation and migration of the tables
-- `connection`: connections, their settings, and the execution of a unit of work
+- `connection`: connections and their settings
+- `execution`: execution of a unit of work, in few round trips
 - `errors`: translation of asyncpg's exceptions
 - `loop_thread`: a thread with an event loop
 """

@@ -93,11 +93,10 @@ async def execute(connection: Connection, queries: Mapping[str, str], work: Work
         while True:
             step = generator.send(await execution.execute(step))
     except StopIteration as end:
-        result = end.value
+        await execution.flush()
+        return end.value
     finally:
         generator.close()
-    await execution.flush()
-    return result
 
 
 class _Execution:

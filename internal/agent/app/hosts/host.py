@@ -62,11 +62,15 @@ def _is_below(path: str, folder: str) -> bool:
     return bool(folder) and PurePosixPath(path).is_relative_to(folder) and ".." not in path
 
 
-def bind_session(stores: Stores, run: Run, host: Host) -> Write[None]:
-    """Bind the session of a run that a host has claimed, if it uses files from the beginning."""
+def bind_session(stores: Stores, run: Run, host: Host, task: Task | None = None) -> Write[None]:
+    """Bind the session of a run that a host has claimed, if it uses files from the beginning.
+
+    `task` is that of the run; None reads it.
+    """
     if not host.name:
         return
-    task = yield from stores.tasks.get(run.task_id)
+    if task is None:
+        task = yield from stores.tasks.get(run.task_id)
     if task is not None and host.binds(task, run.subtask):
         yield from stores.hosts.bind(run.session_id, host.name)
 

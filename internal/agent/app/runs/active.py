@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from internal.agent.app.hosts.host import ONLY_HOST, Host, bind_session
 from internal.agent.domain.errors import RunExit
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import ClaimedTask, Run
+from internal.agent.domain.tasks import ClaimedTask, Run, Task
 from internal.agent.store.database import Write
 from internal.agent.store.stores import Stores
 
@@ -97,15 +97,17 @@ def claim_run(
     now: str,
     host: Host = ONLY_HOST,
     anywhere: bool = False,
+    task: Task | None = None,
 ) -> Write[Run | None]:
     """Claim a queued run for an owner; None if its lane is busy or another owner claimed it.
 
     None also if another host than that of the owner has the files of its session, unless it is
-    claimed `anywhere`: by a terminal, whose person chose the folder.
+    claimed `anywhere`: by a terminal, whose person chose the folder. `task` is that of the run if
+    it is known.
     """
     name = "" if anywhere else host.name
     run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now, host=name)
     if run is not None:
-        yield from bind_session(stores, run, host)
+        yield from bind_session(stores, run, host, task)
         yield from stores.tasks.set_status(run.task_id, "running", None, now=now)
     return run

@@ -211,7 +211,7 @@ def create_task(
     queued = LifecycleUpdated(status="queued", phase="accept")
     run_ids = RunIds.of(run)
     events: list[Event] = [received, queued]
-    claimed = None if slot is None else (yield from slot.claim())
+    claimed = None if slot is None else (yield from slot.claim(task))
     if claimed is None:
         return StoredTask((yield from stores.events.append_idle(run_ids, events, now)))
     events += LifecycleUpdated(status="running", phase="prepare"), stage_started("prepare")
