@@ -65,13 +65,13 @@ def join(names: tuple[str, ...], statements: tuple[str, ...]) -> str:
     used = _count_parameters(last)
     parts: list[str] = []
     for name, sql in zip(names, others, strict=False):  # the last one needs no name
-        parts.append(f"{name} as ({_PARAMETER.sub(lambda found: _shift(found, used), sql)})")  # noqa: B023
+        parts.append(f"{name} as ({_shift_parameters(sql, used)})")
         used += _count_parameters(sql)
     return f"with {', '.join(parts)} {last}" if parts else last
 
 
-def _shift(found: re.Match[str], count: int) -> str:
-    return f"${int(found[1]) + count}"
+def _shift_parameters(sql: str, count: int) -> str:
+    return _PARAMETER.sub(lambda found: f"${int(found[1]) + count}", sql)
 
 
 def _count_parameters(sql: str) -> int:
