@@ -36,7 +36,7 @@ def _parts(query: str) -> list[str]:
     if not query.startswith("with "):
         return [query]
     named = queries.load().items()
-    return [sql for name, sql in named if f"{name} as (" in query or query.endswith(sql)]
+    return [sql for name, sql in named if f" {name} as (" in query or query.endswith(sql)]
 
 
 def install() -> None:
