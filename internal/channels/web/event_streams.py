@@ -2,16 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from starlette.types import Receive, Scope, Send
 
+from internal.agent.app.events.live_buffer import SessionFilter
 from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Bye, Heartbeat
-from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.envelope import rfc3339
 from internal.channels.web import sse
 from internal.channels.web.auth import token_id
 from internal.channels.web.endpoints import StreamRequest
@@ -47,8 +49,13 @@ class StreamTransport(Protocol):
         """Write a chunk as `sse.encode_chunk` returns it, after the client has read the last."""
         ...
 
-    def try_write(self, chunk: bytes) -> bool:
-        """Write a chunk if that needs no waiting; return False, without effect, if it does."""
+    @property
+    def write_now(self) -> Callable[[bytes], None] | None:
+        """The function that writes a chunk without waiting; None if that is not possible."""
+        ...
+
+    def on_unready(self, callback: Callable[[], None] | None) -> None:
+        """Call a function, instead of the last one, once `write_now` is no longer possible."""
         ...
 
 
@@ -57,6 +64,7 @@ class AsgiTransport:
 
     is_writing = False
     is_closed = False
+    write_now = None  # `send` must be awaited
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -69,9 +77,8 @@ class AsgiTransport:
         body = sse.decode_chunk(chunk)
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
-    def try_write(self, chunk: bytes) -> bool:  # noqa: ARG002 - as the protocol says
-        """Return False: `send` must be awaited."""
-        return False
+    def on_unready(self, callback: Callable[[], None] | None) -> None:
+        """Do nothing: nothing was possible without waiting before."""
 
 
 class OpenStream:
@@ -88,10 +95,11 @@ class OpenStream:
         *,
         context: RequestContext,
         renderer: sse.FrameRenderer,
+        frames: sse.LiveFrames,
     ) -> None:
         self.request = request
         self.context = context
-        self._debug = request.debug
+        self.encoder = frames
         self._renderer = renderer
         self.opened = asyncio.get_running_loop().time()
         self.last_heartbeat = self.opened
@@ -99,6 +107,7 @@ class OpenStream:
         self._sender = sender
         self._seen = 0
         self._acknowledged = 0
+        self._leave_live: Callable[[], None] | None = None
         self._ended = False
 
     @property
@@ -106,8 +115,30 @@ class OpenStream:
         """Return True if the stream is open and its last write is finished."""
         return not (self._ended or self._transport.is_writing or self._transport.is_closed)
 
+    @property
+    def is_ready(self) -> bool:
+        """Return True if live events can be written without waiting."""
+        return not self._ended and self._transport.write_now is not None
+
+    def start_live(self, leave: Callable[[], None]) -> Callable[[bytes], None]:
+        """Return the function that writes live events until `leave` is called."""
+        write = self._transport.write_now
+        if write is None:
+            raise RuntimeError("The stream is not ready for live events.")
+        self._leave_live = leave
+        self._transport.on_unready(leave)
+        return write
+
+    def stop_live(self) -> None:
+        """Record what was written since `start_live`."""
+        self._leave_live = None
+        self._transport.on_unready(None)
+        self._note(self.encoder)
+
     def filtered_position(self) -> int:
         """Return the position of filtered events behind the client's cursor, or 0 if none."""
+        if self._leave_live is not None:
+            self._note(self.encoder)
         return self._seen if self._seen > self._acknowledged else 0
 
     def set_cursor(self, position: int) -> None:
@@ -123,26 +154,15 @@ class OpenStream:
 
     async def send_batch(self, batch: list[StreamItem]) -> None:
         """Send the frames of a batch that the client wants."""
-        rendered = self._renderer.render_batch(batch, debug=self._debug)
+        rendered = self._renderer.render_batch(batch, debug=self.request.debug)
         for chunk in rendered.chunks:
             if not self._ended:
                 await self._transport.write_chunk(chunk)
         self._note(rendered)
 
-    def write_events(self, events: Sequence[EventRecord]) -> bool:
-        """Write the frames of events that the client wants, unless that needs waiting."""
-        rendered = self._renderer.render_batch(events, debug=self._debug)
-        chunk = rendered.only_chunk
-        if self._ended or chunk is None or (chunk and not self._transport.try_write(chunk)):
-            return False
-        self._note(rendered)
-        return True
-
-    def _note(self, rendered: sse.RenderedBatch) -> None:
-        if rendered.last_position:
-            self._seen = rendered.last_position
-        if rendered.last_shown_position:
-            self._acknowledged = rendered.last_shown_position
+    def _note(self, sent: sse.RenderedBatch | sse.LiveFrames) -> None:
+        self._seen = max(self._seen, sent.last_position)
+        self._acknowledged = max(self._acknowledged, sent.last_shown_position)
 
     async def write(self, data: bytes) -> None:
         """Send bytes unless the stream has ended; waits until the client has read the last ones."""
@@ -154,6 +174,8 @@ class OpenStream:
         """Send `bye` and end the response; the client reconnects with its cursor."""
         if not (self._ended or self._transport.is_closed):
             self._ended = True
+            if self._leave_live is not None:
+                self._leave_live()
             bye = sse.render_control(Bye(retry=sse.retry_ms()))
             message = {"type": "http.response.body", "body": bye, "more_body": False}
             await self._sender.send(message)
@@ -167,6 +189,9 @@ class EventStreams:
         self._open: dict[OpenStream, None] = {}
         self._count: Counter[str] = Counter()
         self._renderer: sse.FrameRenderer | None = None
+        self._frames: WeakValueDictionary[tuple[SessionFilter, bool], sse.LiveFrames] = (
+            WeakValueDictionary()
+        )
 
     @contextmanager
     def reserve(self, principal_id: str) -> Generator[None]:
@@ -198,8 +223,15 @@ class EventStreams:
         transport = scope.get("state", {}).get(TRANSPORT_KEY) or AsgiTransport(sender.send)
         if self._renderer is None:
             self._renderer = sse.FrameRenderer(self._services.broadcaster.epoch)
+        key = request.watched, request.debug
+        frames = self._frames.setdefault(key, sse.LiveFrames(self._renderer, debug=request.debug))
         stream = OpenStream(
-            request, transport, sender, context=scope[CONTEXT_KEY], renderer=self._renderer
+            request,
+            transport,
+            sender,
+            context=scope[CONTEXT_KEY],
+            renderer=self._renderer,
+            frames=frames,
         )
         await stream.start()
         self._open[stream] = None

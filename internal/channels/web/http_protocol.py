@@ -6,6 +6,7 @@ below HTTP get the JSON body of all other errors.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
@@ -34,6 +35,7 @@ class HttpConnection(HttpToolsProtocol):
         self._in_head = True
         self._head_started: float | None = None
         self._write_paused: float | None = None
+        self._on_unready: Callable[[], None] | None = None
 
     @property
     def is_writing(self) -> bool:
@@ -56,17 +58,22 @@ class HttpConnection(HttpToolsProtocol):
         """
         if self._write_paused is not None:
             await self.flow.drain()
-        self.try_write(chunk)
+        if write := self.write_now:
+            write(chunk)
 
-    def try_write(self, chunk: bytes) -> bool:
-        """Write a chunk unless the client has not read the last one, or the connection is closed.
+    @property
+    def write_now(self) -> Callable[[bytes], None] | None:
+        """The function that writes a chunk without waiting.
 
-        Called for every client of an event.
+        None if the client has not read the last one, or the connection is closed.
         """
         if self._write_paused is not None or self.transport.is_closing():
-            return False
-        self.transport.write(chunk)
-        return True
+            return None
+        return self.transport.write
+
+    def on_unready(self, callback: Callable[[], None] | None) -> None:
+        """Call a function, instead of the last one, once `write_now` is no longer possible."""
+        self._on_unready = callback
 
     def is_stalled(self, now: float, *, stall_seconds: float, head_seconds: float) -> bool:
         """Return True if the client takes too long to read a write or to send a request head."""
@@ -78,6 +85,12 @@ class HttpConnection(HttpToolsProtocol):
         """Start to measure the first request head."""
         super().connection_made(transport)
         self._head_started = self.loop.time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the requests."""
+        super().connection_lost(exc)
+        if self._on_unready is not None:
+            self._on_unready()
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes, and reject a request head larger than `MAX_HEAD_BYTES`."""
@@ -106,6 +119,8 @@ class HttpConnection(HttpToolsProtocol):
         """Record since when the client has not read."""
         self._write_paused = self.loop.time()
         super().pause_writing()
+        if self._on_unready is not None:
+            self._on_unready()
 
     def resume_writing(self) -> None:
         """Record that the client has read everything."""

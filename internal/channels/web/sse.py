@@ -126,6 +126,29 @@ class FrameRenderer:
         return item.rendered
 
 
+class LiveFrames:
+    """Encodes live events for all streams that show the same ones: a `LiveEncoder`.
+
+    Attributes:
+        last_position: Position of the last durable event that was encoded; 0 if there is none.
+        last_shown_position: The same, of the events that are sent.
+    """
+
+    def __init__(self, renderer: FrameRenderer, *, debug: bool) -> None:
+        self._renderer = renderer
+        self._debug = debug
+        self.last_position = 0
+        self.last_shown_position = 0
+
+    def encode(self, events: Sequence[EventRecord]) -> bytes | None:
+        """Return one encoded chunk; None if the events take more than one."""
+        rendered = self._renderer.render_batch(events, debug=self._debug)
+        if rendered.only_chunk is not None:
+            self.last_position = rendered.last_position or self.last_position
+            self.last_shown_position = rendered.last_shown_position or self.last_shown_position
+        return rendered.only_chunk
+
+
 @cache
 def _event_line(event: str) -> bytes:
     """Return what stands between the id and the data of an event."""

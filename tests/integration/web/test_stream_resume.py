@@ -291,6 +291,31 @@ async def test_a_stalled_client_is_disconnected_and_resumes(tmp_path: Path) -> N
         assert ids_of(frames) == [f"{epoch_of(app)}-{position}" for position in behind]
 
 
+async def test_a_client_that_was_slow_follows_again_without_gap_or_duplicate(app: WebApp) -> None:
+    shrink_buffers(app)
+    run = await app.task()
+    query = f"session_id={run.session_id}&replay=none"
+    async with (
+        app.client.stream(query, receive_buffer=2048) as slow,
+        app.client.stream(query) as other,
+    ):
+        await slow.until("replay.done")
+        await other.until("replay.done")
+        events = 150
+        for number in range(events):
+            await app.store(run, working(f"{number} " + "x" * 500))
+            await other.until("workflow.lifecycle.updated")
+        assert any(connection.is_writing for connection in connections(app))
+        seen: list[str] = []
+        while len(seen) < events:
+            seen += ids_of(await slow.until("workflow.lifecycle.updated"))
+        for number in range(events, events + 5):
+            await app.store(run, working(str(number)))
+            seen += ids_of(await slow.until("workflow.lifecycle.updated"))
+    first = int(seen[0].split("-")[1])
+    assert seen == [f"{epoch_of(app)}-{first + number}" for number in range(events + 5)]
+
+
 @pytest.mark.slow
 async def test_stop_with_stalled_streams_takes_less_than_five_seconds(tmp_path: Path) -> None:
     async with open_web_app(tmp_path) as app:

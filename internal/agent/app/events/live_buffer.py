@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -18,17 +19,99 @@ WAKE_INTERVAL_SECONDS = 0.02
 SessionFilter = frozenset[SessionId] | None
 """The sessions of a subscription; None: all."""
 
-_Left = asyncio.Future[tuple[int, int]]
+Write = Callable[[bytes], None]
 
 logger = logging.getLogger(__name__)
 
 
-class LiveSink(Protocol):
-    """Writes the live events of one subscriber without waiting."""
+class LiveEncoder(Protocol):
+    """Encodes live events. The subscribers with the same encoder get the same bytes."""
 
-    def write_events(self, events: Sequence[EventRecord], /) -> bool:
-        """Write events; return False, without effect, if the subscriber is not ready for them."""
+    def encode(self, events: Sequence[EventRecord], /) -> bytes | None:
+        """Return the bytes to write, b"" for none; None if they are too many for one write."""
         ...
+
+
+class LiveSink(Protocol):
+    """One subscriber whose live events are written without waiting."""
+
+    @property
+    def encoder(self) -> LiveEncoder:
+        """The encoder of its events."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether bytes can be written without waiting."""
+        ...
+
+    def start_live(self, leave: Callable[[], None], /) -> Write:
+        """Return the function that writes. `leave` must be called once it would have to wait."""
+        ...
+
+    def stop_live(self) -> None:
+        """Nothing more is written, beginning now."""
+        ...
+
+
+class _Follower:
+    """A sink and the end of its `follow`."""
+
+    write: Write
+
+    def __init__(self, sink: LiveSink) -> None:
+        self.sink = sink
+        self.left: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
+
+
+class _Group:
+    """The sinks that get the same bytes."""
+
+    def __init__(self, encoder: LiveEncoder, sessions: SessionFilter) -> None:
+        self.encoder = encoder
+        self._sessions = sessions
+        self._followers: dict[Write, _Follower] = {}
+        self._writes: list[Write] | None = None
+
+    @property
+    def followers(self) -> list[_Follower]:
+        """The sinks that have not left."""
+        return list(self._followers.values())
+
+    def add(self, follower: _Follower) -> None:
+        """Write the later events to a follower too."""
+        self._followers[follower.write] = follower
+        self._writes = None
+
+    def remove(self, follower: _Follower) -> bool:
+        """Write no more events to a follower; return False if it has left already."""
+        self._writes = None
+        return self._followers.pop(follower.write, None) is not None
+
+    def write(self, events: Sequence[EventRecord]) -> list[_Follower]:
+        """Write events to all sinks, and return those that did not get them."""
+        if self._sessions is not None:
+            events = [record for record in events if record.session_id in self._sessions]
+        try:
+            data = self.encoder.encode(events)
+        except Exception:
+            logger.exception("events cannot be encoded for subscribers")
+            data = None
+        if data is None:
+            return self.followers
+        return self._write_to_each(data) if data else []
+
+    def _write_to_each(self, data: bytes) -> list[_Follower]:
+        if self._writes is None:
+            self._writes = list(self._followers)
+        failed: list[Write] = []
+        for write in self._writes:  # most of the cost of an event that many watch
+            try:
+                write(data)
+            except Exception:  # must not affect the other subscribers; its own task continues
+                logger.exception("events cannot be written to a subscriber")
+                failed.append(write)
+        return [self._followers[write] for write in failed if write in self._followers]
 
 
 class LiveBuffer:
@@ -38,7 +121,8 @@ class LiveBuffer:
     `end`; a subscriber whose index is below `base` has to read the log again.
 
     Subscribers either wait in `changed` and read by themselves, or the buffer writes to their
-    sinks: all sinks stand at one index and get the same bytes in one pass, without a task for each.
+    sinks: all sinks stand at one index. Those with the same encoder get the same bytes in one pass,
+    without a task or a check for each: a sink that is not ready has left.
     """
 
     def __init__(self) -> None:
@@ -52,7 +136,7 @@ class LiveBuffer:
         self._woken_at = 0.0
         self._cached_key = (0, 0, 0)
         self._cached: list[EventRecord] = []
-        self._sinks: dict[SessionFilter, dict[_Left, LiveSink]] = {}
+        self._groups: dict[LiveEncoder, _Group] = {}
         self._written = 0
         self._position = 0
 
@@ -64,7 +148,7 @@ class LiveBuffer:
     @property
     def has_unwritten(self) -> bool:
         """Whether there are sinks that wait for the next wake-up."""
-        return bool(self._sinks) and self._written < self.end
+        return bool(self._groups) and self._written < self.end
 
     def append(self, record: EventRecord) -> None:
         """Add an event and wake the subscribers: at once, or paced for an ephemeral event.
@@ -78,7 +162,7 @@ class LiveBuffer:
             oldest = self._records.popleft()
             self._bytes -= 0 if oldest is None else len(oldest.json)
             self.base += 1
-        if not (self._waiters or self._sinks):
+        if not (self._waiters or self._groups):
             return
         if self._timer is not None and not self._is_delayed:
             return
@@ -139,20 +223,25 @@ class LiveBuffer:
     async def follow(self, sink: LiveSink, sessions: SessionFilter) -> tuple[int, int]:
         """Write all later events to a sink until it is not ready, falls behind or is released.
 
-        Must not be called while `has_unwritten`. `sessions` selects the events; None: all.
+        Must not be called while `has_unwritten`, and only with a sink that is ready. `sessions`
+        selects the events; None: all. Sinks with the same encoder must have the same.
 
         Returns:
             The index of the first event that was not written, and the position of the last stored
             event before it; 0 if there is none.
         """
-        left: _Left = asyncio.get_running_loop().create_future()
-        if not self._sinks:
+        if not self._groups:
             self._written = self.end
-        self._sinks.setdefault(sessions, {})[left] = sink
+        group = self._groups.get(sink.encoder) or _Group(sink.encoder, sessions)
+        follower = _Follower(sink)
+        leave = partial(self._leave, group, follower)
+        follower.write = sink.start_live(leave)
+        group.add(follower)
+        self._groups[sink.encoder] = group
         try:
-            return await left
+            return await follower.left
         finally:
-            self._remove(sessions, [left])
+            leave()
 
     def release(self) -> None:
         """Write to the sinks for the last time, and wake everyone."""
@@ -160,49 +249,35 @@ class LiveBuffer:
         self._leave_all()
 
     def _write(self) -> None:
-        """Write the events since the last pass to all sinks; those that are not ready leave."""
+        """Write the events since the last pass to all sinks."""
         if self._written < self.base:
             self._leave_all()
-        elif self._sinks and self._written < self.end:
+        elif self._groups and self._written < self.end:
+            before = self._written, self._position
             events = self.since(self._written, 0)
-            for sessions, sinks in list(self._sinks.items()):
-                shown = events
-                if sessions is not None:
-                    shown = [record for record in events if record.session_id in sessions]
-                if shown:
-                    self._leave(sessions, _write_to_each(sinks, shown))
+            # moved first: a sink that leaves because its write was not sent at once has the events
+            self._written = self.end
             self._position = next(
                 (record.position for record in reversed(events) if record.position), self._position
             )
+            for group in list(self._groups.values()):
+                for follower in group.write(events):
+                    self._leave(group, follower, before)
         self._written = self.end
 
     def _leave_all(self) -> None:
-        for sessions, sinks in list(self._sinks.items()):
-            self._leave(sessions, list(sinks))
+        for group in list(self._groups.values()):
+            for follower in group.followers:
+                self._leave(group, follower)
 
-    def _leave(self, sessions: SessionFilter, leaving: Sequence[_Left]) -> None:
-        for left in leaving:
-            if not left.done():  # its task was cancelled
-                left.set_result((self._written, self._position))
-        self._remove(sessions, leaving)
-
-    def _remove(self, sessions: SessionFilter, leaving: Sequence[_Left]) -> None:
-        if (sinks := self._sinks.get(sessions)) is None:
+    def _leave(
+        self, group: _Group, follower: _Follower, place: tuple[int, int] | None = None
+    ) -> None:
+        """Let a follower go on by itself, from where it is or from another place."""
+        if not group.remove(follower):
             return
-        for left in leaving:
-            sinks.pop(left, None)
-        if not sinks:
-            del self._sinks[sessions]
-
-
-def _write_to_each(sinks: dict[_Left, LiveSink], events: Sequence[EventRecord]) -> list[_Left]:
-    """Write events to sinks, and return those that are not ready."""
-    leaving: list[_Left] = []
-    for left, sink in sinks.items():
-        try:
-            if not sink.write_events(events):
-                leaving.append(left)
-        except Exception:  # must not affect the other subscribers; its own task continues
-            logger.exception("events cannot be written to a subscriber")
-            leaving.append(left)
-    return leaving
+        follower.sink.stop_live()
+        if not follower.left.done():  # its task was cancelled
+            follower.left.set_result(place or (self._written, self._position))
+        if not group.followers and self._groups.get(group.encoder) is group:
+            del self._groups[group.encoder]

@@ -160,12 +160,16 @@ class Subscription:
             elif self._index < self._buffer.end:
                 if records := self._advance(self._buffer.since(self._index, self._cursor)):
                     yield [*records]
-            elif sink is None or self._cursor > self._feed.head or self._buffer.has_unwritten:
+            elif sink is None or not self._can_follow(sink):
                 await self._buffer.changed()
             else:  # every later event of the buffer is new to the sink
                 sessions = self._sessions if self._filters_live else None
                 self._index, position = await self._buffer.follow(sink, sessions)
                 self._cursor = max(self._cursor, position)
+
+    def _can_follow(self, sink: LiveSink) -> bool:
+        is_behind = self._cursor > self._feed.head or self._buffer.has_unwritten
+        return sink.is_ready and not is_behind
 
     async def _backlog(self) -> AsyncGenerator[list[StreamItem]]:
         """Yield pages of the log until there are no more and the buffer covers what follows."""
