@@ -2,13 +2,19 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from starlette.responses import Response
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 from internal.channels.web.app import build_app
+from internal.channels.web.http_protocol import HttpConnection
 from internal.channels.web.services import WebServices
 from tests.support.web_app import TOKEN, open_backend
 
@@ -72,3 +78,17 @@ def call(services: WebServices) -> Call:
         )
 
     return called
+
+
+@asynccontextmanager
+async def connected() -> AsyncGenerator[tuple[HttpConnection, socket.socket]]:
+    """Yield a connection and the socket of its client."""
+    config = Config(Response(status_code=204), lifespan="off")
+    config.load()
+    connection = HttpConnection(config, ServerState(), {})
+    ours, theirs = socket.socketpair()
+    with theirs:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(lambda: connection, sock=ours)
+        yield connection, theirs
+        transport.abort()

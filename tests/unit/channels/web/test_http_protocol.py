@@ -2,28 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
-from starlette.responses import Response
-from uvicorn.config import Config
-from uvicorn.server import ServerState
-
-from internal.channels.web.http_protocol import HttpConnection
-
-
-@asynccontextmanager
-async def connected() -> AsyncGenerator[tuple[HttpConnection, socket.socket]]:
-    """Yield a connection and the socket of its client."""
-    config = Config(Response(status_code=204), lifespan="off")
-    config.load()
-    connection = HttpConnection(config, ServerState(), {})
-    ours, theirs = socket.socketpair()
-    with theirs:
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: connection, sock=ours)
-        yield connection, theirs
-        transport.abort()
+from tests.unit.channels.web.conftest import connected
 
 
 async def test_a_connection_tells_once_that_it_cannot_be_written_to() -> None:
