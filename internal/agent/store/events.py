@@ -1,7 +1,6 @@
 """The event log: numbered per run by `seq`, ordered over all runs by `position`."""
 
 import heapq
-import re
 import secrets
 from collections import deque
 from collections.abc import Sequence
@@ -292,11 +291,14 @@ class _SessionRows:
         return rows
 
 
-_PLAIN_IDS = re.compile(r"run-[\w-]+ [\w-]+ [\w-]+", re.ASCII)
-"""Ids that stand in JSON as they are."""
 _decode_ids = msgspec.json.Decoder(RunIds).decode
 _RUNS_READ_AT_ONCE = 16
 _STEP_ROWS = 200
+
+
+def _is_plain(text: str) -> bool:
+    """Return True if a text stands in JSON as it is."""
+    return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
 
 
 def _records(rows: Sequence[Row]) -> Read[list[EventRecord]]:
@@ -309,7 +311,7 @@ def _records(rows: Sequence[Row]) -> Read[list[EventRecord]]:
         for number, session_id, run_id, task_id, ids in (
             yield Statement("event_runs", tuple(some))
         ):
-            is_plain = not ids and _PLAIN_IDS.fullmatch(f"{run_id} {task_id} {session_id}")
+            is_plain = not ids and _is_plain(run_id + task_id + session_id)
             template = (
                 EnvelopeTemplate.of_core_run(session_id, task_id, run_id)
                 if is_plain

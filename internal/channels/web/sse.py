@@ -37,6 +37,11 @@ def encode_chunk(body: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(body), body)
 
 
+def _join_chunk(parts: Iterable[bytes], size: int) -> bytes:
+    """Return the parts of a body of this size as `encode_chunk` does."""
+    return b"".join((b"%x\r\n" % size, *parts, b"\r\n"))
+
+
 def decode_chunk(chunk: bytes) -> bytes:
     """Return the content of one chunk that `encode_chunk` returned."""
     return chunk[chunk.index(b"\n") + 1 : -2]
@@ -101,29 +106,36 @@ class FrameRenderer:
         return rendered
 
     def _chunks(self, shown: Iterable[StreamItem]) -> Generator[bytes]:
+        """Encode what only one client reads, mostly: frames are not kept, and copied once."""
         frames: list[bytes] = []
         size = 0
         for item in shown:
-            frame = self._render(item)
-            if size and size + len(frame) > MAX_WRITE_BYTES:
-                yield encode_chunk(b"".join(frames))
+            frame = self._frame(item)
+            length = len(frame)
+            if size and size + length > MAX_WRITE_BYTES:
+                yield _join_chunk(frames, size)
                 frames.clear()
                 size = 0
             frames.append(frame)
-            size += len(frame)
-        yield encode_chunk(b"".join(frames))
+            size += length
+        yield _join_chunk(frames, size)
 
     def _render(self, item: StreamItem) -> bytes:
+        """Return the frame of an item, and keep it for other clients."""
+        frame = self._frame(item)
+        if isinstance(item, EventRecord):
+            item.rendered = frame
+        return frame
+
+    def _frame(self, item: StreamItem) -> bytes:
         if not isinstance(item, EventRecord):
             return render_control(item)
-        if item.rendered is None:
-            line = _event_line(item.event)
-            item.rendered = (
-                b"%s%d%s%s\n\n" % (self._id_prefix, item.position, line, item.json)
-                if item.position
-                else b"%s%s\n\n" % (line[1:], item.json)
-            )
-        return item.rendered
+        if item.rendered is not None:
+            return item.rendered
+        line = _event_line(item.event)
+        if item.position:
+            return b"".join((self._id_prefix, b"%d" % item.position, line, item.json, b"\n\n"))
+        return b"%s%s\n\n" % (line[1:], item.json)
 
 
 class LiveFrames:
