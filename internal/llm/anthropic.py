@@ -31,7 +31,7 @@ from internal.llm.errors import ProviderInfo, error_from_status, retry_after
 from internal.llm.lenient_json import encode_json
 from internal.llm.stream_reader import (
     ResponseReader,
-    decode_event,
+    decode_leniently,
     parse_arguments,
     token_count,
 )
@@ -277,8 +277,11 @@ class AnthropicResponseReader(ResponseReader):
     def _take(self, data: bytes) -> None:
         if self.is_complete:  # events after the end are ignored
             return
-        event = decode_event(data, _decode, _Event)
-        if event.type == "content_block_delta" and event.delta is not None:  # almost all
+        try:
+            event = _decode(data)
+        except (ValueError, RecursionError):
+            event = decode_leniently(data, _Event)
+        if event.type == "content_block_delta" and event.delta is not None:
             self._continue(event.index, event.delta)
         else:
             self._heed(event)
@@ -315,6 +318,10 @@ class AnthropicResponseReader(ResponseReader):
             raise ModelUnreachable(
                 "The provider sent a delta for a content block that was never started."
             )
+        if delta.type == "text_delta":  # almost all
+            block.text.append(delta.text)
+            self._say(delta.text)
+            return
         block.add(delta)
         if delta.text:
             self._say(delta.text)
@@ -335,12 +342,12 @@ class _Growing:
 
     def __init__(self, block: _Block) -> None:
         self._block = block
-        self._text = [block.text or block.thinking]
+        self.text = [block.text or block.thinking]
         self._signature = [block.signature]
         self._json: list[str] = []
 
     def add(self, delta: _Delta) -> None:
-        self._text.append(delta.text or delta.thinking)
+        self.text.append(delta.text or delta.thinking)
         if delta.signature:
             self._signature.append(delta.signature)
         if delta.partial_json:
@@ -349,10 +356,10 @@ class _Growing:
     def part(self, *, cut: bool) -> Part | None:
         match self._block.type:
             case "text":
-                text = replace_surrogates("".join(self._text))
+                text = replace_surrogates("".join(self.text))
                 return Text(text) if text.strip() else None
             case "thinking":
-                text = replace_surrogates("".join(self._text))
+                text = replace_surrogates("".join(self.text))
                 thought = Thinking(text, signature=replace_surrogates("".join(self._signature)))
                 return thought if thought.text or thought.signature else None
             case "redacted_thinking":

@@ -3,7 +3,6 @@
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +17,6 @@ MAX_TOKENS = 2**53
 """A token count of this size or more is not one: it has no exact representation on the page."""
 
 _FIELD = re.compile(rb"[A-Za-z_-]*(:|$)")
-_RETURN = ord("\r")
 _INVALID = "The model's address did not send a valid response."
 _log = logging.getLogger(__name__)
 
@@ -50,17 +48,19 @@ class EventDataReader:
             self._held, self._held_bytes = [], 0
         if tail:
             self._hold(tail)
+        if b"\r" in head:
+            head = head.replace(b"\r\n", b"\n").removesuffix(b"\r")
         complete: list[bytes] = []
         data = self._data
         for line in head.split(b"\n"):
-            if line.startswith(b"data: ") and line[-1] != _RETURN:  # most of them
-                data.append(line[6:])
-            elif not line or line == b"\r":
+            if not line:
                 if data:
                     complete.append(data[0] if len(data) == 1 else b"\n".join(data))
                     data.clear()
+            elif line.startswith(b"data: "):
+                data.append(line[6:])
             elif not line.startswith(b"event:"):
-                self._take_field(line.removesuffix(b"\r"))
+                self._take_field(line)
         return complete
 
     def _hold(self, piece: bytes) -> list[bytes]:
@@ -191,16 +191,14 @@ def parse_arguments(raw: str, *, cut: bool = False) -> tuple[dict[str, Any], str
     return (arguments, None) if isinstance(arguments, dict) else ({}, raw)
 
 
-def decode_event(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> _T:
-    """Decode an event, tolerating broken UTF-8. Lone surrogates stay: the next event has the rest.
+def decode_leniently(data: bytes, kind: type[_T]) -> _T:
+    """Decode an event that the strict decoder rejects, tolerating broken UTF-8.
+
+    Lone surrogates stay: the next event has the rest.
 
     Raises:
         ModelUnreachable: this is not the protocol.
     """
-    try:
-        return decode(data)
-    except (ValueError, RecursionError):
-        pass
     try:
         return msgspec.convert(load_json(data), kind)
     except (ValueError, RecursionError) as error:

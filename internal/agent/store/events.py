@@ -4,6 +4,7 @@ import heapq
 import secrets
 from collections import deque
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -201,6 +202,9 @@ class EventStore:
         return bool(rows)
 
 
+_PAYLOAD = itemgetter(-1)
+
+
 class _PageSize:
     """The size of a page of rows while it is read, a few at a time if its bytes are limited."""
 
@@ -218,7 +222,7 @@ class _PageSize:
         """Count rows that were added."""
         self.left -= len(rows)
         if self._bytes_left is not None:
-            self._bytes_left -= sum(len(row[-1]) for row in rows)
+            self._bytes_left -= sum(map(len, map(_PAYLOAD, rows)))
 
 
 def _read_after(session: SessionId | None, position: int, size: _PageSize) -> Read[list[Row]]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.errors import ModelUnreachable
-from internal.llm.stream_reader import EventDataReader, decode_event, parse_arguments
+from internal.llm.stream_reader import EventDataReader, decode_leniently, parse_arguments
 
 LINES = st.sampled_from([b"data: a", b"data:\xff\xfe", b"event: x", b":", b"", b"\r", b"id\r"])
 
@@ -21,6 +21,15 @@ def test_events_do_not_depend_on_where_chunks_end(lines: list[bytes], sizes: lis
         start += size
     found += stream.feed(raw[start:])
     assert found == at_once
+
+
+@given(st.lists(LINES, max_size=60), st.integers(1, 50))
+def test_both_line_ends_give_the_same_events(lines: list[bytes], size: int) -> None:
+    plain = [line.removesuffix(b"\r") for line in lines]
+    stream, raw = EventDataReader(), b"".join(line + b"\r\n" for line in plain)
+    pieces = [raw[start : start + size] for start in range(0, len(raw), size)]
+    found = [data for piece in pieces for data in stream.feed(piece)]
+    assert found == EventDataReader().feed(b"".join(line + b"\n" for line in plain))
 
 
 def test_an_event_may_have_many_lines_with_either_line_end() -> None:
@@ -66,8 +75,7 @@ class Event(msgspec.Struct):
 
 
 def test_an_event_is_decoded_with_broken_text_replaced() -> None:
-    decode = msgspec.json.Decoder(Event).decode
-    assert decode_event(b'{"text": "a\xff"}', decode, Event).text == "a\ufffd"
+    assert decode_leniently(b'{"text": "a\xff"}', Event).text == "a\ufffd"
     for raw in (b"<html>", b'{"text": 7}', b"[" * 100_000):
         with pytest.raises(ModelUnreachable, match="valid response"):
-            decode_event(raw, decode, Event)
+            decode_leniently(raw, Event)
