@@ -12,7 +12,6 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.events.live_buffer import LiveBuffer, LiveSink, SessionFilter
 from internal.agent.app.events.relay import ANNOUNCE_SECONDS, LiveRelay
 from internal.agent.app.events.subscription import (
-    PAGE_SIZE,
     Cursor,
     EventFeed,
     StreamItem,
@@ -30,6 +29,9 @@ from internal.agent.store.stores import Stores
 
 POLL_INTERVAL_SECONDS = 0.5
 """Time at most between two checks for events of other processes while there are subscribers."""
+
+CATCH_UP_SIZE = 500
+"""How many events of other processes are read and delivered at once."""
 
 
 class EventBroadcaster:
@@ -194,10 +196,10 @@ class EventBroadcaster:
         while True:
             stored = deque(
                 await self._database.read(
-                    partial(self._log.list_after, self._feed.head, None, PAGE_SIZE)
+                    partial(self._log.list_after, self._feed.head, None, CATCH_UP_SIZE)
                 )
             )
-            is_last = len(stored) < PAGE_SIZE
+            is_last = len(stored) < CATCH_UP_SIZE
             newest = stored[-1].position if stored else self._feed.head
             while self._held and self._held[0].position <= newest:
                 held = self._held.popleft()
