@@ -315,7 +315,8 @@ def _records(rows: Sequence[Row]) -> Read[list[EventRecord]]:
         for number, session_id, run_id, task_id, ids in (
             yield Statement("event_runs", tuple(some))
         ):
-            is_plain = not ids and _is_plain(run_id + task_id + session_id)
+            is_core = not ids and run_id.startswith("run-")
+            is_plain = is_core and _is_plain(run_id + task_id + session_id)
             template = (
                 EnvelopeTemplate.of_core_run(session_id, task_id, run_id)
                 if is_plain

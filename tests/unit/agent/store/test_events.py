@@ -184,6 +184,21 @@ async def test_every_event_is_read_as_it_was_sent(
     ]
 
 
+@pytest.mark.parametrize(
+    "task_id", ["task-1", 'task"1', "task\\1", "task\t1", "task\x7f", "任务-1", "a b"]
+)
+async def test_an_event_is_read_as_it_was_sent_whatever_its_ids_are(
+    database: Database, stores: Stores, task_id: str
+) -> None:
+    run = await add_running_run(database, stores, a_run())
+    ids = RunIds(run.session_id, TaskId(task_id), run.id)
+    event = NodeStarted(node_id="execute")
+    appended = await database.write(partial(stores.events.append, ids, 1, [(event, T0)]))
+    stored = await database.read(partial(stores.events.list_after, 0, [run.session_id], 99))
+    assert [record.json for record in stored] == [encode_envelope(wrap_event(ids, event, T0, 1))]
+    assert stored == appended
+
+
 async def test_a_secret_in_an_event_is_neither_sent_nor_stored(
     database: Database, stores: Stores, select: Callable[[str], list[Row]]
 ) -> None:
