@@ -16,7 +16,7 @@ from internal.agent.store.database import Database, Read
 from internal.agent.store.events import EventStore, LogBounds
 
 PAGE_SIZE = 1000
-"""How many events are read at once: each read costs as much as sixty events."""
+"""How many events are read at once: a read costs as much as dozens of events."""
 PAGE_BYTES = 256_000
 """About how many bytes of payloads are read at once, so that others wait for milliseconds only."""
 

@@ -175,7 +175,7 @@ class EnvelopeTemplate(NamedTuple):
 
     @classmethod
     def of_core_run(cls, session_id: SessionId, task_id: TaskId, run_id: RunId) -> Self:
-        """Return the template of a run that no other one created, fifteen times as fast as `of`."""
+        """Return the template of a run that no other one created, several times as fast as `of`."""
         ksuid = ids.ksuid_part(run_id)
         before_session, before_task, before_run, before_root, before_log, rest = _CORE_IDS
         shared = (
