@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Protocol
 
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.types import OutputDelta
 from internal.agent.domain.ids import SessionId
 
 MAX_LIVE_EVENTS = 1024
@@ -151,10 +152,11 @@ class LiveBuffer:
         return bool(self._groups) and self._written < self.end
 
     def append(self, record: EventRecord) -> None:
-        """Add an event and wake the subscribers: at once, or paced for an ephemeral event.
+        """Add an event and wake the subscribers.
 
-        At once means in the next iteration of the event loop, together with the events that are
-        added in this one.
+        A stored event wakes them in the next iteration of the event loop, together with the events
+        that are added in this one; the first words of a reply, for which people wait, now; other
+        ephemeral events are paced.
         """
         self._records.append(record)
         self._bytes += len(record.json)
@@ -163,6 +165,9 @@ class LiveBuffer:
             self._bytes -= 0 if oldest is None else len(oldest.json)
             self.base += 1
         if not (self._waiters or self._groups):
+            return
+        if _begins_reply(record):
+            self.wake()
             return
         if self._timer is not None and not self._is_delayed:
             return
@@ -281,3 +286,9 @@ class LiveBuffer:
             follower.left.set_result(place or (self._written, self._position))
         if not group.followers and self._groups.get(group.encoder) is group:
             del self._groups[group.encoder]
+
+
+def _begins_reply(record: EventRecord) -> bool:
+    """Return whether an event has the first words of a reply."""
+    event = None if record.envelope is None else record.envelope.payload
+    return isinstance(event, OutputDelta) and event.k == event.n
