@@ -4,6 +4,7 @@ A file with an error makes its profile, and those that extend it, unusable; the 
 files are read again when a profile is asked for.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -129,16 +130,17 @@ class ProfileLibrary(Mapping[str, Profile]):
         """Yield the path, time and size of each file, those of the owner last."""
         for folder in self._folders:
             try:
-                found = sorted(folder.iterdir())
+                with os.scandir(folder) as entries:
+                    found = sorted(one.path for one in entries if one.name.endswith(".yaml"))
             except OSError:
                 continue
-            for path in [one for one in found if one.suffix == ".yaml"][:MAX_PROFILES]:
+            for path in found[:MAX_PROFILES]:
                 try:
-                    status = path.stat()
+                    status = os.stat(path)  # noqa: PTH116 - text: of every run
                 except OSError:
-                    yield str(path), 0, 0
+                    yield path, 0, 0
                 else:
-                    yield str(path), status.st_mtime_ns, status.st_size
+                    yield path, status.st_mtime_ns, status.st_size
 
     def _load(
         self, paths: Iterable[Path]

@@ -95,12 +95,14 @@ class SkillLibrary:
 
         A folder of skills that is reached by a link is passed over: it may lead anywhere.
         """
+        names = [each for each in WORKSPACE_FOLDERS if os.path.isdir(f"{workspace}/{each}")]  # noqa: PTH112 - of every run
+        if not names:
+            return self
         root = os.path.realpath(workspace)
-        folders = [f"{root}/{each}" for each in WORKSPACE_FOLDERS]
         own = (
             SkillPlace(Path(each), "workspace")
-            for each in folders
-            if os.path.isdir(each) and os.path.realpath(each) == each  # noqa: PTH112 - of every run
+            for each in (f"{root}/{name}" for name in names)
+            if os.path.realpath(each) == each
         )
         return SkillLibrary((*self._places, *own), self._reserved, self._pinned, kept=self._kept)
 

@@ -65,12 +65,14 @@ class WorkspaceInstructionFiles:
         """Return the owner's file, then those from the repository's root down to the workspace."""
         ignored: list[IgnoredFile] = []
         texts = [*self._owner(ignored)]
-        if workspace is not None:
+        if workspace is not None and not _is_missing(workspace):
             texts += self._folder(os.path.realpath(workspace), ignored)
         return FoundInstructions(tuple(texts), tuple(ignored))
 
     def _owner(self, ignored: list[IgnoredFile]) -> Iterator[Instruction]:
         name = FILE_NAMES[0]
+        if _is_missing(f"{self._home}/{name}"):
+            return
         try:
             home = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -93,7 +95,7 @@ class WorkspaceInstructionFiles:
         below = Path(workspace).relative_to(root).parts
         try:
             folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # the folder of a session is created when it is needed
+        except FileNotFoundError:  # removed meanwhile
             return []
         except OSError as error:
             sentence = f"the folder {_shown(root)} was not searched: {error.strerror}"
@@ -148,6 +150,17 @@ class WorkspaceInstructionFiles:
         if self._untrusted.contains(path, content):
             advice = f"read it, then run: larkspur trust {_shown(path)}"
             raise _Ignored("written", f"a command wrote it; {advice}")
+
+
+def _is_missing(path: str) -> bool:
+    """Return whether a path names nothing, as the folder of a session before it is needed."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:  # said by what opens it
+        return False
+    return False
 
 
 def _root_of(workspace: str) -> str:
