@@ -130,8 +130,8 @@ class RunPreparer:
             deferred=prompt.deferred,
         )
         cached = self._messages.get(task.session_id)
-        read = partial(self._read_stored, context, prompt.budget, cached)
         is_first = context.claimed is not None and context.claimed.opens_session
+        read = partial(self._read_stored, context, prompt.budget, cached, is_first=is_first)
         is_short = is_first or bool(cached.newest_first)  # otherwise the session may be long
         stored = await self._database.read(read, is_short=is_short)
         if not task.is_subtask:
@@ -177,11 +177,11 @@ class RunPreparer:
         return settings.instructions
 
     def _read_stored(
-        self, context: RunContext, budget: int, cached: SessionMessages
+        self, context: RunContext, budget: int, cached: SessionMessages, *, is_first: bool
     ) -> Read["_Stored"]:
         """Return what is stored for a task, and what the model learns of the earlier runs."""
         task, (history, known) = context.task, HistoryRead(History([]))
-        if not task.is_subtask:
+        if not (task.is_subtask or is_first):
             history, known = yield from read_history(
                 self._stores.sessions,
                 task.session_id,
