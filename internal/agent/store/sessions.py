@@ -17,6 +17,7 @@ from internal.agent.domain.tasks import (
     SessionListFilter,
     SessionMarks,
     SessionSummary,
+    Task,
 )
 from internal.agent.domain.text import excerpt
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
@@ -176,12 +177,15 @@ class SessionStore:
         seen = None if marks.read is None else now if marks.read else ""
         yield Statement("mark_session", (session_id, marks.pinned, marks.archived, seen))
 
-    def add_task(
-        self, session_id: SessionId, workspace: str, title: str, *, one_shot: bool
-    ) -> Write[None]:
-        """Record a new task: its folder, and the title of a session that has none."""
-        values = (session_id, storable(workspace), storable(title), one_shot)
+    def add_task(self, task: Task, title: str, *, one_shot: bool) -> Write[None]:
+        """Count a new task that is no subtask; `title` is for a session that has none."""
+        workspace = storable(task.spec.workspace)
+        values = (task.session_id, task.created, task.id, workspace, storable(title), one_shot)
         yield Statement("add_session_task", values)
+
+    def touch(self, session_id: SessionId, now: str) -> Write[None]:
+        """Mark a session as active."""
+        yield Statement("touch_session", (session_id, now))
 
     def delete(self, session_id: SessionId, /) -> Write[bool]:
         """Delete a session and everything in it, except its audit entries.

@@ -48,7 +48,7 @@ class TaskStore:
     """Tasks, with everything that was fixed when they were submitted."""
 
     def add(self, task: Task, idempotency_key: str | None, /) -> Write[None]:
-        """Insert a task and mark its session as active.
+        """Insert a task; `SessionStore` counts it.
 
         Raises:
             Conflict: the principal submitted another task with the key, or the id exists.
@@ -76,11 +76,6 @@ class TaskStore:
                 to_json(task.reports),
             ),
         )
-        if task.parent_task_id is None:
-            values = (task.session_id, task.created, task.id)
-            yield Statement("count_session_task", values)
-        else:
-            yield Statement("touch_session", (task.session_id, task.created))
 
     def get(self, task_id: TaskId, /) -> Read[Task | None]:
         """Return a task."""

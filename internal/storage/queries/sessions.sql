@@ -83,13 +83,9 @@ update sessions set pinned = coalesce($2, pinned), archived = coalesce($3, archi
 where id = $1;
 
 -- name: add_session_task
-update sessions set workspace = $2, title = case when title = '' then $3 else title end,
-    one_shot = case when $4 = 1 then one_shot else 0 end
-where id = $1;
-
--- name: count_session_task
 update sessions set updated = case when updated < $2 then $2 else updated end, last_task_id = $3,
-    task_count = task_count + 1
+    task_count = task_count + 1, workspace = $4, title = case when title = '' then $5 else title end,
+    one_shot = case when $6 = 1 then one_shot else 0 end
 where id = $1;
 
 -- name: touch_session

@@ -196,12 +196,8 @@ def create_task(
     yield from stores.tasks.add(task, submission.idempotency_key)
     yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
     yield from stores.runs.add(run, now, submission.lease_until)
-    yield from stores.sessions.add_task(
-        session_id,
-        submission.spec.workspace,
-        one_line(submission.instruction),
-        one_shot=submission.one_shot,
-    )
+    title = one_line(submission.instruction)
+    yield from stores.sessions.add_task(task, title, one_shot=submission.one_shot)
     received = InputReceived(
         task=truncate_json(submission.instruction),
         channel=submission.channel,

@@ -135,6 +135,7 @@ def create_subtasks(
             depends_on=tuple(each.id for each in depends_on),
         )
         yield from stores.tasks.add(task, _key(call, index))
+        yield from stores.sessions.touch(task.session_id, now)
         yield from use_attachments(
             stores, submission.attachments, task.session_id, task.origin.principal
         )

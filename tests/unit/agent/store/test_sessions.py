@@ -86,6 +86,7 @@ async def test_pages_are_most_recently_active_first(database: Database, stores: 
     for number, status in ((1, "completed"), (2, "running")):
         task = a_task(f"task-{number}", a.id, status=status, created=T0)
         await database.write(partial(stores.tasks.add, task, None))
+        await database.write(partial(stores.sessions.add_task, task, "", one_shot=False))
 
     async def page(
         owner: str | None, before: str | None = None, limit: int = 9
@@ -115,7 +116,8 @@ async def test_titles(database: Database, stores: Stores) -> None:
         return session.title, session.updated
 
     async def add_task(line: str) -> None:
-        await database.write(lambda: stores.sessions.add_task(SESSION, "", line, one_shot=False))
+        work = partial(stores.sessions.add_task, a_task(), line, one_shot=False)
+        await database.write(work)
 
     await add_task("first words")
     await add_task("second task")

@@ -130,7 +130,7 @@ async def test_adding_a_task_updates_the_activity_of_its_session(
 
     for created, updated in ((T2, T2), (T0, T2)):
         task = a_task(f"task-{created}", created=created)
-        await database.write(partial(stores.tasks.add, task, None))
+        await database.write(partial(stores.sessions.add_task, task, "", one_shot=False))
         stored = await database.read(lambda: stores.sessions.get(session.id))
         assert stored is not None
         assert stored.updated == updated

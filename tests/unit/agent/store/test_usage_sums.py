@@ -76,6 +76,7 @@ class History:
         )
         run = a_run(name, session, lane=name)
         yield from self._stores.tasks.add(task, None)
+        yield from self._stores.sessions.add_task(task, "", one_shot=False)
         yield from self._stores.runs.add(run, self._time())
         claimed = yield from self._claim(run)
         self._running[claimed] = task, {}
