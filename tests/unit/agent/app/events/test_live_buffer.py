@@ -13,11 +13,12 @@ from internal.agent.app.events.live_buffer import (
     SessionFilter,
 )
 from internal.agent.domain.events.control import ReplayDone
-from internal.agent.domain.events.envelope import EventRecord
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.events.envelope import EventRecord, RunIds, wrap_event
+from internal.agent.domain.events.types import OutputDelta
+from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
-from tests.support.store_records import RUNNING, a_run, add_running_run, append
+from tests.support.store_records import RUNNING, T0, a_run, add_running_run, append
 
 ONE, TWO = SessionId("session-1"), SessionId("session-2")
 
@@ -110,6 +111,38 @@ async def test_events_of_one_step_are_written_together_to_all_sinks() -> None:
     assert encoder.calls == 1
     buffer.release()
     assert [await task for task in tasks] == [(4, 4)] * 2
+
+
+def delta(k: int, n: int) -> EventRecord:
+    words = OutputDelta(node_id="iter:1:say", k=k, n=n, text="word " * n)
+    ids = RunIds(ONE, TaskId("task-1"), RunId("run-1"))
+    return EventRecord.ephemeral(wrap_event(ids, words, T0, None))
+
+
+async def test_the_first_words_of_a_reply_are_written_now_and_later_ones_paced() -> None:
+    buffer, sink = LiveBuffer(), Sink()
+    following = await follow(buffer, sink)
+    buffer.append(event(1))
+    await sink.written.wait()
+    buffer.append(delta(2, 2))
+    assert sink.batches == [[1], [0]]
+    sink.written.clear()
+    buffer.append(delta(3, 1))
+    assert buffer.has_unwritten
+    await sink.written.wait()
+    assert sink.batches == [[1], [0], [0]]
+    buffer.release()
+    assert await following == (3, 1)
+
+
+async def test_the_first_words_are_written_after_the_events_before_them() -> None:
+    buffer, sink = LiveBuffer(), Sink()
+    following = await follow(buffer, sink)
+    buffer.append(event(1))
+    buffer.append(delta(1, 1))
+    assert sink.batches == [[1, 0]]
+    buffer.release()
+    assert await following == (2, 1)
 
 
 async def test_a_sink_that_is_not_ready_continues_where_it_stopped() -> None:
