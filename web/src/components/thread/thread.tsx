@@ -87,6 +87,7 @@ export function Thread() {
   const content = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
+  const hasToggled = useRef(false);
   const shown = useRef('');
   const isVirtual = isLong || entries.length > VIRTUALIZE_FROM;
   const place = useLocationProperty(() => location.hash.slice(1));
@@ -109,11 +110,12 @@ export function Thread() {
     if (box !== null) box.scrollTop = box.scrollHeight;
   }, []);
 
-  // the end moves as well when rows are measured, and when pictures are loaded
+  // the end moves as well when rows are measured, and when pictures are loaded; a row that somebody
+  // expands stays where it is
   useEffect(() => {
     if (content.current === null) return;
     const resized = new ResizeObserver(() => {
-      if (follows.current) scrollToEnd();
+      if (follows.current && !hasToggled.current) scrollToEnd();
     });
     resized.observe(content.current);
     return () => resized.disconnect();
@@ -140,6 +142,7 @@ export function Thread() {
 
   const toggle = useCallback(
     (key: string) => {
+      hasToggled.current = true;
       setOpen((now) => {
         const next = new Set(now);
         if (!next.delete(key)) next.add(key);
@@ -230,6 +233,7 @@ export function Thread() {
           type="button"
           onClick={() => {
             follows.current = true;
+            hasToggled.current = false;
             scrollToEnd();
           }}
           className="absolute bottom-3 left-1/2 flex -translate-x-1/2 items-center gap-1.5 rounded-full border border-line bg-raised px-3 py-1 text-[13px] shadow"
