@@ -31,7 +31,7 @@ from internal.llm.errors import ProviderInfo, error_from_status, retry_after
 from internal.llm.lenient_json import encode_json
 from internal.llm.stream_reader import (
     ResponseReader,
-    decode_leniently,
+    decode_event,
     parse_arguments,
     token_count,
 )
@@ -277,10 +277,7 @@ class AnthropicResponseReader(ResponseReader):
     def _take(self, data: bytes) -> None:
         if self.is_complete:  # events after the end are ignored
             return
-        try:
-            event = _decode(data)
-        except (ValueError, RecursionError):
-            event = decode_leniently(data, _Event)
+        event = decode_event(data, _decode, _Event)
         if event.type == "content_block_delta" and event.delta is not None:
             self._continue(event.index, event.delta)
         else:

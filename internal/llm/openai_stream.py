@@ -17,7 +17,7 @@ from internal.llm.lenient_json import encode_json
 from internal.llm.stream_reader import (
     MAX_LINE_BYTES,
     ResponseReader,
-    decode_leniently,
+    decode_event,
     parse_arguments,
     token_count,
 )
@@ -228,10 +228,7 @@ class OpenAIResponseReader(ResponseReader):
                 raise ModelUnreachable("The provider ended the stream without a response.")
             self.is_complete = self._ended = True
             return
-        try:
-            chunk = _decode(data)
-        except (ValueError, RecursionError):
-            chunk = decode_leniently(data, _Chunk)
+        chunk = decode_event(data, _decode, _Chunk)
         self._model = replace_surrogates(chunk.model or "") or self._model
         if chunk.usage is not None:
             self._count(chunk.usage)

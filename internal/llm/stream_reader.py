@@ -3,6 +3,7 @@
 import logging
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -191,14 +192,16 @@ def parse_arguments(raw: str, *, cut: bool = False) -> tuple[dict[str, Any], str
     return (arguments, None) if isinstance(arguments, dict) else ({}, raw)
 
 
-def decode_leniently(data: bytes, kind: type[_T]) -> _T:
-    """Decode an event that the strict decoder rejects, tolerating broken UTF-8.
-
-    Lone surrogates stay: the next event has the rest.
+def decode_event(data: bytes, decode: Callable[[bytes], _T], kind: type[_T]) -> _T:
+    """Decode an event, tolerating broken UTF-8. Lone surrogates stay: the next event has the rest.
 
     Raises:
         ModelUnreachable: this is not the protocol.
     """
+    try:
+        return decode(data)
+    except (ValueError, RecursionError):
+        pass
     try:
         return msgspec.convert(load_json(data), kind)
     except (ValueError, RecursionError) as error:

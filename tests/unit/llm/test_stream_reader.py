@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.errors import ModelUnreachable
-from internal.llm.stream_reader import EventDataReader, decode_leniently, parse_arguments
+from internal.llm.stream_reader import EventDataReader, decode_event, parse_arguments
 
 LINES = st.sampled_from([b"data: a", b"data:\xff\xfe", b"event: x", b":", b"", b"\r", b"id\r"])
 
@@ -75,7 +75,8 @@ class Event(msgspec.Struct):
 
 
 def test_an_event_is_decoded_with_broken_text_replaced() -> None:
-    assert decode_leniently(b'{"text": "a\xff"}', Event).text == "a\ufffd"
+    decode = msgspec.json.Decoder(Event).decode
+    assert decode_event(b'{"text": "a\xff"}', decode, Event).text == "a\ufffd"
     for raw in (b"<html>", b'{"text": 7}', b"[" * 100_000):
         with pytest.raises(ModelUnreachable, match="valid response"):
-            decode_leniently(raw, Event)
+            decode_event(raw, decode, Event)
