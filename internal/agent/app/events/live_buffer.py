@@ -72,7 +72,6 @@ class _Group:
         self.encoder = encoder
         self._sessions = sessions
         self._followers: dict[Write, _Follower] = {}
-        self._writes: list[Write] | None = None
 
     @property
     def followers(self) -> list[_Follower]:
@@ -82,11 +81,9 @@ class _Group:
     def add(self, follower: _Follower) -> None:
         """Write the later events to a follower too."""
         self._followers[follower.write] = follower
-        self._writes = None
 
     def remove(self, follower: _Follower) -> bool:
         """Write no more events to a follower; return False if it has left already."""
-        self._writes = None
         return self._followers.pop(follower.write, None) is not None
 
     def write(self, events: Sequence[EventRecord]) -> list[_Follower]:
@@ -103,10 +100,8 @@ class _Group:
         return self._write_to_each(data) if data else []
 
     def _write_to_each(self, data: bytes) -> list[_Follower]:
-        if self._writes is None:
-            self._writes = list(self._followers)
         failed: list[Write] = []
-        for write in self._writes:  # most of the cost of an event that many watch
+        for write in list(self._followers):  # most of the cost of an event that many watch
             try:
                 write(data)
             except Exception:  # must not affect the other subscribers; its own task continues
