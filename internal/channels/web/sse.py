@@ -34,7 +34,7 @@ def retry_ms() -> int:
 
 def encode_chunk(body: bytes) -> bytes:
     """Return bytes in HTTP/1.1 chunked transfer coding (RFC 9112, section 7.1)."""
-    return b"%x\r\n%s\r\n" % (len(body), body)
+    return _join_chunk((body,), len(body))
 
 
 def _join_chunk(parts: Iterable[bytes], size: int) -> bytes:
