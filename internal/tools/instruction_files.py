@@ -156,10 +156,8 @@ def _is_missing(path: str) -> bool:
     """Return whether a path names nothing, as the folder of a session before it is needed."""
     try:
         os.lstat(path)
-    except FileNotFoundError:
-        return True
-    except OSError:  # said by what opens it
-        return False
+    except OSError as error:
+        return error.errno == errno.ENOENT  # other errors are those of what opens it
     return False
 
 
