@@ -1,7 +1,7 @@
 """What it costs to show one event to one of many watchers."""
 
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.bench.table import Row, Table, most
 
 pytestmark = pytest.mark.bench
 
-ROUNDS = 3
+ROUNDS = 5
 WAKES = {100: 60, 1000: 20}
 
 
@@ -43,28 +43,37 @@ def _ask(process: subprocess.Popen[str], line: str) -> str:
     return _read(process)
 
 
-def _microseconds(folder: Path, which: str, watchers: int) -> dict[int, list[float]]:
-    """Return the CPU per delivery by how many events a wake has."""
+@contextmanager
+def _watched(folder: Path, which: str, watchers: int) -> Generator[Callable[[int], float]]:
+    """Open a server with its watchers; yields what measures the CPU per delivery, in µs."""
     folder.mkdir(parents=True)
-    found: dict[int, list[float]] = {1: [], 8: []}
     with _process(folder, "tests.bench.fanout", which, str(folder)) as server:
         port, token, path = _read(server).split()
         with _process(folder, "tests.bench.drain", port, token, path, str(watchers)) as readers:
             assert _read(readers) == "ready"
             wakes, pace = WAKES[watchers], 0.025 + 0.00006 * watchers
-            for _ in range(ROUNDS):
-                for events, rounds in found.items():
-                    assert _ask(server, f"go {wakes} {events} {pace}") == "published"
-                    assert int(_read(readers)) > wakes * events * watchers * 100
-                    seconds = float(_ask(server, "report"))
-                    rounds.append(seconds / (wakes * events + 1) / watchers * 1_000_000)
-    return found
+
+            def measure(events: int) -> float:
+                assert _ask(server, f"go {wakes} {events} {pace}") == "published"
+                assert int(_read(readers)) > wakes * events * watchers * 100
+                seconds = float(_ask(server, "report"))
+                return seconds / (wakes * events + 1) / watchers * 1_000_000
+
+            yield measure
 
 
 @pytest.mark.parametrize("watchers", [100, 1000])
 def test_fan_out(tmp_path: Path, table: Table, watchers: int) -> None:
-    ours = _microseconds(tmp_path / "ours", "ours", watchers)
-    bare = _microseconds(tmp_path / "bare", "bare", watchers)
+    ours: dict[int, list[float]] = {1: [], 8: []}
+    bare: dict[int, list[float]] = {1: [], 8: []}
+    with (
+        _watched(tmp_path / "ours", "ours", watchers) as measure_ours,
+        _watched(tmp_path / "bare", "bare", watchers) as measure_bare,
+    ):
+        for _ in range(ROUNDS):
+            for events in ours:
+                ours[events].append(measure_ours(events))
+                bare[events].append(measure_bare(events))
     for events, goal in ((1, most(1.3)), (8, most(1.5))):
         name = f"SSE, CPU per delivery, {watchers:,} watchers, {events} a write"
         table.add(Row(name, "µs", ours[events], bare[events], "bare uvloop", goal))

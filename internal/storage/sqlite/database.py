@@ -24,7 +24,8 @@ from internal.storage.sqlite.writer import Writer
 T = TypeVar("T")
 
 _READER_COUNT = 2
-_NEEDED_DESCRIPTORS = 16  # database, log and shared memory of each connection, and some to spare
+_NEEDED_DESCRIPTORS = 20
+"""Database, log and shared memory of each connection, three of the writer, and some to spare."""
 
 
 class SqliteDatabase(QueuedDatabase):
@@ -83,7 +84,7 @@ class SqliteDatabase(QueuedDatabase):
     def watch(self, callback: Callable[[], None], /) -> Generator[None]:
         """Call `callback` soon after another process has committed, for the length of a block.
 
-        It is called in the event loop of the database, at most once in `WATCH_SECONDS`.
+        It is called in the event loop of the database, at most once in `REPORT_SECONDS`.
         """
         self._watchers.append(callback)
         try:

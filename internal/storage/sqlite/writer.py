@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any
 
 from internal.agent.domain.errors import StoreError, StoreUnavailable
@@ -24,7 +24,9 @@ from internal.agent.store.events import EventStore
 from internal.storage import queries
 from internal.storage.pending_work import PendingWork, Work, resolve_from_thread, state_after
 from internal.storage.sqlite import errors
+from internal.storage.sqlite.commit_watch import CommitWatch
 from internal.storage.sqlite.connection import LOCK_TIMEOUT_SECONDS
+from internal.storage.sqlite.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -77,10 +79,6 @@ _MAX_GROUP_SECONDS = 0.05
 """How long a commit is delayed at most while more work keeps arriving."""
 
 
-WATCH_SECONDS = 0.05
-"""How often commits of other processes are looked for. It costs about 0.1 % of a processor."""
-
-
 class Writer:
     """Executes units of work in call order, many in one transaction.
 
@@ -108,8 +106,8 @@ class Writer:
         self._queries = queries.load()
         self._loop = loop
         self._on_foreign_commit = on_foreign_commit
-        self._data_version, self._watched_at = self._read_data_version(), 0.0
-        self._queue: SimpleQueue[PendingWork | None] = SimpleQueue()
+        self._watch = CommitWatch(connection, path)
+        self._queue = WorkQueue(self._watch.descriptor)
         self._permanent_failure: str | None = None
         self._has_skipped = False
         self._thread = threading.Thread(target=self._run, name="storage-writer", daemon=True)
@@ -125,7 +123,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        with closing(self._connection):
+        with closing(self._connection), closing(self._watch), closing(self._queue):
             while (item := self._next()) is not None:
                 group = [item]
                 try:
@@ -148,27 +146,21 @@ class Writer:
     def _next(self) -> PendingWork | None:
         """Return the next unit of work, None at the end. Look for foreign commits meanwhile."""
         while True:
-            wait = self._watched_at + WATCH_SECONDS - time.monotonic()
+            wait = self._watch.seconds_to_look()
             if wait <= 0:
-                self._watch()
-                wait = WATCH_SECONDS
-            with suppress(Empty):
-                return self._queue.get(timeout=wait)
+                self._look()
+                continue
+            try:
+                return self._queue.get(wait)
+            except Empty:
+                self._watch.read_changes()
 
-    def _watch(self) -> None:
+    def _look(self) -> None:
         """Call back when the file has changed other than by this connection."""
-        self._watched_at = time.monotonic()
         with suppress(sqlite3.Error):  # the next write tells what is wrong
-            version = self._read_data_version()
-            if version != self._data_version:
-                self._data_version = version
+            if self._watch.look():
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._on_foreign_commit)
-
-    def _read_data_version(self) -> int:
-        """Return a number that commits of other connections change, those of this one do not."""
-        ((version,),) = self._connection.execute("pragma data_version").fetchall()
-        return int(version)
 
     def _write(self, group: list[PendingWork]) -> None:
         if self._permanent_failure is not None:
@@ -208,6 +200,7 @@ class Writer:
                 "nothing was written. Restart Larkspur to continue."
             )
         execute_sql("commit")
+        self._watch.skip_own_commit()
         self.commits += 1
         self._has_skipped = True
         self._set_failure("")
@@ -241,9 +234,10 @@ class Writer:
                 return
 
     def _add_waiting(self, group: list[PendingWork]) -> None:
-        if self._queue.empty():  # no other thread takes from this queue
+        try:
+            item = self._queue.get_nowait()
+        except Empty:
             return
-        item = self._queue.get_nowait()
         if item is None:
             self._queue.put(None)  # closing comes after this group
         else:
