@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from starlette.types import Receive, Scope, Send
 
-from internal.agent.app.events.live_buffer import SessionFilter
+from internal.agent.app.events.live_buffer import LiveWriter, SessionFilter
 from internal.agent.app.events.subscription import Cursor, StreamItem
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.events.control import Bye, Heartbeat
@@ -50,12 +50,12 @@ class StreamTransport(Protocol):
         ...
 
     @property
-    def write_now(self) -> Callable[[bytes], None] | None:
-        """The function that writes a chunk without waiting; None if that is not possible."""
+    def writer(self) -> LiveWriter | None:
+        """What takes a chunk without waiting; None if that is not possible."""
         ...
 
     def on_unready(self, callback: Callable[[], None] | None) -> None:
-        """Call a function, instead of the last one, once `write_now` is no longer possible."""
+        """Call a function, instead of the last one, once there is no `writer` any more."""
         ...
 
 
@@ -64,7 +64,7 @@ class AsgiTransport:
 
     is_writing = False
     is_closed = False
-    write_now = None  # `send` must be awaited
+    writer = None  # `send` must be awaited
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -118,16 +118,16 @@ class OpenStream:
     @property
     def is_ready(self) -> bool:
         """Return True if live events can be written without waiting."""
-        return not self._ended and self._transport.write_now is not None
+        return not self._ended and self._transport.writer is not None
 
-    def start_live(self, leave: Callable[[], None]) -> Callable[[bytes], None]:
-        """Return the function that writes live events until `leave` is called."""
-        write = self._transport.write_now
-        if write is None:
+    def start_live(self, leave: Callable[[], None]) -> LiveWriter:
+        """Return what live events are written to until `leave` is called."""
+        writer = self._transport.writer
+        if writer is None:
             raise RuntimeError("The stream is not ready for live events.")
         self._leave_live = leave
         self._transport.on_unready(leave)
-        return write
+        return writer
 
     def stop_live(self) -> None:
         """Record what was written since `start_live`."""

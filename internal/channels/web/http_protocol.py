@@ -13,6 +13,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from internal.agent.app.events.live_buffer import LiveWriter
 from internal.channels.web.errors import HttpError, error_response
 from internal.channels.web.event_streams import TRANSPORT_KEY
 from internal.channels.web.middleware import SECURITY_HEADERS
@@ -58,21 +59,21 @@ class HttpConnection(HttpToolsProtocol):
         """
         if self._write_paused is not None:
             await self.flow.drain()
-        if write := self.write_now:
-            write(chunk)
+        if writer := self.writer:
+            writer.write(chunk)
 
     @property
-    def write_now(self) -> Callable[[bytes], None] | None:
-        """The function that writes a chunk without waiting.
+    def writer(self) -> LiveWriter | None:
+        """What takes a chunk without waiting.
 
         None if the client has not read the last one, or the connection is closed.
         """
         if self._write_paused is not None or self.transport.is_closing():
             return None
-        return self.transport.write
+        return self.transport
 
     def on_unready(self, callback: Callable[[], None] | None) -> None:
-        """Call a function, instead of the last one, once `write_now` is no longer possible."""
+        """Call a function, instead of the last one, once there is no `writer` any more."""
         self._on_unready = callback
 
     def is_stalled(self, now: float, *, stall_seconds: float, head_seconds: float) -> bool:

@@ -20,9 +20,15 @@ WAKE_INTERVAL_SECONDS = 0.02
 SessionFilter = frozenset[SessionId] | None
 """The sessions of a subscription; None: all."""
 
-Write = Callable[[bytes], None]
-
 logger = logging.getLogger(__name__)
+
+
+class LiveWriter(Protocol):
+    """Takes bytes without waiting."""
+
+    def write(self, data: bytes, /) -> None:
+        """Write all of them, now or later."""
+        ...
 
 
 class LiveEncoder(Protocol):
@@ -46,8 +52,8 @@ class LiveSink(Protocol):
         """Whether bytes can be written without waiting."""
         ...
 
-    def start_live(self, leave: Callable[[], None], /) -> Write:
-        """Return the function that writes. `leave` must be called once it would have to wait."""
+    def start_live(self, leave: Callable[[], None], /) -> LiveWriter:
+        """Return what is written to. `leave` must be called once it would have to wait."""
         ...
 
     def stop_live(self) -> None:
@@ -58,7 +64,7 @@ class LiveSink(Protocol):
 class _Follower:
     """A sink and the end of its `follow`."""
 
-    write: Write
+    writer: LiveWriter
 
     def __init__(self, sink: LiveSink) -> None:
         self.sink = sink
@@ -71,7 +77,7 @@ class _Group:
     def __init__(self, encoder: LiveEncoder, sessions: SessionFilter) -> None:
         self.encoder = encoder
         self._sessions = sessions
-        self._followers: dict[Write, _Follower] = {}
+        self._followers: dict[LiveWriter, _Follower] = {}
 
     @property
     def followers(self) -> list[_Follower]:
@@ -80,11 +86,11 @@ class _Group:
 
     def add(self, follower: _Follower) -> None:
         """Write the later events to a follower too."""
-        self._followers[follower.write] = follower
+        self._followers[follower.writer] = follower
 
     def remove(self, follower: _Follower) -> bool:
         """Write no more events to a follower; return False if it has left already."""
-        return self._followers.pop(follower.write, None) is not None
+        return self._followers.pop(follower.writer, None) is not None
 
     def write(self, events: Sequence[EventRecord]) -> list[_Follower]:
         """Write events to all sinks, and return those that did not get them."""
@@ -100,14 +106,14 @@ class _Group:
         return self._write_to_each(data) if data else []
 
     def _write_to_each(self, data: bytes) -> list[_Follower]:
-        failed: list[Write] = []
-        for write in list(self._followers):  # most of the cost of an event that many watch
+        failed: list[LiveWriter] = []
+        for writer in list(self._followers):  # most of the cost of an event that many watch
             try:
-                write(data)
+                writer.write(data)
             except Exception:  # must not affect the other subscribers; its own task continues
                 logger.exception("events cannot be written to a subscriber")
-                failed.append(write)
-        return [self._followers[write] for write in failed if write in self._followers]
+                failed.append(writer)
+        return [self._followers[writer] for writer in failed if writer in self._followers]
 
 
 class LiveBuffer:
@@ -235,7 +241,7 @@ class LiveBuffer:
         group = self._groups.get(sink.encoder) or _Group(sink.encoder, sessions)
         follower = _Follower(sink)
         leave = partial(self._leave, group, follower)
-        follower.write = sink.start_live(leave)
+        follower.writer = sink.start_live(leave)
         group.add(follower)
         self._groups[sink.encoder] = group
         try:

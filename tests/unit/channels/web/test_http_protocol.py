@@ -11,16 +11,16 @@ async def test_a_connection_tells_once_that_it_cannot_be_written_to() -> None:
         told: list[str] = []
         connection.disable_buffering()
         connection.on_unready(lambda: told.append("paused"))
-        write = connection.write_now
-        assert write is not None
-        write(b"x")
+        writer = connection.writer
+        assert writer is not None
+        writer.write(b"x")
         assert (told, connection.is_writing) == ([], False)
         size = 10_000_000  # more than the buffers of the sockets take
-        write(bytes(size))
-        assert (told, connection.is_writing, connection.write_now) == (["paused"], True, None)
+        writer.write(bytes(size))
+        assert (told, connection.is_writing, connection.writer) == (["paused"], True, None)
         await asyncio.to_thread(read_bytes, client, size + 1)
         await connection.flow.drain()
-        assert connection.write_now is not None
+        assert connection.writer is not None
 
 
 async def test_a_lost_connection_tells_that_it_cannot_be_written_to() -> None:
@@ -29,7 +29,7 @@ async def test_a_lost_connection_tells_that_it_cannot_be_written_to() -> None:
         connection.on_unready(lost.set)
         client.close()
         await lost.wait()
-        assert connection.write_now is None
+        assert connection.writer is None
 
 
 def read_bytes(client: socket.socket, count: int) -> None:

@@ -52,10 +52,10 @@ class Sink:
         self.written = asyncio.Event()
         self._leave: Callable[[], None] | None = None
 
-    def start_live(self, leave: Callable[[], None]) -> Callable[[bytes], None]:
+    def start_live(self, leave: Callable[[], None]) -> "Sink":
         assert self.is_ready
         self._leave = leave
-        return self.write
+        return self
 
     def stop_live(self) -> None:
         self._leave = None
