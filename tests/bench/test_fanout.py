@@ -71,8 +71,8 @@ def test_fan_out(tmp_path: Path, table: Table, watchers: int) -> None:
         _watched(tmp_path / "bare", "bare", watchers) as measure_bare,
     ):
         for _ in range(ROUNDS):
-            for events in ours:
-                ours[events].append(measure_ours(events))
+            for events, found in ours.items():
+                found.append(measure_ours(events))
                 bare[events].append(measure_bare(events))
     for events, goal in ((1, most(1.3)), (8, most(1.5))):
         name = f"SSE, CPU per delivery, {watchers:,} watchers, {events} a write"
