@@ -32,7 +32,7 @@ TOOL_SPECS = (
 def open_profiles(home: Path, book: ModelBook) -> ProfileLibrary:
     """Return the shipped profiles, and those of the home folder."""
     tools = [spec.name for spec in TOOL_SPECS]
-    return ProfileLibrary((shipped_folder(), home / "profiles"), tools, book.doubt)
+    return ProfileLibrary([home / "profiles"], tools, book.doubt, shipped_folder())
 
 
 def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary) -> TaskDefaults:

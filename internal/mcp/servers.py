@@ -129,6 +129,8 @@ class McpServers:
     def offer(self) -> Offer:
         """Return what is offered now. Starts nothing; reads files that have changed."""
         definitions = self.files.read()
+        if not definitions.servers:
+            return Offer({}, ())
         version: tuple[object, tuple[FileVersion, ...]] = (
             definitions,
             self.pins.version(tuple(definitions.servers)),

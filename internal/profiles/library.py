@@ -80,6 +80,7 @@ class ProfileLibrary(Mapping[str, Profile]):
             Folders that do not exist are empty.
         tools: the names of all tools, which files may name.
         doubt_model: returns why there may be no such model, a sentence, or "".
+        shipped: a folder of the installation, before the others. Its files are looked for once.
     """
 
     def __init__(
@@ -87,8 +88,11 @@ class ProfileLibrary(Mapping[str, Profile]):
         folders: Iterable[Path],
         tools: Iterable[str],
         doubt_model: Callable[[str], str] = lambda _model: "",
+        shipped: Path | None = None,
     ) -> None:
         self._folders = tuple(folders)
+        self._shipped = shipped
+        self._shipped_versions: _Version | None = None
         self._tools = tuple(tools)
         self._doubt_model = doubt_model
         self._found = _Profiles(None, {}, {})
@@ -128,19 +132,11 @@ class ProfileLibrary(Mapping[str, Profile]):
 
     def _versions(self) -> Iterator[tuple[str, int, int]]:
         """Yield the path, time and size of each file, those of the owner last."""
+        if self._shipped_versions is None:
+            self._shipped_versions = tuple(_versions_in(self._shipped)) if self._shipped else ()
+        yield from self._shipped_versions
         for folder in self._folders:
-            try:
-                with os.scandir(folder) as entries:
-                    found = sorted(one.path for one in entries if one.name.endswith(".yaml"))
-            except OSError:
-                continue
-            for path in found[:MAX_PROFILES]:
-                try:
-                    status = os.stat(path)  # noqa: PTH116 - text: of every run
-                except OSError:
-                    yield path, 0, 0
-                else:
-                    yield path, status.st_mtime_ns, status.st_size
+            yield from _versions_in(folder)
 
     def _load(
         self, paths: Iterable[Path]
@@ -238,6 +234,21 @@ class ProfileLibrary(Mapping[str, Profile]):
             if name not in self._tools and not name.startswith(MCP_PREFIX):
                 hint = nearest(name, self._tools)
                 raise file.error(f"there is no tool {plain(name)}{hint}", *keys, at)
+
+
+def _versions_in(folder: Path) -> Iterator[tuple[str, int, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(one.path for one in entries if one.name.endswith(".yaml"))
+    except OSError:
+        return
+    for path in found[:MAX_PROFILES]:
+        try:
+            status = os.stat(path)  # noqa: PTH116 - text: of every run
+        except OSError:
+            yield path, 0, 0
+        else:
+            yield path, status.st_mtime_ns, status.st_size
 
 
 def _read(path: Path) -> _File:

@@ -190,6 +190,24 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
     assert "use lower-case letters" in problem(tmp_path, "Bad Name")
 
 
+def test_shipped_files_are_looked_for_once(tmp_path: Path) -> None:
+    shipped, own = tmp_path / "shipped", tmp_path / "own"
+    for folder in (shipped, own):
+        folder.mkdir()
+        (folder / "one.yaml").write_text("max_iterations: 3\n")
+    (shipped / "two.yaml").write_text("max_iterations: 4\n")
+    library = ProfileLibrary([own], NAMES, shipped=shipped)
+    assert sorted(library) == ["default", "one", "two"]
+    assert library["one"].max_iterations == 3
+
+    (shipped / "three.yaml").write_text("max_iterations: 5\n")
+    (own / "four.yaml").write_text("max_iterations: 6\n")
+    (own / "one.yaml").write_text("max_iterations: 60\n")
+
+    assert sorted(library) == ["default", "four", "one", "two"]
+    assert library["one"].max_iterations == 60
+
+
 def test_the_folders_of_files_are_known_before_they_are_read(tmp_path: Path) -> None:
     shipped, own = tmp_path / "shipped", tmp_path / "own"
     for folder in (shipped, own):
