@@ -162,7 +162,7 @@ class RunDispatcher:
         """The number of taken places. A run that has ended leaves its place at once."""
         return len(self._starting - self._ended)
 
-    def claim(self, run_id: RunId, task: Task | None = None) -> Write[Run | None]:
+    def claim(self, run_id: RunId, new: tuple[Task, int] | None = None) -> Write[Run | None]:
         """Claim a queued run for this process; see `claim_run`."""
         return (
             yield from claim_run(
@@ -172,7 +172,7 @@ class RunDispatcher:
                 lease_until=self._leases.expiry(),
                 now=rfc3339(self._clock.now()),
                 host=self._leases.host,
-                task=task,
+                new=new,
             )
         )
 
@@ -367,8 +367,8 @@ class _Slot:
         self._run_id = run_id
         self.is_started = False
 
-    def claim(self, task: Task) -> Write[Run | None]:
-        return self._dispatcher.claim(self._run_id, task)
+    def claim(self, task: Task, events: int) -> Write[Run | None]:
+        return self._dispatcher.claim(self._run_id, (task, events))
 
     async def start(self, claimed: ClaimedTask) -> None:
         self.is_started = await self._dispatcher.start(claimed)

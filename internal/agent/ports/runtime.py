@@ -81,8 +81,11 @@ class ProcessMessages(Protocol):
 class RunSlot(Protocol):
     """A place that is kept free in this process for a run that is about to be stored."""
 
-    def claim(self, task: Task, /) -> Generator[Any, Any, Run | None]:
-        """Claim the run of a task, in the transaction that stores it; None if its lane is busy."""
+    def claim(self, task: Task, events: int, /) -> Generator[Any, Any, Run | None]:
+        """Claim the run of a task, in the transaction that stores it; None if its lane is busy.
+
+        Its sequence numbers up to `last_seq` are reserved for that number of `events`.
+        """
         ...
 
     async def start(self, claimed: ClaimedTask, /) -> None:

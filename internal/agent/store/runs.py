@@ -61,7 +61,6 @@ class RunStore:
         `lease_until` is given for a run that a terminal owns from the start. `blocked_by` is the
         number of unfinished tasks that it depends on.
         """
-        rows = yield Statement("next_arrival")
         place = run.subtask
         yield Statement(
             "insert_run",
@@ -70,7 +69,6 @@ class RunStore:
                 run.task_id,
                 run.session_id,
                 run.lane,
-                rows[0][0],
                 run.fence,
                 run.last_seq,
                 run.attempt,
@@ -88,6 +86,7 @@ class RunStore:
                 blocked_by,
             ),
         )
+        yield Statement("count_arrival")
 
     def get(self, run_id: RunId, /) -> Read[Run | None]:
         """Return a run."""
@@ -150,15 +149,24 @@ class RunStore:
         return [HeldRun(read_run(row[:-1]), row[-1]) for row in rows]
 
     def claim(
-        self, run_id: RunId, owner: str, *, lease_until: str, now: str, host: str = ""
+        self,
+        run_id: RunId,
+        owner: str,
+        *,
+        lease_until: str,
+        now: str,
+        host: str = "",
+        reserve: int = 0,
     ) -> Write[Run | None]:
         """Set a queued run to running for an owner and raise its fence and attempt.
+
+        `reserve` so many sequence numbers for its next events: the last ones up to `last_seq`.
 
         Returns None when the run is not the first of a free lane, is not due yet, belongs to the
         terminal of another owner, or to a session whose files are not on this `host`; "" claims
         it wherever they are.
         """
-        rows = yield Statement("claim_run", (run_id, owner, lease_until, now, host))
+        rows = yield Statement("claim_run", (run_id, owner, lease_until, now, host, reserve))
         return _first(rows)
 
     def renew_leases(self, owner: str, lease_until: str, /) -> Write[set[RunId]]:

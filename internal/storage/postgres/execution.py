@@ -2,8 +2,8 @@
 
 A statement that returns no rows waits for the next one that does, and both are sent as one:
 `with set_task_status as (update …) select …`. To the server they are one statement, whose parts
-all see the rows from before it. So two are only joined if neither changes a table that the other
-one names, and otherwise are executed in their order.
+all see the rows from before it. So two are only joined if the later one names no table that the
+earlier one changes, and otherwise are executed in their order.
 """
 
 import re
@@ -41,9 +41,9 @@ class Traits(NamedTuple):
     can_wait: bool
     can_lead: bool
 
-    def conflicts_with(self, other: "Traits") -> bool:
-        """Return whether one of the two changes a table that the other one names."""
-        return self.changes in other.words or other.changes in self.words
+    def affects(self, later: "Traits") -> bool:
+        """Return whether a later statement names the table that this one changes."""
+        return self.changes in later.words
 
 
 @cache
@@ -122,9 +122,7 @@ class _Execution:
         return await self._call((step.query,), step)
 
     def _must_flush(self, traits: Traits) -> bool:
-        return not traits.can_lead or any(
-            traits.conflicts_with(waiting) for _, waiting in self._waiting
-        )
+        return not traits.can_lead or any(waiting.affects(traits) for _, waiting in self._waiting)
 
     async def flush(self) -> None:
         """Execute what is waiting."""

@@ -1,18 +1,18 @@
 -- Statements for SQLite and PostgreSQL. `-- name:` names the statement below it.
 -- $1, $2 … are its values in order.
 
--- name: next_arrival
-update event_log set arrivals = arrivals + 1 returning arrivals;
-
 -- name: insert_run
 insert into runs (
     id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, crashes,
     not_before, owner, lease_until, terminal, parent_run_id, created, usage, error, answer,
     used_seconds, subtask, root_task_id, call_group, max_parallel, blocked_by
 ) values (
-    $1, $2, $3, $4, 'queued', $15, $5, $6, $7, $8, 0, '', $9, $10, $11, $12, $13, $14, '', '', 0,
-    $16, $17, $18, $19, $20
+    $1, $2, $3, $4, 'queued', $14, (select arrivals + 1 from event_log), $5, $6, $7, 0, '', $8, $9,
+    $10, $11, $12, $13, '', '', 0, $15, $16, $17, $18, $19
 );
+
+-- name: count_arrival
+update event_log set arrivals = arrivals + 1;
 
 -- name: run
 select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
@@ -28,7 +28,7 @@ from runs where task_id = $1 order by arrival desc limit 1;
 
 -- name: claim_run
 update runs set status = 'running', fence = fence + 1, attempt = attempt + 1, owner = $2,
-    lease_until = $3, started = coalesce(started, $4), told_host = ''
+    lease_until = $3, started = coalesce(started, $4), told_host = '', last_seq = last_seq + $6
 where id = $1 and status = 'queued' and (terminal = 0 or owner = $2) and not_before <= $4
     and (
         $5 = '' or coalesce((select host from sessions where id = runs.session_id), '') in ('', $5)

@@ -193,7 +193,7 @@ def claim_new(parts: DispatchParts, run: Run, slot: RunSlot) -> Write[tuple[Run 
     task = a_task(run.task_id, run.session_id)
     yield from parts.stores.tasks.add(task, None)
     yield from parts.stores.runs.add(run, T0)
-    return (yield from slot.claim(task)), task
+    return (yield from slot.claim(task, 0)), task
 
 
 async def test_a_new_run_is_claimed_in_the_transaction_that_stores_it(

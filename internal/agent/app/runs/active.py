@@ -97,16 +97,19 @@ def claim_run(
     now: str,
     host: Host = ONLY_HOST,
     anywhere: bool = False,
-    task: Task | None = None,
+    new: tuple[Task, int] | None = None,
 ) -> Write[Run | None]:
     """Claim a queued run for an owner; None if its lane is busy or another owner claimed it.
 
     None also if another host than that of the owner has the files of its session, unless it is
-    claimed `anywhere`: by a terminal, whose person chose the folder. `task` is that of the run if
-    it is known.
+    claimed `anywhere`: by a terminal, whose person chose the folder. `new` is for a run that is
+    being stored: its task, and how many sequence numbers its first events need.
     """
     name = "" if anywhere else host.name
-    run = yield from stores.runs.claim(run_id, owner, lease_until=lease_until, now=now, host=name)
+    task, reserve = new or (None, 0)
+    run = yield from stores.runs.claim(
+        run_id, owner, lease_until=lease_until, now=now, host=name, reserve=reserve
+    )
     if run is not None:
         yield from bind_session(stores, run, host, task)
         yield from stores.tasks.set_status(run.task_id, "running", None, now=now)

@@ -206,12 +206,12 @@ def create_task(
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
     run_ids = RunIds.of(run)
-    events: list[Event] = [received, queued]
-    claimed = None if slot is None else (yield from slot.claim(task))
+    started = LifecycleUpdated(status="running", phase="prepare"), stage_started("prepare")
+    events: list[Event] = [received, queued, *started]
+    claimed = None if slot is None else (yield from slot.claim(task, len(events)))
     if claimed is None:
-        return StoredTask((yield from stores.events.append_idle(run_ids, events, now)))
-    events += LifecycleUpdated(status="running", phase="prepare"), stage_started("prepare")
-    first_seq, _ = yield from stores.events.reserve_seqs(run.id, claimed.fence, len(events))
+        return StoredTask((yield from stores.events.append_idle(run_ids, events[:2], now)))
+    first_seq = claimed.last_seq - len(events) + 1
     at_once = [(event, now) for event in events]
     records = yield from stores.events.append(run_ids, first_seq, at_once)
     # as it is stored, with secrets masked

@@ -60,7 +60,7 @@ async def connected() -> AsyncGenerator[CountingConnection]:
 
 def is_joined(*names: str, queries: Mapping[str, str] = QUERIES) -> bool:
     first, second = (find_traits(queries[name]) for name in names)
-    return first.can_wait and second.can_lead and not first.conflicts_with(second)
+    return first.can_wait and second.can_lead and not first.affects(second)
 
 
 def test_statements_are_joined_under_their_names_with_parameters_that_follow() -> None:
@@ -71,8 +71,9 @@ def test_statements_are_joined_under_their_names_with_parameters_that_follow() -
     )
 
 
-def test_only_statements_about_different_tables_are_joined() -> None:
+def test_a_statement_that_names_what_an_earlier_one_changes_is_not_joined_to_it() -> None:
     assert is_joined("add_two", "words")
+    assert is_joined("copy_one", "add_one"), "it reads the rows from before"
     assert is_joined("add_one", "count_two")
     assert not is_joined("add_one", "words")
     assert not is_joined("add_one", "copy_one"), "it reads what the other one changes"
