@@ -70,7 +70,10 @@ if TYPE_CHECKING:
 HANDOVER_TIMEOUT_SECONDS = 5.0
 """How long runs and channels may take to stop."""
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How long a storage thread waits for the interpreter lock while the event loop is busy."""
+"""How long a storage thread waits for the interpreter lock while the event loop is busy.
+
+For SQLite. On PostgreSQL a thread is woken by each reply of the server: many short waits cost more.
+"""
 MALLOC_ARENAS = 2
 """How many heaps malloc of glibc may use: one for the event loop, one for all other threads."""
 MIN_FREE_DESCRIPTORS = 48
@@ -145,7 +148,7 @@ def serve(
     register_secret(home.ensure_token(loaded.home))
     if not executes:
         _check_shared(loaded, "larkspur serve --no-work", "because no other process could work")
-    _prepare_process()
+    _prepare_process(loaded)
     with (
         _exclusive(loaded) as has_lock,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
@@ -164,7 +167,7 @@ def work(source: SettingsSource) -> int:
     loaded = source.read()
     home.prepare(loaded.home)
     _check_shared(loaded, "A worker", "because an SQLite file has one gateway, which also works")
-    _prepare_process()
+    _prepare_process(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(loaded))
     return OK
@@ -179,11 +182,12 @@ def _check_shared(loaded: Loaded, subject: str, reason: str) -> None:
         )
 
 
-def _prepare_process() -> None:
+def _prepare_process(loaded: Loaded) -> None:
     configure_logging()
     deny_process_inspection()
     _limit_malloc_arenas()
-    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    if loaded.settings.database.path is not None:
+        sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.disable()  # it takes a fifth of the time of imports and finds nothing there
     check_descriptors(MIN_FREE_DESCRIPTORS)
 

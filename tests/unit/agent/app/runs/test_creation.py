@@ -5,6 +5,7 @@ from functools import partial
 import msgspec
 import pytest
 
+from internal.agent.app.runs.active import claim_run
 from internal.agent.app.runs.creation import (
     MAX_INSTRUCTION_CHARACTERS,
     RESUME_PROMPT,
@@ -18,11 +19,14 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest
+from internal.agent.domain.ids import RunId
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.agent.domain.tasks import Origin, RunSpec
-from internal.agent.store.database import Database
+from internal.agent.domain.secrets import register_secret
+from internal.agent.domain.tasks import ClaimedTask, Origin, Run, RunSpec, Task
+from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
-from tests.support.store_records import CLEANED, HOSTILE, T0, a_run, a_task
+from tests.support.store_records import CLEANED, HOSTILE, T0, T1, a_run, a_task
 
 SUBMISSION = Submission("count", RunSpec(), "web")
 
@@ -35,6 +39,45 @@ def test_an_instruction_can_be_stored() -> None:
     ):
         with pytest.raises(InvalidRequest, match=message):
             clean_instruction(text)
+
+
+class Slot:
+    """A free place, for the run of the next task."""
+
+    def __init__(self, stores: Stores, run_id: RunId) -> None:
+        self._stores, self._run_id = stores, run_id
+
+    def claim(self, task: Task, events: int) -> Write[Run | None]:
+        return claim_run(
+            self._stores, self._run_id, "worker", lease_until=T1, now=T0, new=(task, events)
+        )
+
+    async def start(self, claimed: ClaimedTask) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["count", "count\nto \U0001f600 \\u0000", "half \ud83d", "NUL \0", "the key sk-1234567890"],
+)
+async def test_a_task_that_starts_at_once_is_the_one_that_is_stored(
+    database: Database, stores: Stores, text: str
+) -> None:
+    register_secret("sk-1234567890")
+    ids, origin = new_task_ids(), Origin("web", "local", thread_id=text)
+    submission = Submission(text, RunSpec(policy=Policy(allow=("shell(ls *)",))), "web")
+    await database.write(
+        partial(open_session, stores, ids.session_id, LOCAL_OWNER, channel="web", now=T0)
+    )
+    create = partial(create_task, stores, submission, ids.session_id, ids=ids, origin=origin)
+    created = await database.write(partial(create, now=T0, slot=Slot(stores, ids.run_id)))
+    assert created.claimed is not None
+    assert created.claimed.task == await database.read(partial(stores.tasks.get, ids.task_id))
+    run = await database.read(partial(stores.runs.get, ids.run_id))
+    assert created.claimed.run == run
+    assert run is not None
+    assert [event.seq for event in created.events] == [1, 2, 3, 4]
+    assert (run.status, run.last_seq) == ("running", 4)
 
 
 async def test_a_task_is_created_with_a_queued_run_and_its_first_events(
