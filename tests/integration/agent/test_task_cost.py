@@ -97,7 +97,7 @@ async def costs_of(here: Core, recorder: Recorder, *, kept: bool) -> list[Cost]:
     return found
 
 
-@pytest.mark.parametrize(("kept", "statements"), [(False, 41), (True, 41)])
+@pytest.mark.parametrize(("kept", "statements"), [(False, 36), (True, 36)])
 async def test_a_task_costs_three_writes_and_one_read(
     tmp_path: Path, statements: int, *, kept: bool
 ) -> None:
