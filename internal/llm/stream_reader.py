@@ -17,6 +17,7 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_TOKENS = 2**53
 """A token count of this size or more is not one: it has no exact representation on the page."""
 
+_EVENT = re.compile(rb"(?:event:[^\n]*\n)?data: ([^\n]*)\n\n")
 _FIELD = re.compile(rb"[A-Za-z_-]*(:|$)")
 _INVALID = "The model's address did not send a valid response."
 _log = logging.getLogger(__name__)
@@ -51,8 +52,12 @@ class EventDataReader:
             self._hold(tail)
         if b"\r" in head:
             head = head.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        complete: list[bytes] = []
         data = self._data
+        if not data:
+            pieces = _EVENT.split(head + b"\n")
+            if not any(pieces[::2]):  # almost always: nothing is between such events
+                return pieces[1::2]
+        complete: list[bytes] = []
         for line in head.split(b"\n"):
             if not line:
                 if data:
