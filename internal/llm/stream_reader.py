@@ -17,7 +17,7 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_TOKENS = 2**53
 """A token count of this size or more is not one: it has no exact representation on the page."""
 
-_EVENT = re.compile(rb"(?:event:[^\n]*\n)?data: ([^\n]*)\n\n")
+_EVENT = re.compile(rb"(?m:^)(?:event:[^\n]*\n)?data: ([^\n]*)\n\n")
 _FIELD = re.compile(rb"[A-Za-z_-]*(:|$)")
 _INVALID = "The model's address did not send a valid response."
 _log = logging.getLogger(__name__)
@@ -52,13 +52,16 @@ class EventDataReader:
             self._hold(tail)
         if b"\r" in head:
             head = head.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        data = self._data
-        if not data:
+        if not self._data:
             pieces = _EVENT.split(head + b"\n")
             if not any(pieces[::2]):  # almost always: nothing is between such events
                 return pieces[1::2]
+        return self._take_lines(head.split(b"\n"))
+
+    def _take_lines(self, lines: list[bytes]) -> list[bytes]:
         complete: list[bytes] = []
-        for line in head.split(b"\n"):
+        data = self._data
+        for line in lines:
             if not line:
                 if data:
                     complete.append(data[0] if len(data) == 1 else b"\n".join(data))
