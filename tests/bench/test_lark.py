@@ -213,24 +213,31 @@ async def costs(home: Path, model: str, settings: dict[str, str]) -> tuple[Cost,
         return one, many
 
 
-@pytest.mark.parametrize("kind", ["SQLite", pytest.param("PostgreSQL", marks=pytest.mark.postgres)])
-def test_cost(tmp_path: Path, model: str, table: Table, kind: str) -> None:
-    settings, name, server = dict[str, str](), "", None
-    if kind == "PostgreSQL":
-        server = shared_server()
-        name = server.create_database()
-        settings["LARKSPUR_DATABASE__URL"] = server.url(name)
-    one, many = asyncio.run(costs(tmp_path / "home", model, settings))
-    if server is not None:
-        server.drop_database(name)
-    for count, cost in (("1 at once", one), (f"{CHATS} chats at once", many)):
-        acks, replies = zip(*cost.times, strict=True)
-        of = f"{kind}, {count}"
-        table.add(
-            Row(f"CPU per Lark message, {of}", "ms", cost.cpu, goal=most(8, "ours")),
-            Row(f"the same, event to ack, {of}", "ms", acks),
-            Row(f"the same, event to reply, {of}", "ms", replies),
-        )
+@pytest.mark.postgres
+def test_cost(tmp_path: Path, model: str, table: Table) -> None:
+    server = shared_server()
+    name = server.create_database()
+    url = {"LARKSPUR_DATABASE__URL": server.url(name)}
+    on_sqlite = asyncio.run(costs(tmp_path / "sqlite", model, {}))
+    on_postgres = asyncio.run(costs(tmp_path / "postgres", model, url))
+    server.drop_database(name)
+    counts = ("1 at once", f"{CHATS} chats at once")
+    for count, ours in zip(counts, on_sqlite, strict=True):
+        of = f"SQLite, {count}"
+        cpu = Row(f"CPU per Lark message, {of}", "ms", ours.cpu, goal=most(8, "ours"))
+        table.add(cpu, *_times(of, ours))
+    for count, ours, sqlite in zip(counts, on_postgres, on_sqlite, strict=True):
+        of = f"PostgreSQL, {count}"
+        name = f"CPU per Lark message, {of}"
+        table.add(Row(name, "ms", ours.cpu, sqlite.cpu, "SQLite", most(1.5)), *_times(of, ours))
+
+
+def _times(of: str, cost: Cost) -> list[Row]:
+    acks, replies = zip(*cost.times, strict=True)
+    return [
+        Row(f"the same, event to ack, {of}", "ms", acks),
+        Row(f"the same, event to reply, {of}", "ms", replies),
+    ]
 
 
 def test_restart(tmp_path: Path, table: Table) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.bench.load import Taken, bare_flood, flood, run
 from tests.bench.processes import Server, floor, gateway, with_model
 from tests.bench.table import Row, Table, least, most
+from tests.support.postgres_server import shared_server
 
 pytestmark = pytest.mark.bench
 
@@ -54,6 +55,35 @@ def test_cpu_and_speed_of_tasks(tmp_path: Path, model: str, table: Table) -> Non
             name = f"tasks/s, {at_once} at once"
             goal = least(250, "ours") if at_once == 32 else None
             table.add(Row(name, "/s", speed, bare_speed, "bare gateway", goal))
+
+
+@pytest.mark.postgres
+def test_tasks_on_postgres(tmp_path: Path, model: str, table: Table) -> None:
+    """The same on PostgreSQL, in alternation with SQLite."""
+    server = shared_server()
+    name = server.create_database()
+    url = {"LARKSPUR_DATABASE__URL": server.url(name)}
+    with (
+        gateway(tmp_path / "postgres", **with_model(model), **url) as ours,
+        gateway(tmp_path / "sqlite", **with_model(model)) as sqlite,
+    ):
+        for each in (ours, sqlite):
+            _ours(each, 64, 8)
+        for at_once, count in COUNTS.items():
+            costs = [
+                [_cpu_per_task(each, count, at_once) for each in (ours, sqlite)]
+                for _ in range(ROUNDS)
+            ]
+            cpu, sqlite_cpu = zip(*costs, strict=True)
+            measure = f"PostgreSQL: CPU per task, {at_once} at once"
+            table.add(Row(measure, "ms", cpu, sqlite_cpu, "SQLite", most(1.5)))
+    server.drop_database(name)
+
+
+def _cpu_per_task(server: Server, count: int, at_once: int) -> float:
+    before = server.cpu
+    _ours(server, count, at_once)
+    return (server.cpu - before) / count * 1000
 
 
 def test_tasks_in_kept_sessions(tmp_path: Path, model: str, table: Table) -> None:
