@@ -61,9 +61,8 @@ class LeaseKeeper:
             await supervisor.repeat("leases", keep, interval=POLL_INTERVAL_SECONDS, wake=wake)
 
     async def _keep(self, active: ActiveRuns) -> None:
-        for run_id, stop in await self._database.read(
-            partial(self._runs.list_stop_requests, self.owner)
-        ):
+        read = partial(self._runs.list_stop_requests, self.owner)
+        for run_id, stop in await self._database.read(read, is_short=True):
             active.cancel(run_id, stop.to_error())
         now = self._times()
         # a jump of the wall clock also changes which leases others see as ended

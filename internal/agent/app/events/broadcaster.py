@@ -251,7 +251,7 @@ class EventBroadcaster:
         return connected, bounds, reason
 
     async def _bounds(self) -> LogBounds:
-        return await self._database.read(self._log.get_bounds)
+        return await self._database.read(self._log.get_bounds, is_short=True)
 
     def _event_id(self, position: int) -> str:
         return str(Cursor(self.epoch, position))
