@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.secrets import mask_secrets_in_json
 from internal.agent.domain.text import replace_surrogates, replace_surrogates_in
 
 _MAX_DEPTH = 200  # above the limit of tool arguments, which are nested in other records
@@ -24,12 +23,3 @@ def to_json(value: Any) -> str:
     except UnicodeEncodeError:
         builtins = msgspec.to_builtins(value, str_keys=True)
         return _encoder.encode(replace_surrogates_in(builtins, _MAX_DEPTH)).decode()
-
-
-def is_stored_as_it_is(value: Any) -> bool:
-    """Return whether a database stores a value unchanged: it masks secrets, and see above."""
-    try:
-        json = _encoder.encode(value)
-    except UnicodeEncodeError:
-        return False
-    return b"\\u0000" not in json and mask_secrets_in_json(json) == json

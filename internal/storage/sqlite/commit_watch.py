@@ -13,7 +13,7 @@ REPORT_SECONDS = 0.02
 PAUSE_SECONDS = 0.05
 """How often it is looked for where the kernel does not report changes of the file."""
 _FIRST_PAUSE_SECONDS = 0.001
-_LONGEST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 1.0
 _IN_MODIFY = 2  # of sys/inotify.h
 
 
@@ -32,9 +32,9 @@ class CommitWatch:
         self.descriptor = _watch_file(f"{path}-wal")
         """Can be read after the file has changed. None where the kernel does not tell."""
         self._connection = connection
-        self._longest_pause = _LONGEST_PAUSE_SECONDS
+        self._max_pause = _MAX_PAUSE_SECONDS
         if self.descriptor is None:
-            self._longest_pause = PAUSE_SECONDS
+            self._max_pause = PAUSE_SECONDS
         self._pause = PAUSE_SECONDS
         self._version = self._read_version()
         self._next_look = 0.0
@@ -51,7 +51,7 @@ class CommitWatch:
             sqlite3.Error: the file cannot be read.
         """
         now = time.monotonic()
-        self._pause = min(2 * self._pause, self._longest_pause)
+        self._pause = min(2 * self._pause, self._max_pause)
         self._next_look = now + self._pause
         version = self._read_version()
         if version == self._version:

@@ -29,7 +29,6 @@ from internal.agent.domain.tasks import (
 from internal.agent.domain.text import truncate_json
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Read, Write
-from internal.agent.store.encoding import is_stored_as_it_is
 from internal.agent.store.stores import Stores
 
 MAX_INSTRUCTION_CHARACTERS = 200_000
@@ -215,9 +214,8 @@ def create_task(
     first_seq = claimed.last_seq - len(events) + 1
     at_once = [(event, now) for event in events]
     records = yield from stores.events.append(run_ids, first_seq, at_once)
-    stored = msgspec.structs.replace(task, status="running")
-    if not is_stored_as_it_is(task):
-        stored = yield from load_task(stores, claimed)
+    # as it is stored, with secrets masked
+    stored = yield from load_task(stores, claimed)
     opens_session = session_id == ids.session_id
     return StoredTask(records, ClaimedTask(claimed, stored, opens_session))
 

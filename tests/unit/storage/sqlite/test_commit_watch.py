@@ -1,8 +1,7 @@
-"""When commits of other connections are looked for, and whether they are found."""
+"""When commits of other connections are looked for, and whether they are found. On Linux."""
 
 import select
 import sqlite3
-import sys
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +10,7 @@ import pytest
 
 from internal.storage.sqlite.commit_watch import PAUSE_SECONDS, REPORT_SECONDS, CommitWatch
 
-LONGEST_PAUSE_SECONDS = 1.0
-needs_inotify = pytest.mark.skipif(sys.platform != "linux", reason="inotify exists on Linux only")
+MAX_PAUSE_SECONDS = 1.0
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -54,7 +52,7 @@ def look_until_quiet(watch: CommitWatch) -> int:
     """Look at growing intervals, without the waits; returns how often that was."""
     for count in range(1, 20):
         assert not watch.look()
-        if watch.seconds_to_look() > 0.9 * LONGEST_PAUSE_SECONDS:
+        if watch.seconds_to_look() > 0.9 * MAX_PAUSE_SECONDS:
             return count
     raise AssertionError("the intervals do not grow")
 
@@ -73,7 +71,6 @@ def test_own_commits_are_not_reported(watch: CommitWatch, here: sqlite3.Connecti
     assert not watch.look()
 
 
-@needs_inotify
 def test_a_quiet_file_is_looked_at_once_a_second(
     watch: CommitWatch, there: sqlite3.Connection
 ) -> None:
@@ -88,7 +85,6 @@ def test_a_quiet_file_is_looked_at_once_a_second(
     assert watch.look()
 
 
-@needs_inotify
 def test_a_commit_is_found_that_ends_after_it_was_reported(
     watch: CommitWatch, there: sqlite3.Connection
 ) -> None:
@@ -109,7 +105,6 @@ def test_a_commit_is_found_that_ends_after_it_was_reported(
     assert watch.look()
 
 
-@needs_inotify
 def test_busy_processes_are_reported_at_intervals(
     watch: CommitWatch, there: sqlite3.Connection
 ) -> None:
@@ -123,7 +118,6 @@ def test_busy_processes_are_reported_at_intervals(
     assert watch.look()
 
 
-@needs_inotify
 def test_the_own_commit_does_not_hide_a_foreign_one(
     watch: CommitWatch, here: sqlite3.Connection, there: sqlite3.Connection
 ) -> None:

@@ -2,13 +2,13 @@
 
 import os
 import threading
-from collections.abc import Generator
 from concurrent.futures import Future
 from contextlib import closing
 from queue import Empty
 
 import pytest
 
+from internal.agent.store.database import Read
 from internal.storage.pending_work import PendingWork
 from internal.storage.sqlite.work_queue import WorkQueue
 
@@ -16,10 +16,10 @@ PATIENCE_SECONDS = 30.0
 
 
 def work() -> PendingWork:
-    def nothing() -> Generator[object, object, None]:
+    def nothing() -> Read[None]:
         yield from ()
 
-    return PendingWork(nothing, Future())  # type: ignore[arg-type]
+    return PendingWork(nothing, Future())
 
 
 def test_items_come_in_order_and_from_any_thread() -> None:
