@@ -206,13 +206,14 @@ def create_task(
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
     run_ids = RunIds.of(run)
-    started = LifecycleUpdated(status="running", phase="prepare"), stage_started("prepare")
-    events: list[Event] = [received, queued, *started]
-    claimed = None if slot is None else (yield from slot.claim(task, len(events)))
+    accepted: list[Event] = [received, queued]
+    running = LifecycleUpdated(status="running", phase="prepare")
+    started = [*accepted, running, stage_started("prepare")]
+    claimed = None if slot is None else (yield from slot.claim(task, len(started)))
     if claimed is None:
-        return StoredTask((yield from stores.events.append_idle(run_ids, events[:2], now)))
-    first_seq = claimed.last_seq - len(events) + 1
-    at_once = [(event, now) for event in events]
+        return StoredTask((yield from stores.events.append_idle(run_ids, accepted, now)))
+    first_seq = claimed.last_seq - len(started) + 1
+    at_once = [(event, now) for event in started]
     records = yield from stores.events.append(run_ids, first_seq, at_once)
     # as it is stored, with secrets masked
     stored = yield from load_task(stores, claimed)
