@@ -216,11 +216,11 @@ async def costs(home: Path, model: str, settings: dict[str, str]) -> tuple[Cost,
 @pytest.mark.postgres
 def test_cost(tmp_path: Path, model: str, table: Table) -> None:
     server = shared_server()
-    name = server.create_database()
-    url = {"LARKSPUR_DATABASE__URL": server.url(name)}
+    database = server.create_database()
+    url = {"LARKSPUR_DATABASE__URL": server.url(database)}
     on_sqlite = asyncio.run(costs(tmp_path / "sqlite", model, {}))
     on_postgres = asyncio.run(costs(tmp_path / "postgres", model, url))
-    server.drop_database(name)
+    server.drop_database(database)
     counts = ("1 at once", f"{CHATS} chats at once")
     for count, ours in zip(counts, on_sqlite, strict=True):
         of = f"SQLite, {count}"

@@ -61,8 +61,8 @@ def test_cpu_and_speed_of_tasks(tmp_path: Path, model: str, table: Table) -> Non
 def test_tasks_on_postgres(tmp_path: Path, model: str, table: Table) -> None:
     """The same on PostgreSQL, in alternation with SQLite."""
     server = shared_server()
-    name = server.create_database()
-    url = {"LARKSPUR_DATABASE__URL": server.url(name)}
+    database = server.create_database()
+    url = {"LARKSPUR_DATABASE__URL": server.url(database)}
     with (
         gateway(tmp_path / "postgres", **with_model(model), **url) as ours,
         gateway(tmp_path / "sqlite", **with_model(model)) as sqlite,
@@ -77,7 +77,7 @@ def test_tasks_on_postgres(tmp_path: Path, model: str, table: Table) -> None:
             cpu, sqlite_cpu = zip(*costs, strict=True)
             measure = f"PostgreSQL: CPU per task, {at_once} at once"
             table.add(Row(measure, "ms", cpu, sqlite_cpu, "SQLite", most(1.5)))
-    server.drop_database(name)
+    server.drop_database(database)
 
 
 def _cpu_per_task(server: Server, count: int, at_once: int) -> float:
