@@ -1,23 +1,20 @@
 # Everything a contributor does. Needs git, make and python3 >= 3.11; `setup` fetches the rest.
 .DEFAULT_GOAL := setup
-.PHONY: setup run page wheel check test floors chaos bench soak generate clean
+.PHONY: setup run page wheel programs check test tests test-release floors chaos bench soak generate clean
 
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 UV_VERSION := 0.13.9
-# Without PostgreSQL and PgBouncer their tests are left out locally; CI sets POSTGRES=yes, so that
-# they fail.
-POSTGRES := $(and $(wildcard /usr/lib/postgresql/*/bin/postgres),$(wildcard /usr/*bin/pgbouncer))
 # What takes longest is left out, mostly variants and recovery; CI sets SLOW=yes and runs everything.
 SLOW :=
 QUICK := $(if $(SLOW),, and not slow)
-LIGHT := not chaos and not bench and not browser and not image$(if $(POSTGRES),, and not postgres)$(QUICK)
-# Without Chromium the tests of the page are skipped locally; CI sets BROWSER=yes, so that they fail.
-BROWSER := $(shell command -v chromium 2>/dev/null)
+LIGHT := not chaos and not bench and not image$(QUICK)
+# Tests of what the machine cannot do are left out, counted and named. REQUIRE=all, as in CI, makes
+# an absent ability an error; REQUIRE="landlock node" requires these two (tests/machine/abilities.py).
+REQUIRE :=
+export LARKSPUR_TEST_REQUIRE := $(REQUIRE)
 # Builds container images; asked only by `make chaos`.
 BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
-# The tests of containers need three programs; without them they are left out.
-CONTAINERS := $(and $(wildcard /usr/bin/podman),$(wildcard /usr/sbin/runc),$(wildcard /bin/busybox))
 REPORT := $(BIN)/coverage report
 # Tests share nothing, so idle workers take over tests of the others. They often wait for processes
 # and timers, so there is one worker more than there are cores.
@@ -64,18 +61,25 @@ check: setup $(PARTS)
 	site=$$(mktemp -d) && $(BIN)/mkdocs build --strict --quiet --site-dir "$$site"; \
 	  built=$$?; rm -rf "$$site"; exit $$built
 
-test: check page
+# Installs, as root on Debian or Ubuntu, the system programs that tests need, or names them.
+programs:
+	@python3 tests/machine/programs.py
+
+# In two steps: what the first one installs is seen by the second one only.
+test: programs
+	@$(MAKE) --no-print-directory tests
+
+tests: check page
 	$(NPM) --silent test
 	$(if $(COVERAGE),$(BIN)/coverage erase)
-	$(MEASURED) -m "$(LIGHT)" tests/unit tests/integration tests/test_architecture.py \
-	  $(foreach path,$(LARK),--ignore=$(path))
-	$(MEASURED) -m "$(LIGHT)" $(SDK) $(wildcard $(LARK))
-	$(if $(POSTGRES),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) -m "$(LIGHT)" \
-	  tests/integration/agent/test_runs.py tests/integration/agent/test_subtasks.py)
-	$(PYTEST) -m "$(LIGHT)" tests/e2e tests/chaos --ignore=tests/e2e/test_lark_process.py
-	$(if $(BROWSER),$(PYTEST) -m "browser$(QUICK)" tests/browser)
+	$(MEASURED) -m "$(LIGHT)" tests
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
 	$(if $(COVERAGE),$(MAKE) --no-print-directory floors)
+
+# `make test` in a new root of a Debian release, from `git clone` on; its options are in the file.
+test-release:
+	@SUITE="$(SUITE)" ENTER="$(ENTER)" RUN_AS="$(RUN_AS)" PROGRAMS="$(PROGRAMS)" REQUIRE="$(REQUIRE)" \
+	  .ci/test-release
 
 floors:
 	$(REPORT) --include='internal/agent/domain/*' --fail-under=98 --skip-covered --show-missing
@@ -84,8 +88,7 @@ floors:
 
 # CHAOS_SEED chooses other instants and orders; a failure prints what was chosen.
 chaos: setup
-	$(PYTEST) -m "chaos$(if $(POSTGRES),, and not postgres)$(if $(CONTAINERS),, and not podman)" \
-	  $(SDK) tests/chaos tests/e2e tests/integration/web
+	$(PYTEST) -m chaos tests
 	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
 	  @echo "No image was built: neither docker, podman nor buildah works here.")
 

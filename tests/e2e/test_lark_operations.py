@@ -4,6 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_any_channel import larkspur
@@ -43,6 +45,7 @@ async def test_a_message_that_was_given_up_is_sent_again_by_the_running_gateway(
         assert (await larkspur(tmp_path, "dead-letters", "--json"))[1].strip() == "[]"
 
 
+@pytest.mark.needs("openssl")
 async def test_the_proxy_and_the_certificates_of_the_settings_are_used(tmp_path: Path) -> None:
     authority = make_authority(tmp_path, "open.lark.test")
     async with (

@@ -28,7 +28,10 @@ from tests.support.reverse_proxy import (
 )
 from tests.support.web_app import TOKEN, WebApp, open_web_app
 
-KINDS = pytest.mark.parametrize("kind", [NGINX, CADDY])
+pytestmark = pytest.mark.needs("openssl")
+KINDS = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.needs(kind)) for kind in (NGINX, CADDY)]
+)
 MAX_FILE_BYTES = Settings().attachments.max_file_bytes
 
 

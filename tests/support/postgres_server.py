@@ -50,7 +50,7 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="larkspur-pg-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self._create()
+        create_cluster(binaries, self.folder)
 
     def url(self, name: str, *, user: str = USER, password: str = PASSWORD) -> str:
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{name}"
@@ -117,23 +117,6 @@ class PostgresServer:
     def drop_database(self, name: str) -> None:
         self.sql(f"drop database {name} with (force)")
 
-    def _create(self) -> None:
-        if os.geteuid() == 0:
-            account = pwd.getpwnam("postgres")
-            os.chown(self.folder, account.pw_uid, account.pw_gid)
-        password = self.folder / "password"
-        password.write_text(PASSWORD, encoding="utf-8")
-        try:  # a locale whose order differs from that of the bytes, as most installations have
-            subprocess.run(
-                [*_as_postgres(), str(self._binaries / "initdb"), "-D", str(self.folder / "data"),
-                 "--username", _ADMIN, "--pwfile", str(password), "--auth=scram-sha-256",
-                 "--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en",
-                 "--no-sync"],
-                check=True, capture_output=True, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        except subprocess.CalledProcessError as error:
-            raise RuntimeError(error.stderr.decode()) from error
-
     def _wait_until_ready(self) -> None:
         command = [
             str(self._binaries / "pg_isready"),
@@ -184,6 +167,30 @@ def find_binaries() -> Path | None:
     folders = Path("/usr/lib/postgresql").glob("*/bin")
     found = [folder for folder in folders if (folder / "initdb").exists()]
     return max(found, key=lambda folder: int(folder.parent.name), default=None)
+
+
+def create_cluster(binaries: Path, folder: Path) -> None:
+    """Create the data of a server in `data` of a folder.
+
+    Raises:
+        RuntimeError: initdb failed; its text says why.
+        KeyError: this process is root and there is no user postgres.
+    """
+    if os.geteuid() == 0:
+        account = pwd.getpwnam("postgres")
+        os.chown(folder, account.pw_uid, account.pw_gid)
+    password = folder / "password"
+    password.write_text(PASSWORD, encoding="utf-8")
+    try:  # a locale whose order differs from that of the bytes, as most installations have
+        subprocess.run(
+            [*_as_postgres(), str(binaries / "initdb"), "-D", str(folder / "data"),
+             "--username", _ADMIN, "--pwfile", str(password), "--auth=scram-sha-256",
+             "--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en",
+             "--no-sync"],
+            check=True, capture_output=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(error.stderr.decode()) from error
 
 
 async def _create_tables(url: str) -> None:

@@ -80,6 +80,7 @@ async def failure_of_connection(sim: LarkSim, credentials: AppCredentials) -> st
         await connection.stop()
 
 
+@pytest.mark.needs("openssl")
 async def test_a_conversation_goes_through_the_proxy(tmp_path: Path) -> None:
     async with (
         open_tls_lark(tmp_path, "user:p@ss:1") as lark,
@@ -104,6 +105,7 @@ async def test_a_conversation_goes_through_the_proxy(tmp_path: Path) -> None:
         assert len(lark.proxy.tunnels) >= 3  # discovery, websocket, REST
 
 
+@pytest.mark.needs("openssl")
 async def test_an_unknown_certificate_is_refused_with_the_setting(tmp_path: Path) -> None:
     async with open_tls_lark(tmp_path) as lark:
         credentials = lark.credentials(ca_file=None)
@@ -114,6 +116,7 @@ async def test_an_unknown_certificate_is_refused_with_the_setting(tmp_path: Path
         assert "set channels.lark.ca_file" in await failure_of_connection(lark.sim, credentials)
 
 
+@pytest.mark.needs("openssl")
 async def test_a_proxy_that_wants_a_password_is_named(tmp_path: Path) -> None:
     async with open_tls_lark(tmp_path, "user:secret-7") as lark:
         credentials = lark.credentials(proxy=f"http://user:wrong-9@127.0.0.1:{lark.proxy.port}")
@@ -132,6 +135,7 @@ async def test_a_proxy_that_is_down_is_named(tmp_path: Path) -> None:
         assert "through the proxy 127.0.0.1:9" in await failure_of_connection(lark.sim, credentials)
 
 
+@pytest.mark.needs("openssl")
 async def test_hosts_of_no_proxy_are_reached_directly(tmp_path: Path) -> None:
     async with open_tls_lark(tmp_path) as lark:
         said = await failure_of_rest(lark.credentials(no_proxy=("lark.test",)))

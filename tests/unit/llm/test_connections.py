@@ -297,6 +297,7 @@ def server_tls(authority: Authority) -> ssl.SSLContext:
     return context
 
 
+@pytest.mark.needs("openssl")
 @pytest.mark.parametrize(
     ("login", "trusts", "says", "tunnels"),
     [
@@ -322,6 +323,7 @@ async def test_https_goes_through_a_tunnel_of_the_proxy_that_is_kept(
     assert not any(b"proxy-authorization" in request.lower() for request in server.requests)
 
 
+@pytest.mark.needs("openssl")
 async def test_a_certificate_for_another_host_is_rejected(authority: Authority) -> None:
     async with raw_server(response(), tls=server_tls(authority)) as server:
         address = f"https://127.0.0.1:{server.port}"

@@ -37,6 +37,8 @@ from internal.sandbox.workspaces import SessionFolders
 from tests.support.tools import native_sandbox
 from tests.unit.sandbox.test_native import TREES
 
+pytestmark = pytest.mark.needs("namespaces")
+
 SESSION = SessionId("session-1")
 MEGABYTE = 1_000_000
 

@@ -114,10 +114,10 @@ COMMANDS = {
 }
 
 
-INSTALLED = [name for name in COMMANDS if shutil.which(name, path=DEFAULT_PATH)]
-
-
-@pytest.mark.parametrize("name", INSTALLED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.needs(f"program:{name}")) for name in COMMANDS],
+)
 async def test_no_file_of_the_workspace_configures_a_program(
     sandbox: NativeSandbox, hostile: Path, name: str
 ) -> None:

@@ -20,6 +20,8 @@ from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.selection import inspect_sandbox, open_sandbox
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place, descriptors, until_closed
 
+pytestmark = pytest.mark.needs("landlock")
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:

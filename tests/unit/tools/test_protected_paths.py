@@ -58,12 +58,10 @@ def protected(user: Path) -> ProtectedPaths:
     )
 
 
-@pytest.fixture(params=["ripgrep", "scan"])
+@pytest.fixture(params=[pytest.param("ripgrep", marks=pytest.mark.needs("ripgrep")), "scan"])
 def box(request: pytest.FixtureRequest, user: Path, protected: ProtectedPaths) -> ToolBox:
     box = tool_box(user, protected=protected)
     box._ripgrep = shutil.which("rg") if request.param == "ripgrep" else None
-    if request.param == "ripgrep":
-        assert box._ripgrep is not None, "ripgrep is missing (see .ci/run)"
     return box
 
 
@@ -221,16 +219,8 @@ async def test_settings_that_an_editor_replaced_stay_protected(call: Call, user:
             await call(user, "read_file", path="dotfiles/larkspur.yaml")
 
 
-def has_namespaces() -> bool:
-    if shutil.which(NAMESPACES[0]) is None:
-        return False
-    return subprocess.run([*NAMESPACES, "true"], check=False, capture_output=True).returncode == 0
-
-
-MOUNTED = [".larkspur", ".larkspur/attachments", ".larkspur/token"] if has_namespaces() else []
-
-
-@pytest.mark.parametrize("source", MOUNTED)
+@pytest.mark.needs("mounts")
+@pytest.mark.parametrize("source", [".larkspur", ".larkspur/attachments", ".larkspur/token"])
 def test_a_second_mount_leads_to_the_same_refusal(
     user: Path, protected: ProtectedPaths, source: str
 ) -> None:

@@ -44,8 +44,11 @@ sys.exit(subprocess.run(program).returncode)
 """
 """Speaks ripgrep's command line as far as it is used, and refuses every other flag."""
 
-REAL = shutil.which("rg")
-ENGINES = ["scan", "stand-in", *(["ripgrep"] if REAL else [])]
+ENGINES = [
+    "scan",
+    "stand-in",
+    pytest.param("ripgrep", marks=pytest.mark.needs("ripgrep")),
+]
 
 
 @pytest.fixture
@@ -78,7 +81,9 @@ def call(request: pytest.FixtureRequest, root: Path, tmp_path: Path) -> Call:
     stand_in = tmp_path / "rg"
     stand_in.write_text(STAND_IN)
     stand_in.chmod(0o755)
-    program = {"scan": None, "stand-in": str(stand_in), "ripgrep": REAL}[request.param]
+    program = {"scan": None, "stand-in": str(stand_in), "ripgrep": shutil.which("rg")}[
+        request.param
+    ]
     box = tool_box(root, ripgrep=program)
     if program is None:
         box._ripgrep = None  # even where the machine has one

@@ -43,6 +43,7 @@ def test_the_password_of_a_proxy_is_not_shown() -> None:
     assert repr(LarkNetwork(PROXY)) == "LarkNetwork(proxy.example:3128)"
 
 
+@pytest.mark.needs("openssl")
 def test_own_certificates_are_trusted_besides_the_public_ones(tmp_path: Path) -> None:
     authority = make_authority(tmp_path, "a.test")
     trusted = LarkNetwork(ca_file=authority.ca_file).tls_context()
@@ -53,6 +54,7 @@ def test_own_certificates_are_trusted_besides_the_public_ones(tmp_path: Path) ->
     assert trusted.check_hostname
 
 
+@pytest.mark.needs("openssl")
 def test_certificates_of_the_environment_are_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,12 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("language", PROGRAMS)
+LANGUAGES = pytest.mark.parametrize(
+    "language", ["python", pytest.param("node", marks=pytest.mark.needs("node")), "bash"]
+)
+
+
+@LANGUAGES
 async def test_a_program_runs_in_the_workspace(box: ToolBox, tmp_path: Path, language: str) -> None:
     code, exit_code = PROGRAMS[language]
     outcome = await run(box, tmp_path, language=language, code=code)
@@ -73,7 +78,7 @@ async def test_nobody_is_asked_about_a_language_that_the_sandbox_lacks(tmp_path:
     assert await box.preview(context, "run_code", {**call, "language": "bash"}) == ""
 
 
-@pytest.mark.parametrize("language", ["python", "node", "bash"])
+@LANGUAGES
 async def test_a_long_program_runs(box: ToolBox, tmp_path: Path, language: str) -> None:
     comment = "//" if language == "node" else "#"
     end = "console.log('end')" if language == "node" else "echo end"
