@@ -7,8 +7,10 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable
+from functools import partial
 from pathlib import Path
 
+from internal.agent.app.background_task import open_to_completion
 from internal.agent.domain.errors import Conflict, StoreUnavailable
 from internal.attachments.content import too_large
 
@@ -53,7 +55,10 @@ class UploadFolder:
         """
         path = self._path(principal, sha256)
         try:
-            upload = await asyncio.to_thread(self._open, path, offset, max_bytes)
+            upload = await open_to_completion(
+                partial(self._open, path, offset, max_bytes),
+                lambda opened: os.close(opened.descriptor),
+            )
         except OSError as error:
             raise StoreUnavailable(f"uploads cannot be written: {error.strerror}") from error
         try:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import AudioNotTranscribed
 from internal.agent.domain.text import format_size
 from internal.agent.ports.audio import Recording, Transcript, UnheardNotice
@@ -55,7 +56,7 @@ class TranscribingAudioReader:
             limit = format_size(MAX_BYTES)
             raise AudioNotTranscribed(f"The recording is larger than {limit}.")
         async with self._slots:
-            content = await asyncio.to_thread(os.pread, descriptor, MAX_BYTES, 0)
+            content = await run_to_completion(os.pread, descriptor, MAX_BYTES, 0)
             return await self._client.transcribe(content, recording)
 
     def unheard_notice(self, instruction: str, earlier: Sequence[str], /) -> UnheardNotice:

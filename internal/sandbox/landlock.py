@@ -10,12 +10,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
-from internal.agent.app.background_task import wait_for_completion
+from internal.agent.app.background_task import open_to_completion, wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.sandbox import (
@@ -150,7 +151,7 @@ class LandlockSandbox:
                     )
                 )
                 rules = self._rules(access, home)
-                ruleset = await asyncio.to_thread(create_ruleset, rules)
+                ruleset = await open_to_completion(partial(create_ruleset, rules), os.close)
                 stack.callback(os.close, ruleset)
                 calls: IO[bytes] = stack.enter_context(tempfile.TemporaryFile(buffering=0))
                 calls.write(calls_denied_without_namespaces())

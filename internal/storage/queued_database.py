@@ -1,6 +1,7 @@
 """The part of a database that queues units of work, whatever executes them."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar, cast
@@ -15,7 +16,8 @@ T = TypeVar("T")
 class QueuedDatabase:
     """Queues writes and reads for the threads of a database, and awaits their results.
 
-    Belongs to the event loop in which it is created. A subclass clears `_is_open` when it closes.
+    Belongs to the event loop in which it is created. A subclass that closes calls `_refuse_work`
+    before it queues the end.
 
     Args:
         put_write: queues a unit of work for the writer; may be called from any thread.
@@ -27,6 +29,7 @@ class QueuedDatabase:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_open = True
+        self._submitting = threading.Lock()
         self._put_write, self._put_read = put_write, put_read
 
     async def write(self, work: Callable[[], Write[T]], /) -> T:
@@ -50,10 +53,12 @@ class QueuedDatabase:
         Raises:
             StoreUnavailable: the database is closed.
         """
-        self._check_open()
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        self._put_write(PendingWork(work, future))
+        # Work that another thread queued behind the end would never be resolved.
+        with self._submitting:
+            self._check_open()
+            self._put_write(PendingWork(work, future))
         return future
 
     async def read(
@@ -75,6 +80,11 @@ class QueuedDatabase:
     def _make_future(self) -> "asyncio.Future[object]":
         self._check_open()
         return self._loop.create_future()
+
+    def _refuse_work(self) -> None:
+        """Let every later call raise StoreUnavailable. Work that was queued before is executed."""
+        with self._submitting:
+            self._is_open = False
 
     def _check_open(self) -> None:
         if not self._is_open:

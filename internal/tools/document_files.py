@@ -50,7 +50,7 @@ async def open_file(workspace: Workspace, path: WorkspacePath) -> AsyncGenerator
     """
     with ExitStack() as opened:
         descriptor = await run_to_completion(opened.enter_context, workspace.open(path))
-        status = await asyncio.to_thread(os.fstat, descriptor)
+        status = await run_to_completion(os.fstat, descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{path} is a folder: use list_dir")
         if not stat.S_ISREG(status.st_mode):

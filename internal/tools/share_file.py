@@ -1,6 +1,5 @@
 """The tool that gives files of the workspace to people."""
 
-import asyncio
 import os
 import stat
 from contextlib import ExitStack
@@ -52,7 +51,7 @@ async def store_file(context: ToolContext, path: WorkspacePath) -> Attachment:
     """
     with ExitStack() as opened:
         descriptor = await run_to_completion(opened.enter_context, context.workspace.open(path))
-        status = await asyncio.to_thread(os.fstat, descriptor)
+        status = await run_to_completion(os.fstat, descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{path} is a folder: put it into an archive and share that")
         if not stat.S_ISREG(status.st_mode):

@@ -43,6 +43,19 @@ async def run_to_completion(
     return await _completed(asyncio.get_running_loop().run_in_executor(None, call))
 
 
+async def open_to_completion(
+    function: Callable[[], _Result], close: Callable[[_Result], None]
+) -> _Result:
+    """Open something in a thread. Cancelling waits, and closes what was opened meanwhile."""
+    opening = asyncio.get_running_loop().run_in_executor(None, function)
+    try:
+        return await _completed(opening)
+    except asyncio.CancelledError:
+        if not opening.cancelled() and opening.exception() is None:
+            close(opening.result())
+        raise
+
+
 async def wait_for_completion(
     running: Coroutine[Any, Any, _Result], on_cancel: Callable[[], None] = lambda: None
 ) -> _Result:

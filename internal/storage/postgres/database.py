@@ -138,7 +138,7 @@ class PostgresDatabase(QueuedDatabase):
         """Complete the queued work, then close the connections. A second call does nothing."""
         if not self._is_open:
             return
-        self._is_open = False
+        self._refuse_work()
         await self._reader_thread.call(self._notifications.close())
         await self._reader_thread.call(self._readers.close())
         await self._writer_thread.call(self._writer.close())

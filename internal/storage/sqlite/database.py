@@ -105,7 +105,7 @@ class SqliteDatabase(QueuedDatabase):
 
     async def close(self) -> None:
         """Complete the queued work, then close the file."""
-        self._is_open = False
+        self._refuse_work()
         self._short_reader.close()
         for _ in self._readers:
             self._reads.put(None)

@@ -252,7 +252,7 @@ class ArtifactRecorder:
         if os.fstat(descriptor).st_size > limit:
             raise _NotStored(f"it is larger than {format_size(limit)}")
         try:
-            head = await asyncio.to_thread(os.pread, descriptor, _HEAD_BYTES, 0)
+            head = await run_to_completion(os.pread, descriptor, _HEAD_BYTES, 0)
             media_type = media_type_of(name, head)
             return await self._files.put_file(session_id, name, media_type, descriptor)
         except OSError as error:

@@ -1,6 +1,5 @@
 """Input files: the attachments of a message, in the session's folder and as the model sees them."""
 
-import asyncio
 import hashlib
 import os
 import re
@@ -8,8 +7,10 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from typing import NamedTuple
 
+from internal.agent.app.background_task import open_to_completion, run_to_completion
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.transcripts import Transcripts
@@ -194,7 +195,7 @@ class InputFiles:
         opened = os.open(folder, _FOLDER_FLAGS)
         try:
             for name in _numbered(safe_name(attachment.name)):
-                found = await asyncio.to_thread(_open_same, opened, name, attachment)
+                found = await self._find(opened, name, attachment)
                 if found is None:
                     found = await self._copy(opened, name, attachment)
                 if found is not None:
@@ -202,6 +203,15 @@ class InputFiles:
         finally:
             os.close(opened)
         raise FileExistsError(f"too many files are called {attachment.name}")
+
+    async def _find(self, folder: int, name: str, attachment: Attachment) -> int | None:
+        """Open a file of an open folder if it has the content of the attachment."""
+
+        def close(descriptor: int | None) -> None:
+            if descriptor is not None:
+                os.close(descriptor)
+
+        return await open_to_completion(partial(_open_same, folder, name, attachment), close)
 
     async def _copy(self, folder: int, name: str, attachment: Attachment) -> int | None:
         """Copy a file from the store into an open folder and open it; None if the name is taken."""
@@ -212,7 +222,7 @@ class InputFiles:
         descriptor = os.open(temporary, _NEW_FLAGS, 0o400, dir_fd=folder)
         try:
             await self._files.copy_to(attachment.sha256, descriptor)
-            if await asyncio.to_thread(_publish, folder, temporary, name, descriptor):
+            if await run_to_completion(_publish, folder, temporary, name, descriptor):
                 return os.dup(descriptor)
         finally:
             os.close(descriptor)

@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
-from internal.agent.app.background_task import background_task, run_to_completion
+from internal.agent.app.background_task import (
+    background_task,
+    open_to_completion,
+    run_to_completion,
+)
 
 
 async def wait(started: asyncio.Event) -> None:
@@ -84,3 +88,29 @@ async def test_a_cancellation_while_the_work_ends_is_not_lost() -> None:
     may_end.set()
     await asyncio.wait({leaving})
     assert leaving.cancelled()
+
+
+async def test_what_a_cancelled_call_has_opened_is_closed() -> None:
+    loop = asyncio.get_running_loop()
+    begun, go_on, closed = asyncio.Event(), asyncio.Event(), list[str]()
+
+    def open_it() -> str:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
+        return "opened"
+
+    opening = asyncio.create_task(open_to_completion(open_it, closed.append))
+    await begun.wait()
+    opening.cancel()
+    await asyncio.sleep(0)  # let it take the cancel
+    assert (opening.done(), closed) == (False, [])
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert closed == ["opened"]
+
+
+async def test_what_was_opened_is_returned_open() -> None:
+    closed: list[str] = []
+    assert await open_to_completion(lambda: "opened", closed.append) == "opened"
+    assert closed == []
