@@ -10,6 +10,7 @@ import pytest
 from tests.bench.load import flood, run
 from tests.bench.processes import Server, gateway, with_model
 from tests.bench.table import Row, Table, most
+from tests.support.sandboxes import sandbox_params
 
 pytestmark = pytest.mark.bench
 
@@ -29,7 +30,7 @@ def _bare() -> float:
     return time.perf_counter() - begun
 
 
-@pytest.mark.parametrize("provider", ["native", "bubblewrap"])
+@pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap"))
 def test_a_tool_call(tmp_path: Path, model: str, table: Table, provider: str) -> None:
     """`shell true`, one after the other in one reply; many minus few, so only calls are counted."""
     settings = {

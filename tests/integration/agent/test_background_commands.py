@@ -9,6 +9,7 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply
+from tests.support.sandboxes import sandbox_params
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 
@@ -22,7 +23,7 @@ async def running(here: Core, session_id: SessionId) -> list[str]:
     return [each.command for each in found if each.ended is None]
 
 
-@pytest.mark.parametrize("provider", ["native", "bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap", "landlock"))
 async def test_a_background_command_ends_with_its_run_unless_it_is_kept(
     home: Path, tmp_path: Path, provider: str
 ) -> None:

@@ -15,6 +15,7 @@ from tests.support.agent_app import core
 from tests.support.documents import slide_text, word_paragraph
 from tests.support.http_site import HttpSite
 from tests.support.openai_server import ScriptedOpenAI
+from tests.support.sandboxes import sandbox_params
 from tests.support.scripted_model import Call, Reply
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -92,7 +93,7 @@ async def test_the_model_receives_the_text_of_a_document(
         assert not result.get("is_error")
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
 async def test_documents_and_web_pages_are_read_where_commands_are_isolated(
     home: Path, tmp_path: Path, provider: str
 ) -> None:

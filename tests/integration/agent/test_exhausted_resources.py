@@ -4,6 +4,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.scripted_model import Call, Reply
 from tests.support.working_web_app import open_working_web_app
 
@@ -27,6 +29,7 @@ COMMANDS = {
 """What a command does, and what its result says at the end."""
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_command_that_uses_up_a_resource_ends_and_the_gateway_answers_meanwhile(
     home: Path,
 ) -> None:

@@ -17,6 +17,7 @@ from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.sandboxes import sandbox_param, sandbox_params
 
 Outcome = Literal["runs", "asks", "refused"]
 
@@ -291,7 +292,7 @@ async def test_a_plan_and_a_question_of_the_agent_approve_no_call(
         assert not (workspace / "ran").exists()
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
 async def test_an_isolated_command_runs_unasked_and_reaches_nothing(
     home: Path, workspace: Path, tmp_path: Path, provider: str
 ) -> None:
@@ -317,7 +318,10 @@ async def test_an_isolated_command_runs_unasked_and_reaches_nothing(
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize(("provider", "protects"), [("bubblewrap", True), ("landlock", False)])
+@pytest.mark.parametrize(
+    ("provider", "protects"),
+    [sandbox_param("bubblewrap", True), sandbox_param("landlock", False)],
+)
 async def test_an_isolated_command_changes_configuration_only_with_landlock(
     home: Path, workspace: Path, provider: str, protects: bool
 ) -> None:
@@ -331,7 +335,7 @@ async def test_an_isolated_command_changes_configuration_only_with_landlock(
     assert (list((workspace / ".git" / "hooks").iterdir()) == []) == protects
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
 async def test_files_that_are_trusted_later_are_named_when_a_command_creates_them(
     home: Path, workspace: Path, provider: str
 ) -> None:
@@ -351,6 +355,7 @@ async def test_files_that_are_trusted_later_are_named_when_a_command_creates_the
     assert "created or changed while the command ran: .git/hooks/pre-commit, .mcp.json." in said
 
 
+@pytest.mark.needs("namespaces")
 async def test_an_isolated_command_reaches_a_host_after_a_yes(home: Path, workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as service:
         service.setblocking(False)
@@ -381,6 +386,7 @@ async def test_an_isolated_command_reaches_a_host_after_a_yes(home: Path, worksp
     assert events[-1]["payload"]["stop_reason"] == "final_answer"
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.parametrize("network", ["off", "host", "denied"])
 async def test_the_network_of_a_task_decides_what_its_commands_reach(
     home: Path, workspace: Path, network: str
@@ -410,7 +416,7 @@ async def test_the_network_of_a_task_decides_what_its_commands_reach(
             service.accept()
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
 async def test_an_isolated_command_sees_other_paths_after_a_yes(
     home: Path, workspace: Path, tmp_path: Path, provider: str
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply
+from tests.support.sandboxes import sandbox_params
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 
@@ -115,7 +116,7 @@ async def test_an_ignored_file_is_named_by_one_event(home: Path, workspace: Path
     assert "root:" not in msgspec.json.encode(request).decode()
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
 async def test_what_a_command_wrote_is_not_followed_before_a_person_agrees(
     home: Path, tmp_path: Path, provider: str
 ) -> None:

@@ -18,6 +18,7 @@ from tests import ROOT
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
 from tests.support.mcp_servers import hostile_entry, until
+from tests.support.sandboxes import sandbox_params
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
 INTERPRETER = [sys.prefix, sys.base_prefix, str(ROOT)]
@@ -306,7 +307,7 @@ async def test_a_profile_names_tools_of_servers(home: Path, work: Path) -> None:
     assert counts == [1, 5, 0]
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
 async def test_an_isolated_server_sees_what_its_definition_names(
     home: Path, work: Path, tmp_path: Path, provider: str
 ) -> None:

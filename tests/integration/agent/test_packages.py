@@ -13,6 +13,7 @@ from tests.unit.sandbox.test_packages import ADDRESS
 CODE = "import os, canary\nopen(os.environ['LARKSPUR_OUTPUT_DIR'] + '/song.txt', 'w').write('la')\n"
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.slow
 async def test_code_uses_packages_and_its_files_are_artifacts(home: Path, tmp_path: Path) -> None:
     requirements = tmp_path / "requirements.txt"
@@ -41,6 +42,7 @@ async def test_code_uses_packages_and_its_files_are_artifacts(home: Path, tmp_pa
     assert [each["name"] for each in found["artifacts"]] == ["song.txt"]
 
 
+@pytest.mark.needs("namespaces")
 async def test_packages_that_cannot_be_installed_are_named_at_the_start(
     home: Path, tmp_path: Path
 ) -> None:

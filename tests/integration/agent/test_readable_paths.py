@@ -7,11 +7,12 @@ import pytest
 from internal.config.types import ConfigError
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.sandboxes import sandbox_params
 
 ISOLATED = {"LARKSPUR_AGENT__GATES": "off"}
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
 async def test_commands_read_the_paths_of_the_settings_and_find_their_programs(
     tmp_path: Path, provider: str
 ) -> None:

@@ -12,6 +12,7 @@ from internal.skills.library import shipped_folder
 from larkspur.administration.skills import SkillAdmin
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
+from tests.support.sandboxes import sandbox_params
 from tests.support.skills import write_skill
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -38,7 +39,7 @@ async def go(here: Core, workspace: Path) -> None:
     await here.end_of(made)
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
 async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     home: Path, skill: Path, tmp_path: Path, provider: str
 ) -> None:
@@ -76,7 +77,7 @@ async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     assert (skill / "SKILL.md").read_text().endswith("Listen first.\n")
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock", "native"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
 async def test_shipped_skills_are_offered_without_a_review_and_their_scripts_run(
     home: Path, tmp_path: Path, provider: str
 ) -> None:
@@ -107,7 +108,7 @@ async def test_shipped_skills_are_offered_without_a_review_and_their_scripts_run
     assert not (skill / "new").exists()
 
 
-@pytest.mark.parametrize("provider", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
 async def test_skills_of_the_setting_are_offered_after_a_review_and_can_only_be_read(
     home: Path, tmp_path: Path, user_home: Path, provider: str
 ) -> None:

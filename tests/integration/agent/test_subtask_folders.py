@@ -13,6 +13,7 @@ from internal.agent.domain.tasks import Run
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, Rules, seen_in
 from tests.support.git_repository import git, make_repository
+from tests.support.sandboxes import sandbox_params
 from tests.support.scripted_model import Fault, When
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -69,7 +70,7 @@ def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "project", a_txt="first\n", b_txt="other\n")
 
 
-@pytest.mark.parametrize("provider", ["native", "bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap", "landlock"))
 async def test_a_subtask_with_a_folder_of_its_own_keeps_apart(home: Path, provider: str) -> None:
     command = "ls -a; cat input/* 2>/dev/null; echo made > output/report.txt; touch own.txt; ls .."
     rules = script(
@@ -96,7 +97,7 @@ async def test_a_subtask_with_a_folder_of_its_own_keeps_apart(home: Path, provid
     assert [*(home / "task-folders").iterdir()] == []
 
 
-@pytest.mark.parametrize("provider", ["native", "bubblewrap", "landlock"])
+@pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap", "landlock"))
 async def test_a_worktree_is_worked_in_shown_and_applied(
     home: Path, repository: Path, provider: str
 ) -> None:
@@ -204,6 +205,7 @@ async def test_changes_that_cannot_be_committed_are_told(home: Path, repository:
             await here.services.gateway.worktrees.apply(run.task_id, LOCAL_OWNER, "web")
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_worktree_cannot_be_turned_against_the_repository(
     home: Path, repository: Path
 ) -> None:

@@ -29,6 +29,7 @@ def test_start_is_known_until_the_process_ends(child: subprocess.Popen[bytes]) -
     assert find_start(10**30) == ""
 
 
+@pytest.mark.needs("ps")
 def test_system_without_proc_is_asked_with_ps(child: subprocess.Popen[bytes]) -> None:
     start = ask_ps(child.pid)
     assert start

@@ -23,6 +23,7 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
+from tests.support.sandboxes import sandbox_params
 
 Open = Callable[[bytes], int]
 Make = Callable[..., ChildDocumentReader]
@@ -57,7 +58,9 @@ def make_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 
 
 def in_every_sandbox(test: Any) -> Any:
-    return pytest.mark.parametrize("make_reader", ["bubblewrap", "native"], indirect=True)(test)
+    return pytest.mark.parametrize(
+        "make_reader", sandbox_params("bubblewrap", "native"), indirect=True
+    )(test)
 
 
 def descendants(pid: int | str) -> set[int]:
@@ -113,6 +116,7 @@ async def confined_child(before: set[int], parent: int | str = "self") -> int:
         await asyncio.sleep(0)
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.parametrize(
     ("name", "content", "kind", "parts", "text"),
     [
@@ -152,6 +156,7 @@ async def test_every_kind_is_read(
     assert document == DocumentText(text, kind, parts, None, len(text))
 
 
+@pytest.mark.needs("namespaces")
 async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened: Open) -> None:
     descriptor = opened(documents.xlsx({"S": [[n, f"行 {n}"] for n in range(500)]}))
     reader, got, offset = make_reader(), "", 0
@@ -167,6 +172,7 @@ async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened:
         await reader.read(descriptor, "a.xlsx", offset=1_000_000)
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -197,6 +203,7 @@ async def test_what_cannot_be_read_is_explained_in_a_sentence(
         await make_reader().read(opened(content), name)
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.slow
 async def test_bombs_end_within_the_limits(make_reader: Make, opened: Open) -> None:
     small = make_reader(memory_bytes=200 << 20)
@@ -217,6 +224,7 @@ async def test_bombs_end_within_the_limits(make_reader: Make, opened: Open) -> N
     assert (listed.parts, len(listed.text), listed.next_offset) == (50_000, 30_000, 30_000)
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_pdf_with_very_many_pages_is_read_from_its_first_page_on(
     make_reader: Make, opened: Open
 ) -> None:
@@ -226,6 +234,7 @@ async def test_a_pdf_with_very_many_pages_is_read_from_its_first_page_on(
     assert document.next_offset == 30_000
 
 
+@pytest.mark.needs("namespaces")
 async def test_entries_that_overlap_are_listed_or_refused(make_reader: Make, opened: Open) -> None:
     content = bytearray(documents.archive({"a": "x" * 99, "b": "y" * 99}))
     second = content.rfind(b"PK\x01\x02")
@@ -264,6 +273,7 @@ async def test_cancelling_leaves_no_process_and_frees_the_place(
     await until_left(before)
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_file_that_changes_meanwhile_is_refused(
     make_reader: Make, opened: Open, tmp_path: Path
 ) -> None:
@@ -306,7 +316,13 @@ async def test_the_child_gets_no_secret_and_no_other_descriptor(
             await reading
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap.BubblewrapSandbox", "native.NativeSandbox"])
+@pytest.mark.parametrize(
+    "sandbox",
+    [
+        pytest.param("bubblewrap.BubblewrapSandbox", marks=pytest.mark.needs("namespaces")),
+        "native.NativeSandbox",
+    ],
+)
 def test_killing_the_parent_ends_the_child(tmp_path: Path, sandbox: str) -> None:
     path = tmp_path / "a.tar.gz"
     path.write_bytes(documents.tar_bomb())
@@ -329,6 +345,7 @@ asyncio.run(reader.read(os.open(sys.argv[1], os.O_RDONLY), "a.tar"))
             pass
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_document_with_another_name_is_read(make_reader: Make, opened: Open) -> None:
     """The libraries are chosen by the name, before anything is read of the file."""
     for name in ("a.zip", "a.xlsx", "a"):
@@ -356,6 +373,7 @@ async def test_what_the_sandbox_cannot_start_is_a_sentence(tmp_path: Path, opene
         await reader.read(opened(b"x"), "a.txt")
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.slow
 async def test_pictures_are_measured_scaled_or_refused(make_reader: Make, opened: Open) -> None:
     reader = make_reader()

@@ -34,6 +34,7 @@ from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.selection import open_sandbox, require_isolation
 from internal.sandbox.workspaces import SessionFolders
+from tests.support.sandboxes import sandbox_params
 from tests.support.tools import native_sandbox
 from tests.unit.sandbox.test_native import TREES
 
@@ -562,7 +563,7 @@ async def test_the_sandbox_of_the_settings_is_opened_or_refused(
     assert list(place.homes.root.glob("probe*")) == []
 
 
-@pytest.mark.parametrize("provider", ["auto", "bubblewrap"])
+@pytest.mark.parametrize("provider", sandbox_params("auto", "bubblewrap"))
 def test_where_namespaces_are_refused_only_auto_takes_another_sandbox(
     provider: str, tmp_path: Path
 ) -> None:

@@ -13,8 +13,9 @@ from internal.sandbox.bubblewrap import BubblewrapSandbox
 from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.mounts import CHANGED, Mounts
 from internal.sandbox.workspaces import SessionFolders
+from tests.support.sandboxes import sandbox_class_params
 
-SANDBOXES: tuple[Callable[[SessionFolders], Sandbox], ...] = (BubblewrapSandbox, LandlockSandbox)
+SANDBOXES = (BubblewrapSandbox, LandlockSandbox)
 
 
 async def run(sandbox: Sandbox, workspace: Path, script: str, access: FileAccess) -> str:
@@ -26,7 +27,7 @@ async def run(sandbox: Sandbox, workspace: Path, script: str, access: FileAccess
     return output.decode()
 
 
-@pytest.mark.parametrize("make", SANDBOXES)
+@pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))
 @pytest.mark.parametrize("link", ["data", "data/inner"])
 async def test_a_path_that_has_become_a_link_is_not_given_to_a_command(
     make: Callable[[SessionFolders], Sandbox], tmp_path: Path, link: str
@@ -59,6 +60,7 @@ def test_what_is_mounted_is_compared_with_what_was_found(tmp_path: Path) -> None
     assert Mounts(plain, str(home)).comparison() == []
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_path_that_contains_larkspur_is_refused_where_it_cannot_be_hidden(
     tmp_path: Path,
 ) -> None:

@@ -51,6 +51,7 @@ def installation(tmp_path: Path) -> Generator[Installation]:
         yield Installation(tmp_path, port)
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.slow
 async def test_packages_are_installed_once_and_found_by_commands(
     installation: Installation,
@@ -74,6 +75,7 @@ async def test_packages_are_installed_once_and_found_by_commands(
         assert (b"changed" in place.output) == (provider == "native")
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.slow
 async def test_a_package_that_cannot_be_installed_is_named(installation: Installation) -> None:
     with pytest.raises(SandboxUnavailable, match=r"cannot be installed: .*no-such-package"):

@@ -20,6 +20,7 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.probe import SENTENCES, probe_sandbox
 from internal.sandbox.selection import require_isolation
 from internal.sandbox.workspaces import SessionFolders
+from tests.support.sandboxes import sandbox_class_params
 
 Change = Callable[[list[str], Mapping[str, str]], list[str]]
 """Returns other arguments of bubblewrap; it also gets the variables of the probe's command."""
@@ -192,7 +193,7 @@ def processes_with(token: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", [BubblewrapSandbox, LandlockSandbox])
+@pytest.mark.parametrize("kind", sandbox_class_params([BubblewrapSandbox, LandlockSandbox]))
 async def test_every_wall_of_a_sandbox_holds(
     homes: SessionFolders, kind: type[BubblewrapSandbox | LandlockSandbox]
 ) -> None:
@@ -209,6 +210,7 @@ async def test_the_native_sandbox_has_few_walls(homes: SessionFolders) -> None:
     assert not broken & {"start", "write-workspace", "survival"}
 
 
+@pytest.mark.needs("namespaces")
 async def test_a_check_that_is_ended_early_proves_nothing(homes: SessionFolders) -> None:
     sandbox = BubblewrapSandbox(homes, limits=ResourceLimits(output_bytes=20))
     (wall,), _ = await probe_sandbox(sandbox, homes)
@@ -218,7 +220,7 @@ async def test_a_check_that_is_ended_early_proves_nothing(homes: SessionFolders)
         await require_isolation(sandbox, homes)
 
 
-@pytest.mark.parametrize("kind", [BubblewrapSandbox, LandlockSandbox])
+@pytest.mark.parametrize("kind", sandbox_class_params([BubblewrapSandbox, LandlockSandbox]))
 async def test_runtimes_are_those_that_a_command_can_start(
     homes: SessionFolders, tmp_path: Path, kind: type[BubblewrapSandbox | LandlockSandbox]
 ) -> None:
@@ -241,6 +243,7 @@ def test_every_wall_is_broken_by_a_row() -> None:
     assert [wall for wall, weakening in WEAKENED.items() if wall not in weakening.broken] == []
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.parametrize("weakening", WEAKENED.values(), ids=WEAKENED)
 async def test_a_broken_wall_is_noticed_and_no_other(
     homes: SessionFolders, weakening: Weakening

@@ -45,7 +45,7 @@ class Run:
 
 
 # The launcher is the parent of the parent of a command.
-LAUNCHER = "launcher=$(ps -o ppid= -p $PPID | tr -d ' ')"
+LAUNCHER = "launcher=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)"
 
 
 async def launcher_of(sandbox: NativeSandbox, folder: Path) -> int:
