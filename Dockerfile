@@ -22,6 +22,9 @@ COPY configs configs
 COPY internal internal
 COPY --from=page /src/internal/channels/web/dist internal/channels/web/dist
 RUN uv sync --frozen --no-dev --all-extras --no-editable
+# The licences of the packages in the image; those of the page are in the package itself.
+RUN uv tool run --from pip-licenses==5.5.5 pip-licenses --python=/opt/larkspur/bin/python --format=plain-vertical \
+  --with-license-file --no-license-path --output-file=/opt/larkspur/THIRD-PARTY-NOTICES.txt
 
 FROM python:3.13-slim-bookworm
 # Debian removes old versions from its index: pinned ones could not be installed for long.
@@ -33,6 +36,7 @@ RUN apt-get update \
   && useradd --uid 10001 --gid larkspur --home-dir /data --no-create-home --shell /usr/sbin/nologin larkspur \
   && install --directory --owner=larkspur --group=larkspur --mode=0700 /data
 COPY --from=builder /opt/larkspur /opt/larkspur
+COPY --from=builder /opt/larkspur/THIRD-PARTY-NOTICES.txt /usr/share/doc/larkspur/THIRD-PARTY-NOTICES.txt
 COPY configs/deploy/check_health.py /usr/local/lib/larkspur/check_health.py
 ENV PATH=/opt/larkspur/bin:$PATH HOME=/data LARKSPUR_HOME=/data
 USER 10001:10001

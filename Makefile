@@ -50,7 +50,10 @@ page: $(PAGE)
 # dist/*.whl and the sources to build it from, both with the page: installs without Node and git.
 wheel: setup page
 	@rm -rf dist
-	@$(UV) build --quiet && ls dist/*.whl
+	@$(UV) build --quiet
+	@$(BIN)/python -m zipfile --list dist/*.whl | grep -q dist/THIRD-PARTY-NOTICES.txt \
+	  || { echo "The wheel has no notices of the code of others: run make page." >&2; exit 1; }
+	@ls dist/*.whl
 
 check: setup $(PARTS)
 	$(NPM) --silent run check

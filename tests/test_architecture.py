@@ -138,6 +138,23 @@ def test_the_top_level_is_fixed() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in ours()} - TOP == set()
 
 
+def test_no_text_names_an_install_command_for_another_distribution() -> None:
+    """The index has a `larkspur` of other people; ours is called larkspur-gateway."""
+    installers = r"\b((pip3?|pipx|uv|uv pip|uv tool) (install|add|download)|(pipx|uv tool) run|uvx)"
+    name = r"['\"]?(?<![\w/.-])larkspur(?!\w|-gateway|_gateway)"
+    commands = rf"{installers}( -\S+)* {name}"
+    texts = [
+        path
+        for path in ours()
+        if path.suffix in {".md", ".py", ".yaml", ".json", ".ts", ".tsx", ".toml", ".service"}
+        and path != Path(__file__)
+        and path.name != "package-lock.json"
+    ]
+    assert matching(texts, rf"{commands}|{name}\[\w+\]") == []
+    for wrong in ("pip install larkspur", "uvx larkspur serve", "pip install -U 'larkspur[mcp]'"):
+        assert re.search(commands, wrong), wrong
+
+
 def test_no_module_is_longer_than_the_limit() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in modules("cmd", "internal")}
     assert {path: n for path, n in lengths.items() if n > MAX_MODULE_LINES} == {}

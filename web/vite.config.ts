@@ -4,6 +4,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
+import { thirdPartyNotices } from './third_party_notices.ts';
 
 /** Write a `.gz` and a `.br` file for each asset, so that the server does not compress them. */
 function compressed(): Plugin {
@@ -62,8 +63,11 @@ function isShared(id: string): boolean {
   return isLibrary || /src[\\/](api[\\/]client|stream|state)[\\/.]/.test(id);
 }
 
+const notices = thirdPartyNotices(import.meta.dirname);
+
 export default defineConfig({
-  plugins: [react(), tailwindcss(), smallIcons(), compressed()],
+  plugins: [react(), tailwindcss(), smallIcons(), notices.page, compressed()],
+  worker: { plugins: () => [notices.worker()] },
   build: {
     outDir: '../internal/channels/web/dist',
     emptyOutDir: true,

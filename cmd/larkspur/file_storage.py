@@ -131,7 +131,8 @@ async def _probe(client: S3Client, key: str) -> None:
 def _connect(s3: S3Settings) -> S3Client:
     if find_spec("minio") is None:
         raise ConfigError(
-            "attachments.store is s3, but minio is not installed; install larkspur[s3]."
+            "attachments.store is s3, but minio is not installed; install the extra"
+            " larkspur-gateway[s3]."
         )
     assert s3.endpoint and s3.bucket and s3.access_key and s3.secret_key  # noqa: S101, PT018 - checked by the settings
     access_key, secret_key = s3.access_key.get_secret_value(), s3.secret_key.get_secret_value()

@@ -1,3 +1,3 @@
 """The version; pyproject.toml states the same one."""
 
-VERSION = "0.1.0"
+VERSION = "0.1.0a1"

@@ -98,7 +98,7 @@ class DatabaseSettings(Section):
     url: DatabaseUrl = key(
         DatabaseUrl("sqlite:///${LARKSPUR_HOME}/larkspur.db"),
         "sqlite:/// and the absolute path of a file, or postgresql://USER:PASSWORD@HOST:PORT/NAME"
-        " with larkspur[postgres].",
+        " with larkspur-gateway[postgres].",
     )
 
     @field_validator("url")
@@ -169,7 +169,8 @@ class AttachmentsSettings(Section):
     """Where files that people send and runs make are stored, and how large they may be."""
 
     store: Literal["local", "s3"] = key(
-        "local", "local: a folder in the home folder; s3: the bucket below, with larkspur[s3]."
+        "local",
+        "local: a folder in the home folder; s3: the bucket below, with larkspur-gateway[s3].",
     )
     folder: Folder | None = key(
         None,

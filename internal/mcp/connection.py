@@ -286,6 +286,6 @@ def load_sdk() -> "type[ServerEndpoint]":
         from internal.mcp.sdk_client import ServerEndpoint  # noqa: PLC0415  # slow import; its only place
     except ModuleNotFoundError as error:
         raise ServerFailure(
-            "the package mcp is not installed; install larkspur with its extra: larkspur[mcp]"
+            "the package mcp is not installed; install the extra larkspur-gateway[mcp]"
         ) from error
     return ServerEndpoint

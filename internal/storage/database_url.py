@@ -84,7 +84,7 @@ def postgres_class() -> type["PostgresDatabase"]:
         if error.name != "asyncpg":
             raise
         raise StoreUnavailable(
-            "PostgreSQL needs the package asyncpg: install larkspur[postgres]."
+            "PostgreSQL needs the package asyncpg: install the extra larkspur-gateway[postgres]."
         ) from error
     return PostgresDatabase
 

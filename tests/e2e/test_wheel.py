@@ -1,21 +1,25 @@
 """The built wheel in an environment of its own: complete, small and usable without the sources."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from internal.channels.web.static_page import NOTICES
 from tests import ROOT
 from tests.support.gateway_process import running_gateway
 
 MAX_WHEEL_BYTES = 4_000_000
 NEEDED = (
     "internal/channels/web/dist/index.html",
+    "internal/channels/web/dist/THIRD-PARTY-NOTICES.txt",
     "internal/i18n/chat.zh.json",
     "internal/llm/offline/offline.toml",
     "internal/profiles/shipped/coder.yaml",
@@ -25,6 +29,10 @@ NEEDED = (
     "internal/storage/migrations/postgres/0017_initial.sql",
     "internal/simulators/lark/static/",
 )
+NOT_BUNDLED = ("commander", "use-sync-external-store")
+"""Katex's command line, and a shim for old versions of React: no module of them is in the page."""
+OF_THE_BUILD = {"rolldown", "vite", "tailwindcss"}
+"""Tools of the build that put code of their own into the page."""
 UV = shutil.which("uv") or str(ROOT / ".uv/bin/uv")
 
 
@@ -55,15 +63,99 @@ def test_the_wheel_holds_what_runs_and_nothing_else(wheel: Path) -> None:
         names = archive.namelist()
         page = archive.read("internal/channels/web/dist/index.html").decode()
         metadata = archive.read(next(n for n in names if n.endswith("/METADATA"))).decode()
-    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"larkspur", "internal"}
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {
+        *("larkspur", "internal", "larkspur_gateway"),
+    }
     assert [needed for needed in NEEDED if not any(n.startswith(needed) for n in names)] == []
     loaded = re.findall(r'(?:src|href)="\.?/(assets/[^"]+)"', page)
     assert loaded
     assert [a for a in loaded if f"internal/channels/web/dist/{a}" not in names] == []
     assert [n for n in names if n.endswith((".tsx", ".pyc", ".map")) or "/test" in n] == []
     assert wheel.stat().st_size < MAX_WHEEL_BYTES
-    for field in ("License-Expression: MIT", "Requires-Python: >=3.11", "# Larkspur"):
+    for field in (
+        "Name: larkspur-gateway",
+        "License-Expression: MIT AND ",
+        "Requires-Python: >=3.11",
+        "# Larkspur",
+    ):
         assert field in metadata
+
+
+def test_the_wheel_has_the_notices_of_all_code_of_others(wheel: Path) -> None:
+    """Every package that the page is built from is named, with its licence; none is under another.
+
+    The lock file says what these packages are; the build writes down what is in its bundles.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        notices = archive.read(f"internal/channels/web/dist/{NOTICES}").decode()
+        metadata = archive.read(
+            next(n for n in archive.namelist() if n.endswith("/METADATA"))
+        ).decode()
+    rule = f"\n\n{'-' * 78}\n\n"
+    named = {}
+    for notice in notices.split(rule)[1:]:
+        title, licence, *_ = notice.splitlines()
+        named[title.rpartition(" ")[0]] = licence.removeprefix("Licence: ")
+    locked = json.loads((ROOT / "web/package-lock.json").read_text())["packages"]
+    needed = {
+        path.rpartition("node_modules/")[2]: package["license"]
+        for path, package in locked.items()
+        if path and not {"dev", "devOptional", "optional"} & package.keys()
+    }
+    for name in NOT_BUNDLED:
+        del needed[name]
+    assert {name: named.get(name) for name in needed} == needed
+    assert set(named) - set(needed) == OF_THE_BUILD
+    expression = re.search(r"^License-Expression: (.*)$", metadata, re.MULTILINE)
+    assert expression is not None
+    declared = expression[1].split(" AND ")
+    assert [one for one in named.values() if " AND ".join(declared).find(one.strip("()")) < 0] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["uv tool install", "pipx install", "uvx"])
+async def test_the_wheel_is_installed_as_the_documents_say(
+    wheel: Path, tmp_path: Path, environ: dict[str, str], way: str
+) -> None:
+    """With the newest dependencies that an index has: these ways do not know the lock file."""
+    folders = {
+        name: str(tmp_path / name)
+        for name in ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR", "PIPX_HOME", "PIPX_BIN_DIR")
+    }
+    passed = {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "SSL_", "UV_CACHE"))}  # noqa: TID251 - for pip
+    variables = passed | environ | folders
+    pipx = Path(sys.executable).with_name("pipx")
+    commands: dict[str, tuple[list[str | Path], ...]] = {
+        "uv tool install": (
+            [UV, "tool", "install", "--python", sys.executable, wheel],
+            [f"{folders['UV_TOOL_BIN_DIR']}/larkspur", "--version"],
+        ),
+        "pipx install": (
+            [pipx, "install", "--python", sys.executable, wheel],
+            [f"{folders['PIPX_BIN_DIR']}/larkspur", "--version"],
+        ),
+        "uvx": (
+            [
+                UV,
+                "tool",
+                "run",
+                "--python",
+                sys.executable,
+                "--from",
+                wheel,
+                "larkspur",
+                "--version",
+            ],
+        ),
+    }
+    printed = ""
+    for command in commands[way]:
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=variables, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        printed = done.stdout
+    assert printed.startswith("larkspur 0.")
 
 
 async def test_the_installed_command_works_without_the_sources(

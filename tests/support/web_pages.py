@@ -71,12 +71,12 @@ CHINESE = WebPage(
     """<html lang="zh"><head><title>安装指南</title></head><body>
 <nav>首页 产品 价格 登录</nav><aside>推荐阅读 十个技巧</aside>
 <article><h1>安装指南</h1><p>先安装 <strong>Python 3.11</strong>。再运行</p>
-<pre>pip install larkspur</pre><h2>常见问题</h2><ul><li>端口被占用怎么办</li></ul></article>
+<pre>pip install demo</pre><h2>常见问题</h2><ul><li>端口被占用怎么办</li></ul></article>
 <footer>京ICP备00000000号</footer></body></html>""",
     (
         "# 安装指南",
         "先安装 **Python 3.11**。再运行",
-        "```\npip install larkspur\n```",
+        "```\npip install demo\n```",
         "## 常见问题\n\n* 端口被占用怎么办",
     ),
     ("首页", "登录", "推荐阅读", "京ICP备"),

@@ -170,7 +170,9 @@ class McpResource:
             )
         if not is_served:
             raise HttpError(
-                501, "not_installed", "Install larkspur with its extra for MCP: larkspur[mcp]."
+                501,
+                "not_installed",
+                "Install Larkspur with its extra for MCP: larkspur-gateway[mcp].",
             )
 
 

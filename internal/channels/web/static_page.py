@@ -1,7 +1,7 @@
 """The built page: the files in `dist`, read once at start.
 
-Asset names contain a hash, so assets are cached forever. `index.html`, and the manifest and the
-icons of an installed page, have fixed names and are revalidated.
+Asset names contain a hash, so assets are cached forever. `index.html`, the manifest and the icons
+of an installed page, and the notices have fixed names and are revalidated.
 """
 
 from collections.abc import Collection
@@ -30,8 +30,11 @@ _MEDIA_TYPES = {
     ".woff2": "font/woff2",
     ".png": "image/png",
     ".webmanifest": "application/manifest+json",
+    ".txt": "text/plain; charset=utf-8",
 }
-_FIXED = ("*.webmanifest", "icons/*.png")
+NOTICES = "THIRD-PARTY-NOTICES.txt"
+"""The licences of the packages whose code is in the page; the build writes it."""
+_FIXED = ("*.webmanifest", "icons/*.png", NOTICES)
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 

@@ -243,7 +243,7 @@ async def test_a_missing_package_is_named(tmp_path: Path) -> None:
         async with serve(services) as (_, client):
             reply = await client.post("/mcp", PING, ACCEPT)
     assert (reply.status, reply.error["code"]) == (501, "not_installed")
-    assert "larkspur[mcp]" in reply.error["message"]
+    assert "larkspur-gateway[mcp]" in reply.error["message"]
 
 
 async def test_an_application_without_mcp_has_no_such_path(tmp_path: Path) -> None:

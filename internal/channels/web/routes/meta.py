@@ -17,7 +17,12 @@ from internal.channels.web.schemas import (
     profiles_view,
 )
 from internal.channels.web.services import ModelsView
-from internal.channels.web.static_page import CONTENT_SECURITY_POLICY, IMMUTABLE, NOT_BUILT_MESSAGE
+from internal.channels.web.static_page import (
+    CONTENT_SECURITY_POLICY,
+    IMMUTABLE,
+    NOT_BUILT_MESSAGE,
+    NOTICES,
+)
 
 
 async def show_health(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
@@ -71,6 +76,11 @@ async def show_manifest(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Resp
 async def show_icon(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
     """Return an icon of the installed page."""
     return _fixed_file(request, f"icons/{request.path['name']}")
+
+
+async def show_notices(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return the licences of the packages whose code is in the page."""
+    return _fixed_file(request, NOTICES)
 
 
 async def show_asset(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:

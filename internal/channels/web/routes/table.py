@@ -543,6 +543,9 @@ PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/assets/{name}", meta.show_asset, media_type="*/*", public=True),
     Endpoint("GET", "/icons/{name}", meta.show_icon, media_type="image/png", public=True),
     Endpoint("GET", "/manifest.webmanifest", meta.show_manifest, media_type="*/*", public=True),
+    Endpoint(
+        "GET", "/THIRD-PARTY-NOTICES.txt", meta.show_notices, media_type="text/plain", public=True
+    ),
 )
 """The page, which is public and loads its data from the API."""
 

@@ -229,5 +229,5 @@ def test_the_missing_package_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (
-        "StoreUnavailable: PostgreSQL needs the package asyncpg: install larkspur[postgres]."
+        "PostgreSQL needs the package asyncpg: install the extra larkspur-gateway[postgres]."
     ) in done.stderr.decode()
