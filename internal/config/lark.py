@@ -1,14 +1,16 @@
 """Settings of the Lark channel."""
 
 from typing import Annotated, Self
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from pydantic import AfterValidator, SecretStr, field_validator, model_validator
 
+from internal.agent.domain.permissions.addresses import is_loopback
 from internal.agent.domain.secrets import register_secret
 from internal.config.chat import ChatChannelSettings
 from internal.config.messages import nearest
-from internal.config.types import File, Secret, Section, Text, is_loopback, key
+from internal.config.types import File, Secret, Section, Text, key
+from internal.normal_forms.urls import split_url
 
 ORIGINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """The addresses of the two services, by their names."""
@@ -45,7 +47,7 @@ Source: open.feishu.cn, reference/im-v1/message-reaction/emojis-introduce.
 def _domain(text: str) -> str:
     if text in ORIGINS:
         return text
-    parts = urlsplit(text)
+    parts = split_url(text)
     host = parts.hostname or ""
     safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
     if not host or not safe or parts.path.rstrip("/") or parts.query or parts.fragment:
@@ -66,9 +68,9 @@ def _proxy(value: SecretStr) -> SecretStr:
 
 def _split(url: str) -> SplitResult:
     try:
-        return urlsplit(url)
+        return split_url(url)
     except ValueError:  # an incomplete IPv6 address
-        return urlsplit("")
+        return split_url("")
 
 
 def _is_http_proxy(url: str) -> bool:

@@ -3,6 +3,7 @@
 `make generate` runs it; a test fails while a generated file is stale.
 """
 
+import inspect
 import textwrap
 from pathlib import Path
 
@@ -66,7 +67,8 @@ def _section(model: type[BaseModel], prefix: str, depth: int) -> list[str]:
             lines += [f"# {field.description}\n", f"{name}: {_default(key)}".rstrip() + "\n"]
         else:
             opening = f"{name}:" if inner.model_fields else f"{name}: {{}}"
-            lines += ["\n"] * (depth == 0) + [f"# {inner.__doc__}\n", f"{opening}\n"]
+            text = inspect.getdoc(inner)  # __doc__ is indented before Python 3.13
+            lines += ["\n"] * (depth == 0) + [f"# {text}\n", f"{opening}\n"]
             lines += _section(inner, f"{key}.", depth + 1)
     return [textwrap.indent(line, "  " * bool(depth)) for line in lines]
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from internal.agent.domain.permissions.addresses import is_loopback, reached_host
 from internal.config.lark import LarkSettings
 from internal.config.llm import LlmSettings
 from internal.config.server import ServerSettings
@@ -36,7 +37,6 @@ from internal.config.types import (
     Text,
     TokenLimit,
     WebAddress,
-    is_loopback,
     key,
     section,
 )
@@ -553,7 +553,9 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _is_loopback_only(self) -> Self:
-        if self.auth.mode == "local" and not is_loopback(self.server.host):
+        # browsers would send the Host [::ffff:7f00:1] to ::ffff:127.0.0.1, which names no server
+        is_plain = reached_host(self.server.host) == self.server.host
+        if self.auth.mode == "local" and not (is_plain and is_loopback(self.server.host)):
             raise ValueError(
                 f"server.host {self.server.host} is not a loopback address; while auth.mode is"
                 " local only 127.0.0.1, ::1 and localhost are"

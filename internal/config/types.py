@@ -1,10 +1,8 @@
 """Types of setting values. Their error messages follow the name of the key."""
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic import Secret as Hidden
@@ -12,6 +10,7 @@ from pydantic import Secret as Hidden
 from internal.agent.domain.permissions.rules import RuleError, parse_outside_pattern
 from internal.agent.domain.secrets import register_secret
 from internal.database_address.address import shown_url
+from internal.normal_forms.urls import split_url
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and surrogates
 _WORD = re.compile("[!-~]+")
@@ -72,10 +71,10 @@ def web_address(text: str) -> str:
         ValueError: it is no URL, or has credentials, a query or a fragment.
     """
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
         usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:  # an incomplete IPv6 address, or an invalid port
-        parts, usable = urlsplit(""), None
+        parts, usable = split_url(""), None
     if not usable or not _WORD.fullmatch(text):
         raise ValueError("must be a URL such as https://example.org")
     if parts.username is not None or parts.password is not None:
@@ -86,7 +85,7 @@ def web_address(text: str) -> str:
 
 
 def _origin(text: str) -> str:
-    if urlsplit(text).path:
+    if split_url(text).path:
         raise ValueError("must be an origin without a path, such as https://example.org")
     return text
 
@@ -189,14 +188,6 @@ class DatabaseUrl(SecretStr):
 
 class SecretEntry(Hidden[dict[str, Any]]):
     """Keys and values that another package checks, and that are never shown: some are secrets."""
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if a host is a loopback address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 _Section = TypeVar("_Section", bound=Section)

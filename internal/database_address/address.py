@@ -2,9 +2,10 @@
 
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 from internal.agent.domain.secrets import register_secret
+from internal.normal_forms.urls import split_url
 
 _SCHEMES = {"postgres", "postgresql"}
 _DEFAULT_PORT = 5432
@@ -40,7 +41,7 @@ def parse_address(url: str) -> PostgresAddress:
         ValueError: the URL is malformed or incomplete; the text follows the name of the URL.
     """
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         port, host, password = parts.port, parts.hostname or "", parts.password
     except ValueError as error:
         raise ValueError(f"is malformed; {_FORM}") from error

@@ -8,9 +8,9 @@ import ipaddress
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from internal.config.types import is_loopback
+from internal.agent.domain.permissions.addresses import is_loopback, parse_ip, reached_host
+from internal.normal_forms.urls import split_url
 
 # Where distributions keep their certificates. Python builds that are not theirs look elsewhere.
 _CA_FILES = (
@@ -47,7 +47,7 @@ class EnvironmentProxies:
         proxy = self._proxies.get(scheme) or self._proxies.get("all")
         if proxy is None or is_loopback(host):
             return None
-        host = host.lower()
+        host = reached_host(host.lower())
         is_excluded = any(_matches(name, host, port) for name in self._excluded)
         return None if is_excluded else _checked(proxy)
 
@@ -61,7 +61,7 @@ def load_proxies() -> EnvironmentProxies:
 
 def _checked(proxy: str) -> str:
     url = proxy if "://" in proxy else f"http://{proxy}"
-    parts = urlsplit(url)
+    parts = split_url(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         raise ValueError(
@@ -74,7 +74,7 @@ def _checked(proxy: str) -> str:
 def _matches(name: str, host: str, port: int) -> bool:
     if "/" in name:
         try:
-            return ipaddress.ip_address(host) in ipaddress.ip_network(name, strict=False)
+            return parse_ip(host) in ipaddress.ip_network(name, strict=False)
         except ValueError:  # a name, or no network
             return False
     name = name.removeprefix("*").removeprefix(".")

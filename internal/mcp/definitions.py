@@ -20,6 +20,7 @@ from internal.agent.domain.permissions.targets import Risk
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.text import find_invisible, truncate_line
 from internal.agent.ports.mcp import MAX_START_SECONDS
+from internal.normal_forms.urls import split_url
 
 MAX_NAME_CHARS = 40
 """Names of tools have 64 characters at some providers, of which the tool itself needs some."""
@@ -226,7 +227,7 @@ _COMMON = tuple(
 def _check_url(url: str, *, allow_http: bool, key: str = "url") -> None:
     if len(url) > 2_000 or find_invisible(url) or " " in url:  # noqa: PLR2004 - of a URL
         raise ValueError(f"the {key} contains blanks or control characters, or is too long.")
-    parts = urlsplit(url)
+    parts = split_url(url)
     if parts.scheme not in {"http", "https"} or parts.port == 0:
         raise ValueError(f"the {key} must begin with https:// or http://.")
     if "@" in parts.netloc:

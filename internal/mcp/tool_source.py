@@ -22,6 +22,7 @@ from internal.mcp.limits import LoginRequired
 from internal.mcp.manifest import PREFIX
 from internal.mcp.results import ResultReader
 from internal.mcp.servers import McpServers, OfferedTool
+from internal.normal_forms.json_schema import type_schema
 
 MAX_PROGRESS_CHARS = 500
 _SPARE_SECONDS = 5.0
@@ -129,7 +130,7 @@ class _Review(msgspec.Struct, forbid_unknown_fields=True):
 REVIEW_SERVER_SPEC = ToolSpec(
     name="review_mcp_server",
     description="Ask the owner to review an MCP server whose tools are withheld.",
-    parameters=msgspec.json.schema(_Review)["$defs"]["_Review"],
+    parameters=type_schema(_Review)["$defs"]["_Review"],
     risk="read",
     idempotent=True,
     title={"en": "Review an MCP server", "zh": "审阅 MCP 服务器"},

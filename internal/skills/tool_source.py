@@ -23,6 +23,7 @@ from internal.agent.ports.tools import (
     reported_to_model,
 )
 from internal.i18n.language import Language
+from internal.normal_forms.json_schema import type_schema
 from internal.skills.library import SkillLibrary
 from internal.skills.presentation import (
     describe_catalogue,
@@ -161,7 +162,7 @@ def _parse(name: str, arguments: dict[str, Any]) -> _Load | _ReadFile | _Review:
 
 
 def _spec(name: str) -> ToolSpec:
-    schema = msgspec.json.schema(_ARGUMENTS[name])["$defs"][_ARGUMENTS[name].__name__]
+    schema = type_schema(_ARGUMENTS[name])["$defs"][_ARGUMENTS[name].__name__]
     schema.pop("title", None)
     return ToolSpec(
         name=name,

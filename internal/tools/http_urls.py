@@ -2,10 +2,11 @@
 
 import re
 from typing import Self
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.permissions.addresses import parse_host
+from internal.agent.domain.permissions.addresses import parse_host, reached_host
+from internal.normal_forms.urls import join_url, split_url
 
 _MAX_URL_CHARS = 8_000
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
@@ -41,7 +42,7 @@ class PublicUrl:
         if _UNSAFE.search(text):
             raise ToolError("the address contains blanks, backslashes or control characters")
         try:
-            parts = urlsplit(text)
+            parts = split_url(text)
             port = parts.port
         except ValueError as error:
             raise ToolError(f"this is not an address: {error}") from error
@@ -66,12 +67,16 @@ class PublicUrl:
         Raises:
             ToolError: the target may not be fetched.
         """
-        return self.parse(urljoin(str(self), location))
+        try:
+            target = join_url(str(self), location)
+        except ValueError as error:
+            raise ToolError(f"this is not an address: {error}") from error
+        return self.parse(target)
 
     @property
     def site(self) -> tuple[str, int | None]:
         """The host, and the port if it is not the default: the unit of permission rules."""
-        return self.host, None if self.port == _PORTS[self.scheme] else self.port
+        return reached_host(self.host), None if self.port == _PORTS[self.scheme] else self.port
 
     @property
     def authority(self) -> str:

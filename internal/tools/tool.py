@@ -25,6 +25,7 @@ from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
+from internal.normal_forms.json_schema import type_schema
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
@@ -119,7 +120,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     def schema(self) -> dict[str, Any]:
         """Return its JSON Schema."""
-        schema = msgspec.json.schema(self.hint, schema_hook=_guarded_schema)
+        schema = type_schema(self.hint, schema_hook=_guarded_schema)
         texts = [text for text in typing.get_args(self.hint)[1:] if isinstance(text, str)]
         if texts:
             schema["description"] = texts[0]

@@ -97,6 +97,8 @@ def check_file(path: str) -> InputFile:
 
 def _open(path: str) -> int:
     """Open a regular file for reading; anything else is refused without waiting for it."""
+    if "\0" in path:  # Python's own sentence depends on its version
+        raise _unusable(path, "cannot be read: embedded null byte")
     try:
         # checked before as well: opening a device may have effects
         _check_kind(path, os.stat(path).st_mode)  # noqa: PTH116 - without the import of pathlib
@@ -105,7 +107,7 @@ def _open(path: str) -> int:
         raise _unusable(path, "does not exist") from None
     except PermissionError:
         raise _unusable(path, "cannot be read: you have no permission") from None
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+    except (OSError, ValueError) as error:  # ValueError: a surrogate in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise _unusable(path, f"cannot be read: {reason}") from None
     try:

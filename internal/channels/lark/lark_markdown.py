@@ -14,12 +14,12 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from internal.agent.domain.text import is_invisible, truncate_line
+from internal.normal_forms.urls import split_url
 
 MAX_NESTING, MAX_COLUMNS = 8, 50
 """Quotes and lists inside of each other, and columns of a table; Lark documents no limit."""
@@ -370,7 +370,7 @@ def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
 def _host(url: str) -> str:
     """Return the host of a web address, or the beginning of another target."""
     try:
-        host = urlsplit(url).hostname
+        host = split_url(url).hostname
     except ValueError:
         host = None
     return _UNUSUAL.sub("", host or url)[:_MAX_SHOWN_TARGET]

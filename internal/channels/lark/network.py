@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # not in typeshed
 
+from internal.agent.domain.permissions.addresses import is_loopback, reached_host
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import TransportUnavailable
-from internal.config.types import is_loopback
 
 if TYPE_CHECKING:
     from internal.http_session.session import HttpSession
@@ -44,7 +44,8 @@ class LarkNetwork(NamedTuple):
         host = parts.hostname or ""
         if not self.proxy or is_loopback(host):
             return None
-        where = host if parts.port is None else f"{host}:{parts.port}"
+        reached = reached_host(host)
+        where = reached if parts.port is None else f"{reached}:{parts.port}"
         excluded = {"no": ",".join(self.no_proxy)}
         return None if proxy_bypass_environment(where, excluded) else self.proxy
 

@@ -32,6 +32,7 @@ from internal.channels.mcp.schemas import (
     ToolArguments,
     WaitingQuestion,
 )
+from internal.normal_forms.json_schema import schema_components
 
 CHANNEL: Final = "mcp"
 """The channel of tasks that MCP clients submit."""
@@ -193,7 +194,7 @@ TOOLS: tuple[McpTool, ...] = (
 
 def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the JSON schema of a struct, an object at its root."""
-    (_,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    (_,), parts = schema_components([kind], ref_template="#/$defs/{name}")
     root = parts.pop(kind.__name__)
     schema = {key: value for key, value in root.items() if key not in {"title", "description"}}
     return {**schema, "$defs": parts} if parts else schema

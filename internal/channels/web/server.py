@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import socket
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.supervision import Supervisor
+from internal.agent.domain.permissions.addresses import is_loopback
 from internal.channels.web.app import build_app
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.event_streams import EventStreams
@@ -186,7 +186,7 @@ def _listen(settings: ServerSettings, port_key: str) -> socket.socket:
         )[0]
     except OSError as error:
         raise WebServerError(f"Cannot listen on {host}: {error.strerror}.") from error
-    if not ipaddress.ip_address(address[0]).is_loopback:
+    if not is_loopback(str(address[0])):
         raise WebServerError(
             f"{host} is not a loopback address. With auth.mode local, server.host must be"
             " 127.0.0.1, ::1 or localhost."

@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.auth import (
@@ -24,6 +24,7 @@ from internal.agent.domain.text import escape_hidden, find_invisible, truncate_l
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.http_transport import CheckedTransport
 from internal.mcp.limits import ServerFailure
+from internal.normal_forms.urls import join_url, split_url
 
 MAX_RESPONSE_BYTES = 256_000
 """The largest metadata, registration or token."""
@@ -59,7 +60,7 @@ class AuthorizationRequests:
         """
         shown = truncate_line(escape_hidden(url), MAX_REASON_CHARS)
         try:
-            parts = urlsplit(url)
+            parts = split_url(url)
             usable = bool(parts.hostname) and "@" not in parts.netloc
         except ValueError:
             raise LoginFailure(f"its {what} is not a URL: {shown}") from None
@@ -132,7 +133,12 @@ class AuthorizationRequests:
             seconds = f"{REQUEST_TIMEOUT_SECONDS:g} s"
             raise LoginFailure(f"{request.url.host} did not answer in {seconds}") from error
         if response.is_redirect:  # the SDK does not get to follow it
-            target = urljoin(str(request.url), response.headers.get("location", ""))
+            location = response.headers.get("location", "")
+            try:
+                target = join_url(str(request.url), location)
+            except ValueError:
+                shown = truncate_line(escape_hidden(location), MAX_REASON_CHARS)
+                raise LoginFailure(f"its redirect is not a URL: {shown}") from None
             self.check_url(target, "redirect")
         if request.method == "GET" and response.status_code == httpx2.codes.OK:
             self._check_metadata(response)

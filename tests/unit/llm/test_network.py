@@ -49,6 +49,10 @@ def test_the_proxy_is_that_of_the_scheme(
         ("", "127.0.0.1", True),
         ("", "localhost", True),
         ("", "::1", True),
+        ("", "::ffff:127.0.0.1", True),
+        ("", "::ffff:10.1.2.3", False),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", True),
+        ("10.1.2.3", "::ffff:a01:203", True),
     ],
 )
 def test_hosts_of_no_proxy_and_of_this_machine_are_reached_directly(

@@ -11,6 +11,7 @@ from internal.agent.domain.delegation.subtask import MAX_RUNNING, MAX_SUBTASKS, 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.tools import ToolSpec
 from internal.i18n.language import Language
+from internal.normal_forms.json_schema import schema_components
 
 MAX_INSTRUCTION_CHARACTERS = 50_000
 MAX_MESSAGE_CHARACTERS = 20_000
@@ -171,7 +172,7 @@ def _shortened(schema: Any) -> Any:
 
 
 def _spec(call: type[DelegationCall]) -> ToolSpec:
-    schemas = msgspec.json.schema_components([call], ref_template="#/$defs/{name}")[1]
+    schemas = schema_components([call], ref_template="#/$defs/{name}")[1]
     parameters = _shortened(schemas.pop(call.__name__))
     parameters.pop("description", None)
     if schemas:

@@ -9,11 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from internal.agent.domain.events.control import CONTROLS, ControlFrame
 from internal.agent.domain.events.envelope import VERSION, WorkflowEventEnvelope
 from internal.agent.domain.events.types import EVENTS, Event
+from internal.normal_forms.json_schema import schema_components
 
 _DEFS = "#/$defs/"
 _ENVELOPE = WorkflowEventEnvelope.__name__
@@ -164,7 +163,7 @@ def _typescript(schema: Mapping[str, Any]) -> str:
 def _definitions() -> dict[str, Any]:
     """Return the schema of each type by its name. `Event`, the root of all, says nothing."""
     kinds = [WorkflowEventEnvelope, *EVENTS, *CONTROLS]
-    _, definitions = msgspec.json.schema_components(kinds, ref_template=_DEFS + "{name}")
+    _, definitions = schema_components(kinds, ref_template=_DEFS + "{name}")
     return {name: one for name, one in definitions.items() if name != Event.__name__}
 
 

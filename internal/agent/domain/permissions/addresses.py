@@ -1,4 +1,9 @@
-"""Host names and numeric addresses: one spelling, and which addresses may be connected to."""
+"""Host names and numeric addresses: one spelling, and what may be connected to.
+
+All decisions over addresses are made here. The properties of `ipaddress`, such as `is_private` and
+`is_loopback`, are not used: their meaning and the spelling of ::ffff:127.0.0.1 depend on the Python
+version.
+"""
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -15,7 +20,7 @@ def parse_host(host: str, *, bracketed: bool) -> str:
     """
     if bracketed:
         try:
-            return str(IPv6Address(host if "%" not in host else ""))
+            return _spelled(IPv6Address(host if "%" not in host else ""))
         except ValueError as error:
             raise ValueError(f"[{host}] is not an IPv6 address") from error
     try:
@@ -36,8 +41,18 @@ def parse_host(host: str, *, bracketed: bool) -> str:
     return name
 
 
+def _spelled(address: IPv6Address) -> str:
+    # Python writes ::ffff:7f00:1 before 3.13, and ::ffff:127.0.0.1 since then
+    if address not in _MAPPED:
+        return str(address)
+    low = int(address) & 0xFFFFFFFF
+    return f"::ffff:{low >> 16:x}:{low & 0xFFFF:x}"
+
+
 Address = IPv4Address | IPv6Address
 
+_LOOPBACK4 = IPv4Network("127.0.0.0/8")
+_LOOPBACK6 = IPv6Address("::1")
 _PRIVATE4 = tuple(
     IPv4Network(block)
     for block in (
@@ -82,6 +97,43 @@ _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
+def parse_ip(text: str) -> Address:
+    """Return a numeric address; ::ffff:127.0.0.1, the IPv6 form of an IPv4 address, is the latter.
+
+    Raises:
+        ValueError: the text is not an address.
+    """
+    address = ip_address(text)
+    return _embedded(address) if address in _MAPPED else address
+
+
+def _embedded(address: Address) -> IPv4Address:
+    return IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def reached_host(host: str) -> str:
+    """Return the IPv4 address that an IPv6 address leads to, directly or by NAT64, else the host.
+
+    Rules are matched with the result: two spellings of a host are never two hosts.
+    """
+    if ":" not in host:
+        return host
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    return str(_embedded(address)) if address in _MAPPED or address in _NAT64 else host
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if a host is this machine: localhost, or an address of 127.0.0.0/8 or ::1."""
+    try:
+        address = parse_ip(host)
+    except ValueError:
+        return host == "localhost"
+    return address == _LOOPBACK6 or address in _LOOPBACK4
+
+
 def address_refusal(text: str, *, private: bool = False) -> str | None:
     """Return why an address may not be connected to, None if it may.
 
@@ -91,18 +143,15 @@ def address_refusal(text: str, *, private: bool = False) -> str | None:
             reserved addresses are never allowed.
     """
     try:
-        address = ip_address(text)
+        address = ip_address(reached_host(text))
     except ValueError:
         return f"{text} is not an address"
-    if isinstance(address, IPv6Address):
-        if address in _MAPPED or address in _NAT64:
-            return address_refusal(str(IPv4Address(int(address) & 0xFFFFFFFF)), private=private)
-        kind = _classify_v6(address)
-    else:
-        kind = _classify_v4(address)
+    kind = _classify_v6(address) if isinstance(address, IPv6Address) else _classify_v4(address)
     if kind is None or (private and kind == "private"):
         return None
-    return f"{text} is not a public address" if kind == "private" else f"{text} is never fetched"
+    return (
+        f"{address} is not a public address" if kind == "private" else f"{address} is never fetched"
+    )
 
 
 def _classify_v4(address: IPv4Address) -> str | None:

@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from internal.agent.domain.permissions.addresses import reached_host
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.domain.text import find_invisible
 
@@ -45,9 +46,11 @@ def parse_url(url: str) -> UrlSite:
 
 def _loose_host(url: str) -> str:
     authority = re.sub(r"^[^:/]*:?/*", "", url)
-    host = re.split(r"[/?#]", authority, maxsplit=1)[0].rpartition("@")[2].partition(":")[0]
+    host = re.split(r"[/?#]", authority, maxsplit=1)[0].rpartition("@")[2]
+    if bracketed := re.fullmatch(r"\[([^\[\]]*)\](?::\d*)?", host):
+        return reached_host(bracketed[1].lower())
     try:
-        return host.encode("idna").decode().lower().rstrip(".")
+        return host.partition(":")[0].encode("idna").decode().lower().rstrip(".")
     except UnicodeError:
         return ""
 
@@ -71,6 +74,7 @@ def matches_host(pattern: HostPattern, host: str) -> bool:
     """Return True if a pattern names a host in lower case, on any port."""
     if pattern.subdomains and not pattern.host:
         return True
+    host = reached_host(host)
     return host.endswith(f".{pattern.host}") if pattern.subdomains else host == pattern.host
 
 

@@ -1,7 +1,5 @@
 """What a call does, in a few words: for the title of the question whether it may."""
 
-from urllib.parse import urlsplit
-
 from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.permissions.targets import (
     CodeTarget,
@@ -15,6 +13,7 @@ from internal.agent.domain.permissions.targets import (
 from internal.agent.domain.questions import Action
 from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.agent.domain.tools import ToolSpec
+from internal.normal_forms.urls import split_url
 
 MAX_SUBJECT_CHARS = 80
 
@@ -40,7 +39,7 @@ def _subject(target: Target, words: list[str]) -> str:
     if not isinstance(target, UrlTarget):
         return ", ".join(words[:10])
     try:
-        return urlsplit(words[0]).hostname or words[0]
+        return split_url(words[0]).hostname or words[0]
     except ValueError:
         return words[0]
 

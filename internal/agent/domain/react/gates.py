@@ -15,6 +15,7 @@ from internal.agent.domain.plans import MAX_STEPS, Complexity, Plan
 from internal.agent.domain.tasks import GateMode
 from internal.agent.domain.tools import ToolSpec
 from internal.i18n.language import Language
+from internal.normal_forms.json_schema import schema_components
 
 MAX_OPTIONS = 20
 
@@ -126,7 +127,7 @@ DEFERRED_TOOL_CALLS: tuple[type[ControlCall], ...] = (FindToolsCall, UseToolCall
 
 
 def _spec(call: type[ControlCall]) -> ToolSpec:
-    schema = msgspec.json.schema_components([call], ref_template="#/$defs/{name}")[1]
+    schema = schema_components([call], ref_template="#/$defs/{name}")[1]
     parameters = {key: value for key, value in schema[call.__name__].items() if key != "title"}
     description = " ".join((call.__doc__ or "").split())
     parameters.pop("description", None)

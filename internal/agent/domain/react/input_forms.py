@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Answer, Question
 from internal.agent.domain.text import replace_surrogates, truncate_json
+from internal.normal_forms.urls import split_url
 
 MAX_ATTEMPTS = 3
 MAX_ROUNDS = 10
@@ -373,7 +373,7 @@ def _is_time(text: str) -> bool:
 
 def _is_address(text: str) -> bool:
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
     except ValueError:
         return False
     return bool(parts.scheme and (parts.netloc or parts.path)) and " " not in text

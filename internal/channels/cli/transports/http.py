@@ -5,8 +5,8 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
+from internal.agent.domain.permissions.addresses import is_loopback
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.transports.interface import (
     USER_AGENT,
@@ -17,13 +17,13 @@ from internal.channels.cli.transports.interface import (
     drive,
 )
 from internal.config.home import HomeError
+from internal.normal_forms.urls import split_url
 
 RESPONSE_TIMEOUT_SECONDS = 30.0
 HEALTH_TIMEOUT_SECONDS = 2.0
 STREAM_TIMEOUT_SECONDS = 40.0
 """The gateway sends a heartbeat every 15 s; a stream that is silent for longer is broken."""
 
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _CHUNK_BYTES = 65_536
 _ERROR_STATUS = 400
 
@@ -45,13 +45,13 @@ class HttpEndpoint:
         self.url = url.rstrip("/")
         self._token = token
         try:
-            parts = urlsplit(self.url)
+            parts = split_url(self.url)
             self._host, self._port = parts.hostname or "", parts.port
         except ValueError:
-            parts, self._host, self._port = urlsplit(""), "", None
+            parts, self._host, self._port = split_url(""), "", None
         if parts.scheme not in {"http", "https"} or not self._host:
             raise CliExit(USAGE, f"{url} is not a URL such as http://127.0.0.1:8420.")
-        if parts.scheme == "http" and self._host not in _LOOPBACK:
+        if parts.scheme == "http" and not is_loopback(self._host):
             raise CliExit(USAGE, f"{url} would send the token over the network unencrypted.")
         self._path = parts.path
         secure = parts.scheme == "https"

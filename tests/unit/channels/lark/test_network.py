@@ -27,6 +27,9 @@ OWN_CA = "Larkspur Test CA"
         (("open.feishu.cn:443",), "https://open.feishu.cn:443", False),
         (("eishu.cn",), "https://open.feishu.cn", True),
         (("*",), "https://open.feishu.cn", False),
+        ((), "http://[::ffff:127.0.0.1]:8430", False),
+        (("10.1.2.3",), "https://[::ffff:10.1.2.3]", False),
+        (("10.1.2.3",), "https://[::ffff:10.1.2.4]", True),
     ],
 )
 def test_the_proxy_is_used_except_for_excluded_hosts(

@@ -1,5 +1,7 @@
 """Hosts of URLs."""
 
+import pytest
+
 from internal.agent.domain.permissions.hosts import (
     UrlSite,
     allows_site,
@@ -28,3 +30,20 @@ def test_an_ambiguous_url_is_never_allowed_and_denied_for_every_reading() -> Non
 def test_a_host_that_cannot_be_determined_is_undecided() -> None:
     pattern = HostPattern("example.com", subdomains=False, port=None)
     assert denies_site(pattern, UrlSite(("",), None, exact=False)) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::ffff:8.8.8.8]/",
+        "http://[::ffff:808:808]/",
+        "http://[::FFFF:808:808]:8080/",
+        "http://user@[64:ff9b::8.8.8.8]/",
+        "http://%5B::ffff:8.8.8.8%5D/",
+    ],
+)
+def test_a_denied_ipv4_address_is_denied_in_its_ipv6_forms(url: str) -> None:
+    site = parse_url(url)
+    assert denies_site(HostPattern("8.8.8.8", subdomains=False, port=None), site)
+    assert not denies_site(HostPattern("8.8.8.9", subdomains=False, port=None), site)
+    assert not allows_site(HostPattern("8.8.8.8", subdomains=False, port=None), site)

@@ -120,6 +120,17 @@ def test_denied_hosts_are_refused_in_every_mode() -> None:
 
 
 @pytest.mark.parametrize(
+    "host", ["8.8.8.8", "::ffff:8.8.8.8", "::ffff:808:808", "64:ff9b::808:808"]
+)
+def test_a_denied_ipv4_address_is_refused_in_its_ipv6_forms(host: str) -> None:
+    policy = sandboxed("network", deny=("network(8.8.8.8)",))
+    access = network_of(policy, SHELL, {"network": ["*"]})
+    assert not access.permits(host, 443)
+    assert access.permits("::ffff:8.8.8.9", 443)
+    assert network_of(sandboxed("network(8.8.8.8)"), SHELL, {}).permits(host, 443)
+
+
+@pytest.mark.parametrize(
     "wanted",
     [
         *(
