@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Generator
 from functools import partial
 from pathlib import Path
 
+from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.errors import StoreUnavailable
 from internal.attachments.content import in_thread, joined, pieces, store_errors, too_large
 
@@ -92,7 +93,7 @@ class Spool:
         """
         locking = asyncio.create_task(asyncio.to_thread(self._lock, fcntl.LOCK_EX))
         try:
-            lock = await asyncio.shield(locking)
+            lock = await wait_shielded(locking)
         except asyncio.CancelledError:
             locking.add_done_callback(_unlock)  # the thread goes on and takes the lock
             raise

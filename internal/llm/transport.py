@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.secrets import register_secret
 from internal.agent.ports.llm import TextDelta
@@ -145,7 +146,7 @@ class ProviderHttpClient:
         loading = self._loading()
         if not loading.done():
             # shielded: all runs await the same import, and one of them may be cancelled
-            await asyncio.shield(asyncio.wrap_future(loading))
+            await wait_shielded(asyncio.wrap_future(loading))
 
     def _loading(self) -> "Future[_Stack]":
         if self._stack is None:

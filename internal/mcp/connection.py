@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.react.input_forms import InputReply
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
@@ -154,7 +155,7 @@ class ServerConnection:
                 self._done, self._lost = asyncio.Event(), None
                 self._ready = asyncio.get_running_loop().create_future()
                 self._owner = asyncio.create_task(self._own())
-            yield await asyncio.shield(self._ready)
+            yield await wait_shielded(self._ready)
         finally:
             self._calls -= 1
             if not self._calls:

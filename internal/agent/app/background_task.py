@@ -35,6 +35,25 @@ async def background_task(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asy
             raise cancelled
 
 
+async def wait_shielded(work: asyncio.Future[_Result]) -> _Result:
+    """Return the result of work that goes on when its waiter is cancelled.
+
+    Unlike `asyncio.shield` it never reports an error of the work to the exception handler of the
+    event loop; that one does since Python 3.14 if the error follows the cancellation.
+    """
+    try:
+        await asyncio.wait({work})
+    except asyncio.CancelledError:
+        work.add_done_callback(_retrieve)
+        raise
+    return work.result()
+
+
+def _retrieve(work: asyncio.Future[Any]) -> None:
+    if not work.cancelled():
+        work.exception()  # retrieved, so that asyncio does not log it
+
+
 async def run_to_completion(
     function: Callable[_Params, _Result], /, *args: _Params.args, **kwargs: _Params.kwargs
 ) -> _Result:
@@ -67,12 +86,10 @@ async def _completed(
     work: asyncio.Future[_Result], on_cancel: Callable[[], None] = lambda: None
 ) -> _Result:
     try:
-        return await asyncio.shield(work)
+        return await wait_shielded(work)
     except asyncio.CancelledError:
         on_cancel()
         while not work.done():  # a second cancellation waits as well
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({work})
-        if not work.cancelled():
-            work.exception()  # retrieved, so that asyncio does not log it
         raise

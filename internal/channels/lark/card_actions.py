@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 from cachetools import TTLCache
 
+from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.questions import Question
 from internal.agent.domain.text import truncate_line
@@ -117,7 +118,7 @@ class CardActionHandler:
         running.add_done_callback(self._running.discard)
         try:
             async with asyncio.timeout(CALLBACK_TIMEOUT_SECONDS):
-                return await asyncio.shield(asyncio.wrap_future(running))
+                return await wait_shielded(asyncio.wrap_future(running))
         except TimeoutError:
             log.warning("card action timed out")  # it may still succeed; the card shows it then
         except Exception:  # a channel's outer loop: an action must not end the connection

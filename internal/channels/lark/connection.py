@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
@@ -129,7 +130,7 @@ class LarkConnection:
 
     async def wait(self) -> None:
         """Return when the thread has ended: after `stop`, or because the client cannot be used."""
-        await asyncio.shield(asyncio.wrap_future(self._finished))
+        await wait_shielded(asyncio.wrap_future(self._finished))
 
     async def stop(self, seconds: float = 3.0) -> None:
         """Disconnect and stop receiving; return after `seconds` at the latest."""
@@ -138,7 +139,7 @@ class LarkConnection:
         with suppress(RuntimeError):  # the loop is closed: the thread has ended
             self._loop.call_soon_threadsafe(self._stopping.set)
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._finished)), seconds)
+            await asyncio.wait_for(wait_shielded(asyncio.wrap_future(self._finished)), seconds)
 
     def _main(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.set_exception_handler(_log_loop_error)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 
+from internal.agent.app.background_task import wait_shielded
 from internal.simulators.lark import chat_page, user_actions
 from internal.simulators.lark.cards.cardkit import add_card
 from internal.simulators.lark.control.actions import ACTIONS
@@ -149,7 +150,7 @@ async def test_polling_waits_for_the_next_change(sim: LarkSim) -> None:
         looking = tasks.create_task(fetch(sim, "GET", path))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await asyncio.shield(looking)
+                await wait_shielded(looking)
         await act(sim, "person", name="Nova")
     assert "Nova" in {one["name"] for one in looking.result().json()["people"]}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
+from internal.agent.app.background_task import wait_shielded
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.clipboard import NoPicture, read_picture
 from internal.channels.cli.command_output import format_cost, short_id
@@ -317,7 +318,7 @@ class ReplSession:
 
     async def ready(self) -> ReplServices:
         """Wait for the services and return them."""
-        return await asyncio.shield(self._services)
+        return await wait_shielded(self._services)
 
     @property
     def services(self) -> ReplServices | None:

@@ -1,6 +1,7 @@
 """Work beside the event loop: a task of a block, and a blocking call in a thread."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -8,6 +9,7 @@ from internal.agent.app.background_task import (
     background_task,
     open_to_completion,
     run_to_completion,
+    wait_shielded,
 )
 
 
@@ -114,3 +116,35 @@ async def test_what_was_opened_is_returned_open() -> None:
     closed: list[str] = []
     assert await open_to_completion(lambda: "opened", closed.append) == "opened"
     assert closed == []
+
+
+async def test_shielded_work_goes_on_when_its_waiter_is_cancelled() -> None:
+    work = asyncio.get_running_loop().create_future()
+    waiters = [asyncio.create_task(wait_shielded(work)) for _ in range(2)]
+    await asyncio.sleep(0)  # one step: they wait
+    waiters[0].cancel()
+    await asyncio.wait({waiters[0]})
+    assert waiters[0].cancelled()
+    work.set_result("done")
+    assert await waiters[1] == "done"
+
+
+async def test_an_error_of_shielded_work_without_a_waiter_is_not_reported() -> None:
+    work = asyncio.get_running_loop().create_future()
+    waiter = asyncio.create_task(wait_shielded(work))
+    await asyncio.sleep(0)  # one step: it waits
+    waiter.cancel()
+    await asyncio.wait({waiter})
+    work.set_exception(OSError("later"))
+    await asyncio.sleep(0)  # one step: callbacks
+    del work, waiter
+    gc.collect()  # the runner of the test fails if the loop gets a report
+
+
+async def test_the_result_and_the_error_of_shielded_work_reach_the_waiter() -> None:
+    done, failed = (asyncio.get_running_loop().create_future() for _ in range(2))
+    done.set_result(1)
+    failed.set_exception(OSError("now"))
+    assert await wait_shielded(done) == 1
+    with pytest.raises(OSError, match="now"):
+        await wait_shielded(failed)
