@@ -24,6 +24,7 @@ from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
 from tests.support.sandboxes import sandbox_params
+from tests.support.processes import is_of_libffi
 
 Open = Callable[[bytes], int]
 Make = Callable[..., ChildDocumentReader]
@@ -94,10 +95,10 @@ def is_confined(pid: int) -> bool:
 
 
 def inspect(pid: int) -> tuple[bytes, set[str]]:
-    """Return environment and command line of a process, and the numbers of its open files."""
+    """Return environment and command line of a process, and the numbers of what it was given."""
     folder = Path(f"/proc/{pid}")
     shown = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
-    return shown, {each.name for each in (folder / "fd").iterdir()}
+    return shown, {each.name for each in (folder / "fd").iterdir() if not is_of_libffi(each)}
 
 
 async def until_left(before: set[int]) -> None:

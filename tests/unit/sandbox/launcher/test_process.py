@@ -18,6 +18,7 @@ from internal.sandbox.launcher import program as launcher_program
 from internal.sandbox.launcher.command import LaunchedCommand
 from internal.sandbox.launcher.process import Launcher
 from internal.sandbox.native import NativeSandbox
+from tests.support.processes import is_of_libffi
 from tests.support.tools import native_sandbox
 
 
@@ -71,7 +72,8 @@ async def test_it_inherits_no_variable_and_no_descriptor(
     finally:
         os.close(secret)
     assert b"=" not in launcher.joinpath("environ").read_bytes().replace(b"LC_CTYPE=", b"")
-    opened = sorted(str(each.readlink()) for each in launcher.joinpath("fd").iterdir())
+    given = (each for each in launcher.joinpath("fd").iterdir() if not is_of_libffi(each))
+    opened = sorted(str(each.readlink()) for each in given)
     assert opened[:3] == ["/dev/null"] * 3
     assert [each.partition(":")[0] for each in opened[3:]] == ["socket"]
     assert len(list(launcher.joinpath("task").iterdir())) == 1
@@ -83,7 +85,7 @@ async def test_a_supervisor_holds_no_descriptor_of_another_command(
     other = Run(tmp_path, "echo; sleep 600")
     running = asyncio.create_task(other.finish(sandbox))
     await other.started.wait()
-    run = Run(tmp_path, "readlink /proc/$PPID/fd/* | cut -d: -f1")
+    run = Run(tmp_path, "readlink /proc/$PPID/fd/* | grep -v /libffi.so | cut -d: -f1")
     await run.finish(sandbox)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -41,3 +41,22 @@ def test_invalid_address_is_a_usage_error(url: str) -> None:
     with pytest.raises(CliExit) as exit_:
         HttpEndpoint(url, lambda: "t")
     assert exit_.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://10.0.0.1:8420", "http://[::ffff:10.0.0.1]:8420", "http://[64:ff9b::127.0.0.1]"),
+        *("http://0.0.0.0:8420", "http://localhost.example.org", "http://example.com[::1]:8420"),
+    ],
+)
+def test_the_token_is_not_sent_to_another_machine_unencrypted(url: str) -> None:
+    with pytest.raises(CliExit):
+        HttpEndpoint(url, lambda: "t")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.9.9.9", "localhost", "[::1]", "[::ffff:127.0.0.1]"]
+)
+def test_every_address_of_this_machine_is_accepted(host: str) -> None:
+    assert HttpEndpoint(f"http://{host}:8420/", lambda: "t").url == f"http://{host}:8420"
