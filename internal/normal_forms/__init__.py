@@ -2,4 +2,6 @@
 
 - `urls`: URLs taken apart and joined
 - `json_schema`: JSON Schemas of types
+- `instants`: points in time
+- `http_status`: reason phrases of HTTP
 """

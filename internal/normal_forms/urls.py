@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _LINE_BREAKS = str.maketrans("", "", "\t\r\n")
+_AUTHORITY = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//([^/?#]*)")
 _BRACKETED = re.compile(r"\[([^\[\]]*)\](?::.*)?")
 
 
@@ -21,10 +22,12 @@ def split_url(text: str) -> SplitResult:
             characters that a resolver reads as delimiters.
     """
     # 3.11.4 began to remove the blanks
-    parts = urlsplit(text.lstrip(_BLANKS).translate(_LINE_BREAKS))
-    if "[" in parts.netloc or "]" in parts.netloc:
-        _check_brackets(parts.netloc)
-    return parts
+    plain = text.lstrip(_BLANKS).translate(_LINE_BREAKS)
+    # checked before, since the sentences of Python depend on its version as well
+    match = _AUTHORITY.match(plain)
+    if match and ("[" in match[1] or "]" in match[1]):
+        _check_brackets(match[1])
+    return urlsplit(plain)
 
 
 def _check_brackets(authority: str) -> None:

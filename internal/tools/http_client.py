@@ -15,13 +15,13 @@ import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 import httptools
 import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.addresses import address_refusal
+from internal.normal_forms.http_status import status_phrase
 from internal.tools.http_urls import PublicUrl
 
 _HEAD_LIMIT = 65_536
@@ -86,7 +86,7 @@ class HttpResponse(msgspec.Struct):
 def describe_status(status: int) -> str:
     """Return a status with its phrase, such as "404 Not Found"."""
     try:
-        return f"{status} {HTTPStatus(status).phrase}"
+        return f"{status} {status_phrase(status)}"
     except ValueError:
         return str(status)
 

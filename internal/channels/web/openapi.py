@@ -1,6 +1,5 @@
 """The OpenAPI document and the TypeScript types, generated from the route table."""
 
-import http
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from internal.agent.domain.events.schema import interfaces
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.errors import HttpErrorBody
 from internal.channels.web.schemas import EmptyRequest, Id, Number, Sha256
+from internal.normal_forms.http_status import status_phrase
 from internal.normal_forms.json_schema import schema_components, type_schema
 
 Schema = dict[str, Any]
@@ -82,7 +82,7 @@ def _error_responses(endpoints: Sequence[Endpoint]) -> Schema:
     schema = {"$ref": _REFERENCE.format(name=HttpErrorBody.__name__)}
     return {
         str(status): {
-            "description": http.HTTPStatus(status).phrase,
+            "description": status_phrase(status),
             "headers": _ERROR_HEADERS.get(status, {}),
             "content": {"application/json": {"schema": schema}},
         }
@@ -115,7 +115,7 @@ def _responses(endpoint: Endpoint, references: dict[type[msgspec.Struct], Schema
         str(status): {"$ref": f"#/components/responses/{status}"}
         for status in error_statuses(endpoint)
     }
-    reply: Schema = {"description": http.HTTPStatus(endpoint.status).phrase}
+    reply: Schema = {"description": status_phrase(endpoint.status)}
     if endpoint.status != _NO_CONTENT:
         schema = references[endpoint.reply] if endpoint.reply else {}
         reply["content"] = {endpoint.media_type: {"schema": schema}}
@@ -123,7 +123,7 @@ def _responses(endpoint: Endpoint, references: dict[type[msgspec.Struct], Schema
         models = (endpoint.reply, endpoint.public_reply, HttpErrorBody)
         schema = {"anyOf": [references[model] for model in models if model]}
         reply["content"] = {endpoint.media_type: {"schema": schema}}
-        responses["503"] = {**reply, "description": http.HTTPStatus(503).phrase}
+        responses["503"] = {**reply, "description": status_phrase(503)}
     return {str(endpoint.status): reply, **responses}
 
 

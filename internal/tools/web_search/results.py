@@ -2,12 +2,13 @@
 
 import html
 import re
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.text import is_invisible, truncate_line
+from internal.normal_forms.instants import parse_instant
 from internal.search_providers.provider import SearchQuery, SearchResult
 from internal.tools.http_urls import PublicUrl
 
@@ -78,7 +79,7 @@ def _is_within(host: str, domain: str) -> bool:
 
 def _clean_date(text: str) -> str:
     """Return a date of ISO 8601 or RFC 5322 as 2026-11-24, "" if it is neither."""
-    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+    for parse in (parse_instant, parsedate_to_datetime):
         try:
             moment = parse(text.strip())
         except (ValueError, TypeError, OverflowError):

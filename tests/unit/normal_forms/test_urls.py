@@ -39,7 +39,7 @@ def test_the_parts_of_a_url(text: str, scheme: str, host: str | None, path: str)
     ],
 )
 def test_brackets_enclose_an_ipv6_address(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=r"brackets do not enclose|is not an IPv6 address"):
         split_url(text)
 
 
@@ -100,5 +100,5 @@ def test_a_base_without_a_path_is_joined_at_its_root() -> None:
 
 
 def test_a_reference_that_is_no_url_is_rejected() -> None:
-    with pytest.raises(ValueError, match="IPv6"):
+    with pytest.raises(ValueError, match="brackets"):
         join_url("http://a/", "//[::1")

@@ -7,7 +7,7 @@ reason, at most `MAX_ATTEMPTS` times; then the form is declined.
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Answer, Question
 from internal.agent.domain.text import replace_surrogates, truncate_json
+from internal.normal_forms.instants import parse_instant
 from internal.normal_forms.urls import split_url
 
 MAX_ATTEMPTS = 3
@@ -368,7 +369,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    return _parses(datetime.fromisoformat, text)
+    return _parses(parse_instant, text)
 
 
 def _is_address(text: str) -> bool:
