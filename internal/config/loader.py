@@ -19,6 +19,8 @@ from internal.config.messages import complaint, name_of, nearest, plain
 from internal.config.setting_keys import (
     KEYS,
     NAMES,
+    REMOVED,
+    REMOVED_VARIABLES,
     VARIABLES,
     accepts_many,
     holds_many,
@@ -240,6 +242,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, _Given]
     for name, text in environ.items():
         if not name.startswith("LARKSPUR_") or name in _NOT_KEYS:
             continue
+        if name in REMOVED_VARIABLES:
+            raise ConfigError(f"environment {name}: {_removed(REMOVED_VARIABLES[name])}")
         if name not in VARIABLES:
             hint = nearest(name, [*VARIABLES, *_NOT_KEYS])
             raise ConfigError(f"Unknown environment variable {plain(name)}{hint}")
@@ -313,6 +317,8 @@ def _leaves(
         here = (*path, name)
         dotted = ".".join(here)
         place = _place(places, here)
+        if dotted in REMOVED:
+            raise ConfigError(f"{place}: {_removed(dotted)}")
         if name not in section.model_fields:
             hint = nearest(dotted, NAMES)
             raise ConfigError(f"{place}: {plain(dotted)} is an unknown key{hint}")
@@ -326,6 +332,10 @@ def _leaves(
         else:
             what = name_of(value, show=False)
             raise ConfigError(f"{place}: {dotted} must be a mapping of keys, not {what}.")
+
+
+def _removed(key: str) -> str:
+    return f"{key} is no longer a setting: {REMOVED[key]}"
 
 
 def _place(places: Mapping[Place, str], path: Place) -> str:

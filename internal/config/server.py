@@ -14,9 +14,7 @@ from internal.config.types import (
 class ServerSettings(Section):
     """The web server of the gateway."""
 
-    host: Text = key(
-        "127.0.0.1", "Address to listen on; must be loopback while auth.mode is local."
-    )
+    host: Text = key("127.0.0.1", "Address to listen on; must be a loopback address.")
     port: Port = key(8_420, "Port to listen on; 0 chooses a free one.")
     public_url: WebAddress | None = key(None, "Public address of the page, if a proxy is in front.")
     max_body_bytes: Count = key(20_971_520, "Maximum size of a request body, in bytes.")

@@ -61,3 +61,17 @@ NAMES = sorted({".".join(key.split(".")[:n]) for key in KEYS for n in range(1, 5
 
 VARIABLES: Mapping[str, str] = {f"LARKSPUR_{key.upper().replace('.', '__')}": key for key in KEYS}
 """The environment variable of every key: `LARKSPUR_SERVER__PORT` is `server.port`."""
+
+REMOVED: Mapping[str, str] = {
+    "access.talk": "it had no effect. Remove it; channels.lark.access.talk says who may submit"
+    " tasks in Lark.",
+    "access.operate": "it had no effect. Remove it; channels.lark.access.operate says who may"
+    " answer questions in Lark.",
+    "auth": "local was the only mode and still applies. Remove it.",
+    "auth.mode": "local was the only mode and still applies. Remove it.",
+}
+"""Keys and sections of earlier versions, with the end of the sentence that rejects them."""
+
+REMOVED_VARIABLES: Mapping[str, str] = {
+    f"LARKSPUR_{key.upper().replace('.', '__')}": key for key in REMOVED
+}

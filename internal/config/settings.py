@@ -279,19 +279,9 @@ class TasksSettings(Section):
     )
 
 
-class AuthSettings(Section):
-    """How callers are authenticated."""
-
-    mode: Literal["local"] = key(
-        "local", "local: the token in the home folder authenticates the owner."
-    )
-
-
 class AccessSettings(Section):
-    """Who may talk and who may operate, besides the owner."""
+    """What a person may use per day."""
 
-    talk: tuple[Text, ...] = key((), "Principals who may submit tasks, besides the owner.")
-    operate: tuple[Text, ...] = key((), "Principals who may approve, besides the owner.")
     max_daily_cost: DollarLimit = key(
         5.0,
         "Maximum cost in US dollars of a person's runs per day (UTC), over all channels; not for"
@@ -528,7 +518,6 @@ class Settings(Section):
     dispatch: DispatchSettings = section(DispatchSettings)
     tasks: TasksSettings = section(TasksSettings)
     server: ServerSettings = section(ServerSettings)
-    auth: AuthSettings = section(AuthSettings)
     access: AccessSettings = section(AccessSettings)
     channels: ChannelsSettings = section(ChannelsSettings)
     tools: ToolsSettings = section(ToolsSettings)
@@ -555,9 +544,9 @@ class Settings(Section):
     def _is_loopback_only(self) -> Self:
         # browsers would send the Host [::ffff:7f00:1] to ::ffff:127.0.0.1, which names no server
         is_plain = reached_host(self.server.host) == self.server.host
-        if self.auth.mode == "local" and not (is_plain and is_loopback(self.server.host)):
+        if not (is_plain and is_loopback(self.server.host)):
             raise ValueError(
-                f"server.host {self.server.host} is not a loopback address; while auth.mode is"
-                " local only 127.0.0.1, ::1 and localhost are"
+                f"server.host {self.server.host} is not a loopback address; only 127.0.0.1, ::1"
+                " and localhost are"
             )
         return self

@@ -188,8 +188,7 @@ def _listen(settings: ServerSettings, port_key: str) -> socket.socket:
         raise WebServerError(f"Cannot listen on {host}: {error.strerror}.") from error
     if not is_loopback(str(address[0])):
         raise WebServerError(
-            f"{host} is not a loopback address. With auth.mode local, server.host must be"
-            " 127.0.0.1, ::1 or localhost."
+            f"{host} is not a loopback address. server.host must be 127.0.0.1, ::1 or localhost."
         )
     listener = socket.socket(family, kind, protocol)
     try:

@@ -384,7 +384,7 @@ def test_local_mode_listens_on_loopback_addresses(home: Path, host: str) -> None
         "[::1]",
     ],
 )
-def test_local_mode_rejects_other_addresses(home: Path, host: str) -> None:
+def test_other_addresses_are_rejected(home: Path, host: str) -> None:
     sentence = complaint(home, LARKSPUR_SERVER__HOST=host)
     assert sentence.startswith(f"settings: server.host {host} is not a loopback address;")
 
@@ -399,6 +399,18 @@ MISTAKES = {
     ),
     "port: 1": "HOME/config.yaml:1: port is an unknown key; did you mean server.port?",
     "zzzzzz: 1": "HOME/config.yaml:1: zzzzzz is an unknown key.",
+    "access:\n  max_daily_cost: 1\n  talk: [ada]": (
+        "HOME/config.yaml:3: access.talk is no longer a setting: it had no effect. Remove it;"
+        " channels.lark.access.talk says who may submit tasks in Lark."
+    ),
+    "access: {operate: []}": (
+        "HOME/config.yaml:1: access.operate is no longer a setting: it had no effect. Remove it;"
+        " channels.lark.access.operate says who may answer questions in Lark."
+    ),
+    "\nauth:\n  mode: local": (
+        "HOME/config.yaml:2: auth is no longer a setting: local was the only mode and still"
+        " applies. Remove it."
+    ),
     '"\\e[31m": 1': r"HOME/config.yaml:1: \x1b[31m is an unknown key.",
     "channels: {web: {x: 1}}": "HOME/config.yaml:1: channels.web.x is an unknown key.",
     "<<: {server: {port: 1}}": "HOME/config.yaml:1: << is an unknown key.",
@@ -564,8 +576,8 @@ MISTAKES = {
         "HOME/config.yaml:1: attachments.max_file_bytes must be at most 104857600, not 104857601."
     ),
     "server: {host: 0.0.0.0}": (
-        "settings: server.host 0.0.0.0 is not a loopback address; while auth.mode is local only"
-        " 127.0.0.1, ::1 and localhost are."
+        "settings: server.host 0.0.0.0 is not a loopback address; only 127.0.0.1, ::1"
+        " and localhost are."
     ),
     # ${VARIABLE}
     "server:\n  port: ${NOWHERE}": (
@@ -674,6 +686,22 @@ def test_a_mistake_in_the_file_is_one_sentence(home: Path, text: str, sentence: 
             "LARKSPUR_AGENT__PROFILE",
             "\udcff",
             "environment LARKSPUR_AGENT__PROFILE: agent.profile must be one line of text in UTF-8.",
+        ),
+        (
+            "LARKSPUR_AUTH__MODE",
+            "local",
+            (
+                "environment LARKSPUR_AUTH__MODE: auth.mode is no longer a setting: local was the"
+                " only mode and still applies. Remove it."
+            ),
+        ),
+        (
+            "LARKSPUR_ACCESS__TALK",
+            '["ada"]',
+            (
+                "environment LARKSPUR_ACCESS__TALK: access.talk is no longer a setting: it had no"
+                " effect. Remove it; channels.lark.access.talk says who may submit tasks in Lark."
+            ),
         ),
         ("LARKSPUR_CONFIG", " ", "The name of the configuration file is blank."),
     ],
