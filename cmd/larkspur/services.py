@@ -560,7 +560,15 @@ def make_pruner(services: Services, gateway: Gateway) -> Pruner:
 
 def retention_policy(settings: Settings) -> RetentionPolicy:
     """Return how long the settings keep rows and sessions."""
-    return RetentionPolicy(**settings.retention.model_dump())
+    retention = settings.retention
+    return RetentionPolicy(
+        events_days=retention.events_days,
+        sessions_days=retention.sessions_days,
+        one_shot_days=retention.one_shot_days,
+        audit_days=retention.audit_days,
+        handled_messages_days=retention.handled_messages_days,
+        usage_days=retention.usage_days,
+    )
 
 
 def make_worktree_applier(services: Services) -> WorktreeApplier:

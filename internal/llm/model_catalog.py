@@ -17,7 +17,10 @@ PRICES = {
 
 def make_model_book(settings: LlmSettings) -> ModelBook:
     """Return the limits and prices that runs use."""
-    own = {name: Price(**dict(price)) for name, price in settings.prices.items()}
+    own = {
+        name: Price(price.input, price.output, price.cache_read, price.cache_write)
+        for name, price in settings.prices.items()
+    }
 
     def limits(model: str) -> ModelLimits:
         return model_limits(model, settings)
