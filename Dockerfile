@@ -23,8 +23,8 @@ COPY internal internal
 COPY --from=page /src/internal/channels/web/dist internal/channels/web/dist
 RUN uv sync --frozen --no-dev --all-extras --no-editable
 # The licences of the packages in the image; those of the page are in the package itself.
-RUN uv tool run --from pip-licenses==5.5.5 pip-licenses --python=/opt/larkspur/bin/python --format=plain-vertical \
-  --with-license-file --no-license-path --output-file=/opt/larkspur/THIRD-PARTY-NOTICES.txt
+RUN uv tool run --from pip-licenses==5.5.5 pip-licenses --python="$UV_PROJECT_ENVIRONMENT/bin/python" --format=plain-vertical \
+  --with-license-file --no-license-path --output-file="$UV_PROJECT_ENVIRONMENT/THIRD-PARTY-NOTICES.txt"
 
 FROM python:3.13-slim-bookworm
 # Debian removes old versions from its index: pinned ones could not be installed for long.

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from internal.agent.domain.events.types import EVENTS, Event
 from internal.agent.domain.react.gates import CONTROL_CALLS, CONTROL_SPECS, GATES
 from internal.tools.registry import TOOLS
 from tests import ROOT
+from tests.support.tracked_files import tracked_files
 
 TOP = {
     *(".ci", "cmd", "configs", "docs", "internal", "tests", "web"),
@@ -102,20 +102,8 @@ ROSTERS: tuple[tuple[str, set[str], set[str]], ...] = (
 )
 
 
-def ours() -> list[Path]:
-    """Every file that is in the repository or about to be."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    names = listing.stdout.decode().split("\0")
-    return sorted({ROOT / name for name in names if name and (ROOT / name).is_file()})
-
-
 def modules(*folders: str) -> list[Path]:
-    found = [path for path in ours() if path.suffix == ".py"]
+    found = [path for path in tracked_files() if path.suffix == ".py"]
     return [path for path in found if path.relative_to(ROOT).parts[0] in folders]
 
 
@@ -135,24 +123,7 @@ def test_cmd_is_not_a_package() -> None:
 
 
 def test_the_top_level_is_fixed() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in ours()} - TOP == set()
-
-
-def test_no_text_names_an_install_command_for_another_distribution() -> None:
-    """The index has a `larkspur` of other people; ours is called larkspur-gateway."""
-    installers = r"\b((pip3?|pipx|uv|uv pip|uv tool) (install|add|download)|(pipx|uv tool) run|uvx)"
-    name = r"['\"]?(?<![\w/.-])larkspur(?!\w|-gateway|_gateway)"
-    commands = rf"{installers}( -\S+)* {name}"
-    texts = [
-        path
-        for path in ours()
-        if path.suffix in {".md", ".py", ".yaml", ".json", ".ts", ".tsx", ".toml", ".service"}
-        and path != Path(__file__)
-        and path.name != "package-lock.json"
-    ]
-    assert matching(texts, rf"{commands}|{name}\[\w+\]") == []
-    for wrong in ("pip install larkspur", "uvx larkspur serve", "pip install -U 'larkspur[mcp]'"):
-        assert re.search(commands, wrong), wrong
+    assert {path.relative_to(ROOT).parts[0] for path in tracked_files()} - TOP == set()
 
 
 def test_no_module_is_longer_than_the_limit() -> None:
@@ -251,7 +222,7 @@ def test_every_suppressed_check_has_a_reason() -> None:
 
 
 def test_no_file_contains_a_development_path() -> None:
-    assert matching(ours(), r"(?<![\w.}])/(wor" + r"k|roo" + r"t)/") == []
+    assert matching(tracked_files(), r"(?<![\w.}])/(wor" + r"k|roo" + r"t)/") == []
 
 
 def test_only_the_sandbox_starts_processes_for_an_agent() -> None:

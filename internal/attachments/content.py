@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, 
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from internal.agent.app.background_task import wait_shielded
+from internal.agent.app.background_task import wait_until_done
 from internal.agent.domain.errors import FileTooLarge, StoreCorrupt, StoreUnavailable
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import format_size
@@ -54,13 +54,9 @@ async def in_thread(
 
     `on_cancel` may make it return earlier.
     """
+    # else its file is closed while it is written
     running = asyncio.get_running_loop().run_in_executor(executor, function)
-    try:
-        return await wait_shielded(running)
-    except asyncio.CancelledError:
-        on_cancel()
-        await asyncio.wait([running])  # else its file is closed while it is written
-        raise
+    return await wait_until_done(running, on_cancel)
 
 
 async def joined(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:

@@ -47,7 +47,7 @@ class McpPins:
     def __init__(self, home: Path) -> None:
         self._file = home / PINS_FILE
         self._folder = home / MANIFESTS_FOLDER
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pins: tuple[FileVersion, Mapping[str, ServerPin]] | None = None
         self._tools: dict[str, tuple[FileVersion, KnownTools]] = {}
 
@@ -82,11 +82,12 @@ class McpPins:
         Raises:
             OSError: it cannot be stored.
         """
-        known = self.tools(server)
-        if known.found == found:
-            return False
-        self._write_tools(server, KnownTools(found, known.accepted))
-        return True
+        with self._lock:  # an acceptance in another thread must not be overwritten
+            known = self.tools(server)
+            if known.found == found:
+                return False
+            self._write_tools(server, KnownTools(found, known.accepted))
+            return True
 
     def accept(self, server: str, found: Manifest) -> None:
         """Accept the definition and all tools of a manifest.
@@ -95,9 +96,10 @@ class McpPins:
             McpPinsUnreadable: the file is damaged; it is not changed.
             OSError: this cannot be stored.
         """
-        self._write_tools(server, KnownTools(found, found.tools))
         hashes = {tool.name: tool.sha256 for tool in found.tools}
-        self._put(server, ServerPin(found.definition, hashes))
+        with self._lock:
+            self._write_tools(server, KnownTools(found, found.tools))
+            self._put(server, ServerPin(found.definition, hashes))
 
     def withdraw(self, server: str) -> None:
         """Accept nothing of a server any more.

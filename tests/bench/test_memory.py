@@ -74,7 +74,7 @@ def _lines(file: Path) -> list[str]:
 def test_install_size(table: Table) -> None:
     """What `uv sync --no-dev` puts on the disk: ours and all that it needs, without byte code."""
     found: dict[str, int] = {}
-    _add("larkspur", frozenset(), found)
+    _add("larkspur-gateway", frozenset(), found)
     name = f"install, {len(found)} distributions"
     table.add(Row(name, "MB", [sum(found.values()) / 1_000_000], goal=most(150, "ours")))
 

@@ -59,7 +59,7 @@ async def run_to_completion(
 ) -> _Result:
     """Run a blocking change in a thread. Cancelling waits until the change is complete."""
     call = partial(copy_context().run, function, *args, **kwargs)
-    return await _completed(asyncio.get_running_loop().run_in_executor(None, call))
+    return await wait_until_done(asyncio.get_running_loop().run_in_executor(None, call))
 
 
 async def open_to_completion(
@@ -68,7 +68,7 @@ async def open_to_completion(
     """Open something in a thread. Cancelling waits, and closes what was opened meanwhile."""
     opening = asyncio.get_running_loop().run_in_executor(None, function)
     try:
-        return await _completed(opening)
+        return await wait_until_done(opening)
     except asyncio.CancelledError:
         if not opening.cancelled() and opening.exception() is None:
             close(opening.result())
@@ -79,12 +79,16 @@ async def wait_for_completion(
     running: Coroutine[Any, Any, _Result], on_cancel: Callable[[], None] = lambda: None
 ) -> _Result:
     """Run a coroutine to its end. Cancelling calls `on_cancel` and still waits for the end."""
-    return await _completed(asyncio.create_task(running), on_cancel)
+    return await wait_until_done(asyncio.create_task(running), on_cancel)
 
 
-async def _completed(
+async def wait_until_done(
     work: asyncio.Future[_Result], on_cancel: Callable[[], None] = lambda: None
 ) -> _Result:
+    """Wait for work that cannot be undone, after any number of cancellations as well.
+
+    `on_cancel` may make it end earlier.
+    """
     try:
         return await wait_shielded(work)
     except asyncio.CancelledError:

@@ -125,8 +125,10 @@ class LarkConnection:
         """Start in a new thread: importing the client takes seconds. May be called after `stop`."""
         self._stopping, self._finished = asyncio.Event(), Future()
         self._loop = asyncio.new_event_loop()
+        # each thread has its own: an earlier one may still run when `stop` did not wait for it
+        own = (self._loop, self._stopping, self._finished)
         # a daemon: a hanging import or discovery must not delay the exit of the process
-        threading.Thread(target=self._main, args=(self._loop,), name="lark", daemon=True).start()
+        threading.Thread(target=self._main, args=own, name="lark", daemon=True).start()
 
     async def wait(self) -> None:
         """Return when the thread has ended: after `stop`, or because the client cannot be used."""
@@ -141,23 +143,25 @@ class LarkConnection:
         with suppress(TimeoutError):
             await asyncio.wait_for(wait_shielded(asyncio.wrap_future(self._finished)), seconds)
 
-    def _main(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _main(
+        self, loop: asyncio.AbstractEventLoop, stopping: asyncio.Event, finished: Future[None]
+    ) -> None:
         loop.set_exception_handler(_log_loop_error)
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(self._supervise())
+                runner.run(self._supervise(stopping))
         except Exception as error:
             log.exception("the Lark client cannot be used")
             self._set_state("refused", f"the client cannot be used: {error}")
         finally:
-            self._finished.set_result(None)
+            finished.set_result(None)
 
-    async def _supervise(self) -> None:
+    async def _supervise(self, stopping: asyncio.Event) -> None:
         """Reconnect until stopped."""
         sdk = load_websocket_client()
         sdk.__dict__["loop"] = asyncio.get_running_loop()  # the module keeps the first loop it saw
         wait = self._timeouts.first_delay
-        while not self._stopping.is_set():
+        while not stopping.is_set():
             begun = self._clock.monotonic()
             session = _ClientSession(
                 sdk,
@@ -167,7 +171,7 @@ class LarkConnection:
                 timeouts=self._timeouts,
             )
             try:
-                await self._connected(session)
+                await self._connected(session, stopping)
             except sdk.ClientException as error:  # retrying rarely helps
                 self._set_state("refused", with_log_id(_refusal(error), session.log_id))
                 wait = self._timeouts.max_delay
@@ -176,12 +180,12 @@ class LarkConnection:
                     wait = self._timeouts.first_delay
                 why = with_log_id(self._reason(error), session.log_id)
                 self._set_state("reconnecting", why)
-            if await self._stopped_within(wait * random.uniform(0.5, 1)):  # noqa: S311  # no secret
+            if await _is_set_within(stopping, wait * random.uniform(0.5, 1)):  # noqa: S311  # no secret
                 break
             wait = min(wait * 2, self._timeouts.max_delay)
         self._set_state("stopped", "")
 
-    async def _connected(self, session: "_ClientSession") -> None:
+    async def _connected(self, session: "_ClientSession", stopping: asyncio.Event) -> None:
         """Maintain one connection until it is lost.
 
         Raises:
@@ -190,7 +194,7 @@ class LarkConnection:
         try:
             await session.open()
             self._set_state("connected", "")
-            await session.wait_until_lost(self._stopping)
+            await session.wait_until_lost(stopping)
         finally:
             await session.close()
 
@@ -204,12 +208,6 @@ class LarkConnection:
             case _:
                 return credentials.network.explain(error, credentials.origin)
 
-    async def _stopped_within(self, seconds: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        return self._stopping.is_set()
-
     def _set_state(self, status: ConnectionStatus, why: str) -> None:
         before, why = self.state, truncate_line(mask_secrets(why), 300)
         since = before.since if before.status == status else rfc3339(self._clock.now())
@@ -217,6 +215,13 @@ class LarkConnection:
         if (status, why) != (before.status, before.why):
             level = logging.INFO if status in {"connected", "stopped"} else logging.WARNING
             log.log(level, "Lark connection %s", status, extra={"why": why} if why else {})
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 class _ClientSession:

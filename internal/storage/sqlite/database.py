@@ -104,7 +104,9 @@ class SqliteDatabase(QueuedDatabase):
         return await super().read(work)
 
     async def close(self) -> None:
-        """Complete the queued work, then close the file."""
+        """Complete the queued work, then close the file. A second call does nothing."""
+        if not self._is_open:
+            return
         self._refuse_work()
         self._short_reader.close()
         for _ in self._readers:

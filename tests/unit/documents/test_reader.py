@@ -23,8 +23,8 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
-from tests.support.sandboxes import sandbox_params
 from tests.support.processes import is_of_libffi
+from tests.support.sandboxes import sandbox_params
 
 Open = Callable[[bytes], int]
 Make = Callable[..., ChildDocumentReader]

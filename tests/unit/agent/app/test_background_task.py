@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from internal.agent.app.background_task import (
     run_to_completion,
     wait_shielded,
 )
+from internal.attachments.content import in_thread
 
 
 async def wait(started: asyncio.Event) -> None:
@@ -148,3 +151,35 @@ async def test_the_result_and_the_error_of_shielded_work_reach_the_waiter() -> N
     assert await wait_shielded(done) == 1
     with pytest.raises(OSError, match="now"):
         await wait_shielded(failed)
+
+
+async def test_each_cancellation_waits_for_work_that_uses_a_file(tmp_path: Path) -> None:
+    """The file is closed after the work, and its number is given to the next file."""
+    loop = asyncio.get_running_loop()
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def use(descriptor: int) -> None:
+        def write() -> None:
+            loop.call_soon_threadsafe(begun.set)
+            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
+            os.write(descriptor, b"own")
+
+        try:
+            await in_thread(write)
+        finally:
+            os.close(descriptor)
+            canary = os.open(tmp_path / "canary", os.O_WRONLY | os.O_CREAT)
+            closing.append(canary)
+
+    closing: list[int] = []
+    using = asyncio.create_task(use(os.open(tmp_path / "own", os.O_WRONLY | os.O_CREAT)))
+    await begun.wait()
+    for _ in range(3):
+        using.cancel()
+        await asyncio.sleep(0)  # let it take the cancel
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await using
+    os.close(closing[0])
+    assert (tmp_path / "own").read_bytes() == b"own"
+    assert (tmp_path / "canary").read_bytes() == b""
