@@ -20,6 +20,8 @@ REPORT := $(BIN)/coverage report
 # and timers, so there is one worker more than there are cores.
 WORKERS := --dist=worksteal --numprocesses=$(shell echo $$(($$(nproc) + 1)))
 PYTEST := $(BIN)/pytest $(WORKERS)
+# Without byte code, which some machines forbid, each process compiles everything that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Measuring the coverage takes half of the time again; CI sets COVERAGE=yes and requires the floors,
 # which need SLOW=yes.
 # It is measured in the test processes, not in the processes that tests start: those are killed or run
@@ -95,14 +97,13 @@ chaos: setup
 	$(if $(BUILDER),$(PYTEST) -m image tests/e2e/test_container_image.py, \
 	  @echo "No image was built: neither docker, podman nor buildah works here.")
 
-# Without byte code start-up is measured several times too slow.
 bench: setup
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m bench -p no:randomly --capture=no tests/bench
+	$(BIN)/pytest -m bench -p no:randomly --capture=no tests/bench
 
 # A fixed load for a long time; fails if memory, descriptors or threads of the gateway rise steadily.
 SOAK_MINUTES := 30
 soak: setup
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m tests.bench.soak $(SOAK_MINUTES)
+	$(BIN)/python -m tests.bench.soak $(SOAK_MINUTES)
 
 # Files that are written from the code; tests/ says when they are stale.
 generate: setup

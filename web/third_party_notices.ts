@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Plugin } from 'vite';
 
 /** Beside index.html, so that it is part of the page, of the wheel and of the image. */
@@ -15,6 +15,14 @@ const OF_THE_BUILD: Record<string, RegExp> = {
 const ASKS_FOR_SOURCE = /EPL|MPL|LGPL|GPL/;
 /** These ask for no notice, so a package may come without the text. */
 const ASKS_FOR_NOTHING = /^(Unlicense|0BSD|CC0-1\.0)$/;
+
+/** What a package contains of others without saying so in its licence. */
+const CONTAINED: Record<string, string> = {
+  elkjs:
+    'elkjs is compiled from Java by the Google Web Toolkit and contains parts of its emulation of the Java library and of\n' +
+    'Guava. Copyright Google Inc. and The Guava Authors. Licensed under the Apache License, Version 2.0\n' +
+    '(https://www.apache.org/licenses/LICENSE-2.0).',
+};
 
 interface Package {
   name: string;
@@ -34,7 +42,18 @@ function packageFolder(id: string): string | undefined {
   return path.slice(0, place) + 'node_modules/' + name;
 }
 
-function notice(folder: string): string {
+/** The comments of a package's modules that name an owner of rights; the minifier drops them. */
+function copyrights(modules: Iterable<string>): string[] {
+  const found = new Set<string>();
+  for (const path of modules) {
+    for (const [comment] of readFileSync(path, 'utf8').matchAll(/\/\*[\s\S]*?\*\//g)) {
+      if (/copyright|\(c\) \d|@license/i.test(comment)) found.add(comment.trim());
+    }
+  }
+  return [...found];
+}
+
+function notice(folder: string, modules: Iterable<string>): string {
   const read = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Package;
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying|unlicense)/i.test(file)).toSorted();
   if (!read.license || (files.length === 0 && !ASKS_FOR_NOTHING.test(read.license)))
@@ -48,6 +67,8 @@ function notice(folder: string): string {
       `and from ${source}.`,
     );
   }
+  if (read.name in CONTAINED) lines.push('', CONTAINED[read.name] ?? '');
+  for (const comment of copyrights(modules)) lines.push('', comment);
   for (const file of files) lines.push('', readFileSync(join(folder, file), 'utf8').trim());
   return lines.join('\n');
 }
@@ -57,12 +78,18 @@ function notice(folder: string): string {
  * `page` belongs into the plugins of the page, `worker` into those of its workers.
  */
 export function thirdPartyNotices(root: string): { page: Plugin; worker: () => Plugin } {
-  const folders = new Set<string>();
+  const folders = new Map<string, Set<string>>();
+  const place = (folder: string): Set<string> => {
+    const modules = folders.get(folder) ?? new Set<string>();
+    folders.set(folder, modules);
+    return modules;
+  };
   const add = (id: string) => {
     const folder = packageFolder(id);
-    if (folder) folders.add(folder);
+    const path = id.replace(/^\0/, '').replace(/\?.*$/, '');
+    if (folder && existsSync(path)) place(folder).add(path);
     for (const [name, pattern] of Object.entries(OF_THE_BUILD))
-      if (pattern.test(id)) folders.add(join(root, 'node_modules', name));
+      if (pattern.test(id)) place(join(root, 'node_modules', name));
   };
   const record = (bundle: Record<string, { type: string; modules?: Record<string, unknown> }>) => {
     for (const each of Object.values(bundle)) Object.keys(each.modules ?? {}).forEach(add);
@@ -77,10 +104,10 @@ export function thirdPartyNotices(root: string): { page: Plugin; worker: () => P
       },
       generateBundle(_, bundle) {
         record(bundle as never);
-        const found = [...folders].filter((folder) => existsSync(dirname(folder))).toSorted();
+        const found = [...folders].toSorted(([one], [other]) => (one < other ? -1 : 1));
         const rule = `\n\n${'-'.repeat(78)}\n\n`;
         const head = 'The page of Larkspur contains code of the following packages, in part and minified.';
-        this.emitFile({ type: 'asset', fileName: NOTICES_FILE, source: [head, ...found.map(notice)].join(rule) + '\n' });
+        this.emitFile({ type: 'asset', fileName: NOTICES_FILE, source: [head, ...found.map(([folder, modules]) => notice(folder, modules))].join(rule) + '\n' });
       },
     },
   };
