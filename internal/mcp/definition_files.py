@@ -57,6 +57,14 @@ class DefinitionFiles:
                 self._known = version, self._parse()
             return self._known[1]
 
+    def parse(self, name: str, entry: Mapping[str, Any]) -> ServerDefinition:
+        """Return the definition of an entry, as it would be in the file.
+
+        Raises:
+            DefinitionError: it cannot be used.
+        """
+        return parse_definition(name, entry, self._expand, str(self.path))
+
     def add(self, name: str, entry: Mapping[str, Any]) -> ServerDefinition:
         """Write an entry to the file, and return its definition.
 
@@ -64,7 +72,7 @@ class DefinitionFiles:
             DefinitionError: it cannot be used, or there is a server of this name.
             OSError: the file cannot be written.
         """
-        definition = parse_definition(name, entry, self._expand, str(self.path))
+        definition = self.parse(name, entry)
         with locked(self.path):
             document = read_document(self.path)
             entries = _entries(document, self.path)

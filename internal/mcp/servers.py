@@ -21,6 +21,7 @@ from internal.mcp.connection import ServerConnection, load_sdk
 from internal.mcp.definition_files import DefinitionFiles
 from internal.mcp.definitions import ServerDefinition
 from internal.mcp.elicitation import Progress
+from internal.mcp.launch.requirements import Requirements, find_requirements
 from internal.mcp.limits import LoginRequired, ServerFailure
 from internal.mcp.login.loopback import listening
 from internal.mcp.login.pending_logins import PendingLogins
@@ -80,6 +81,7 @@ class McpServers:
         version: the version of Larkspur, which servers are told.
         logins: the logins of people.
         deny: rules about hosts that no server reaches.
+        own_path: the PATH of Larkspur, to find programs that commands do not.
     """
 
     def __init__(
@@ -90,11 +92,12 @@ class McpServers:
         version: str,
         logins: TokenFile,
         deny: Sequence[Rule] = (),
+        own_path: str = "",
     ) -> None:
         self.files, self.pins, self.logins = files, pins, logins
         self.login_redirect = ""
         """Where browsers come back to after a login, "" if they cannot: in a terminal."""
-        self._version, self._deny = version, tuple(deny)
+        self._version, self._deny, self._own_path = version, tuple(deny), own_path
         self._sandbox: Sandbox | None = None
         self._home_of: Callable[[SessionId], str] = str
         self._connections: dict[tuple[str, str], ServerConnection] = {}
@@ -125,6 +128,13 @@ class McpServers:
     def is_isolated(self) -> bool:
         """True if commands of servers are isolated."""
         return self._sandbox is not None and self._sandbox.capabilities.isolated
+
+    def requirements(self, definition: ServerDefinition) -> Requirements | None:
+        """Return what a command lacks to start, None if nothing is known to be lacking. Blocks."""
+        if self._sandbox is None:
+            return None
+        able = self._sandbox.capabilities
+        return find_requirements(definition, able, own_path=self._own_path)
 
     def offer(self) -> Offer:
         """Return what is offered now. Starts nothing; reads files that have changed."""
@@ -173,6 +183,10 @@ class McpServers:
         try:
             connection = await self._connection(definition, LOCAL_OWNER.id)
             await connection.list_tools()
+        except LoginRequired:
+            raise
+        except ServerFailure as error:
+            raise ServerFailure(await self._explain(definition, error)) from error
         finally:
             if self.status(definition).state != "offered":
                 await self.close(definition.name)
@@ -211,10 +225,16 @@ class McpServers:
         except LoginRequired:
             raise
         except ServerFailure as error:
-            reason = f"The MCP server {offered.server.name} cannot be used: {error}."
+            explained = await self._explain(offered.server, error)
+            reason = f"The MCP server {offered.server.name} cannot be used: {explained}."
             if offered.server.command and self.is_isolated and not offered.server.network:
                 reason += " It runs without network; its definition can allow hosts."
             raise ToolError(reason) from error
+
+    async def _explain(self, definition: ServerDefinition, failure: ServerFailure) -> str:
+        """Return why a server failed, with what its command lacks."""
+        lacking = await asyncio.to_thread(self.requirements, definition)
+        return f"{failure}; {lacking.advice}" if lacking else str(failure)
 
     async def sign_in(self, definition: ServerDefinition, show: Callable[[str], None]) -> None:
         """Let the owner sign in at this machine; `show` gets the URL to open in a browser.

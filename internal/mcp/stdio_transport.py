@@ -33,6 +33,13 @@ _KEPT_LINES = 10
 _MAX_PART_BYTES = 65_536
 
 
+_START_PROBLEMS = {
+    126: "a program that it needs may not be executed",
+    127: "a program that it needs is missing",
+}
+"""What the exit codes of shells and of the launcher of the sandbox mean."""
+
+
 class ServerLog:
     """What a server writes to standard error: logged masked, the end is kept. Bounded.
 
@@ -181,7 +188,7 @@ class ServerProcess:
                 command = structs.replace(self._command, stdin=stdin.fileno(), stderr=errors)
                 try:
                     result = await self._sandbox.run(command, self._lines.write)
-                    self._end = _describe(result)
+                    self._end = _describe(result, is_isolated=self._sandbox.capabilities.isolated)
                 except (ToolError, ServerFailure) as error:
                     self._end = str(error)
                 finally:
@@ -230,9 +237,12 @@ async def _finish(running: asyncio.Task[None], tasks: list[asyncio.Task[None]]) 
                 await asyncio.wait(pending)
 
 
-def _describe(result: SandboxResult) -> str:
+def _describe(result: SandboxResult, *, is_isolated: bool) -> str:
     if result.exceeded:
         return f"it used more {result.exceeded} than it may"
+    if (problem := _START_PROBLEMS.get(result.exit_code)) is not None:
+        also = ", or is outside of what the server sees" if is_isolated else ""
+        return f"{problem}{also} (exit code {result.exit_code})"
     refused = f", and could not reach {', '.join(result.refused[:5])}" if result.refused else ""
     how = f"exited with {result.exit_code}" if result.exit_code >= 0 else "was ended"
     return f"it {how}{refused}"

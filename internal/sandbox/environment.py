@@ -78,6 +78,11 @@ class CommandEnvironment:
         if timezone:
             self._variables["TZ"] = timezone
 
+    @property
+    def path(self) -> str:
+        """The folders in which commands find programs."""
+        return self._path
+
     def variables(self, home: str, further: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of a command whose private folder is `home`."""
         folders = {name: f"{home}/{folder}" for name, folder in _XDG.items()}

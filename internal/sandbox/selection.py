@@ -134,7 +134,9 @@ async def open_sandbox(
         if sandbox is None:
             native = sandbox = options.native()
             stack.callback(native.close)
-        sandbox.capabilities = options.complete(sandbox.capabilities)
+        able = options.complete(sandbox.capabilities)
+        path = "" if sandbox.provider == "container" else options.environment().path
+        sandbox.capabilities = structs.replace(able, path=path)
         yield sandbox
 
 

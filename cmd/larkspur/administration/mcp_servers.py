@@ -11,9 +11,11 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import escape_hidden
 from internal.agent.ports.mcp import McpReviewReport, McpServerSummary
-from internal.channels.cli.application import McpItem, McpReport
+from internal.channels.cli.application import McpItem, McpNeeds, McpReport
 from internal.config.loader import Loaded
 from internal.mcp.definition_files import read_entries
+from internal.mcp.definitions import ServerDefinition
+from internal.mcp.launch.requirements import Requirements
 from internal.mcp.server_reviews import ServerReviews
 from internal.mcp.servers import home_session
 from larkspur.extensions import open_mcp_servers
@@ -36,6 +38,16 @@ class McpAdmin:
     def servers(self) -> list[McpItem]:
         """Return all servers, also those that are not usable."""
         return [_item(each) for each in asyncio.run(self._reviews.list_all())]
+
+    def needs(self, name: str, entry: Mapping[str, Any]) -> McpNeeds | None:
+        """Return what the command of an entry lacks to start in the sandbox of the settings."""
+        definition = self._servers.files.parse(name, entry)
+        lacking = asyncio.run(self._requirements(definition)) if definition.command else None
+        if lacking is None:
+            return None
+        is_hopeless = lacking.missing or lacking.needs_hosts
+        flags = "" if is_hopeless else lacking.flags
+        return McpNeeds(lacking.problem, flags, lacking.complete(entry), lacking.install)
 
     def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:
         """Add a server, which needs a review."""
@@ -84,6 +96,13 @@ class McpAdmin:
     def sign_out(self, name: str) -> bool:
         """Remove the login to a server. Return False if there was none."""
         return self._servers.sign_out(name, LOCAL_OWNER.id)
+
+    async def _requirements(self, definition: ServerDefinition) -> Requirements | None:
+        async with (
+            open_sandbox_in(self._loaded, self._homes) as sandbox,
+            self._servers.running(sandbox, self._homes.create),
+        ):
+            return await asyncio.to_thread(self._servers.requirements, definition)
 
     async def _test(self, name: str) -> McpReviewReport:
         async with (

@@ -77,6 +77,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     - `runtimes`: the languages whose programs commands find; all until the sandbox has been tried
     - `read_only`: what every command may read besides the programs of the machine
     - `packages`: the Python packages that commands find, such as numpy==2.4.0
+    - `path`: the PATH of commands, if they find the programs of this machine; "" if they do not
     """
 
     isolated: bool = False
@@ -87,6 +88,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     runtimes: tuple[Runtime, ...] = tuple(RUNTIME_PROGRAMS)
     read_only: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    path: str = ""
 
 
 class Sandbox(Protocol):

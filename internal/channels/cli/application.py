@@ -215,11 +215,28 @@ class McpReport(NamedTuple):
     changes: Sequence[str]
 
 
+class McpNeeds(NamedTuple):
+    """What the command of a server lacks to start here.
+
+    `problem` is the end of a sentence, `flags` are options of `larkspur mcp add` with the command,
+    "" if none helps. `entry` has them. `install` is a command that makes the network unnecessary.
+    """
+
+    problem: str
+    flags: str
+    entry: Mapping[str, Any]
+    install: str = ""
+
+
 class McpAdmin(Protocol):
     """The MCP servers. Every method raises LarkspurError if a server is missing or refused."""
 
     def servers(self) -> list[McpItem]:
         """Return all servers, also those that are not usable. None is started."""
+        ...
+
+    def needs(self, name: str, entry: Mapping[str, Any]) -> McpNeeds | None:
+        """Return what the command of an entry lacks to start. It is not started."""
         ...
 
     def add(self, name: str, entry: Mapping[str, Any]) -> McpItem:

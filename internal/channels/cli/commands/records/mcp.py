@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
     """Add a server.
 
     Raises:
-        CliExit: there is neither a command nor a URL, or both.
+        CliExit: there is neither a command nor a URL, or both; or the command cannot start.
     """
     command = list(map(decode_argument, args.rest))
     if bool(command) == bool(args.url):
@@ -154,9 +155,32 @@ def _add(servers: McpAdmin, args: Namespace, context: CommandContext) -> int:
         )
         if value
     }
-    item = servers.add(args.what, entry)
+    item = servers.add(args.what, _completed(servers, args, context, entry))
     print_error(context.messages("mcp_added", name=item.name))
     return OK
+
+
+def _completed(
+    servers: McpAdmin, args: Namespace, context: CommandContext, entry: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the entry with what its command needs to start, if a person agrees.
+
+    Raises:
+        CliExit: it cannot start, or the answer is no; without a terminal there is no answer.
+    """
+    needs = servers.needs(args.what, entry)
+    if needs is None:
+        return entry
+    facts = {"name": args.what, "flags": needs.flags, "install": needs.install}
+    lines = [context.messages("mcp_cannot_start", problem=needs.problem, **facts)]
+    lines += [context.messages("mcp_needs", **facts)] if needs.flags else []
+    lines += [context.messages("mcp_install", **facts)] if needs.install else []
+    for line in lines:
+        print_error(one_line(line, _MAX_COLUMNS))
+    if not needs.flags:
+        raise CliExit(FAILED, context.messages("mcp_not_added", name=args.what))
+    _require_yes("add_with_needs", args, context, name=args.what)
+    return needs.entry
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """`larkspur mcp`."""
 
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,11 +14,6 @@ from tests.support.mcp_servers import HOSTILE
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 SERVER = (sys.executable, "-I", HOSTILE)
-
-
-@pytest.fixture(autouse=True)
-def _native(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LARKSPUR_SANDBOX__PROVIDER", "native")
 
 
 def states(run: CommandRunner) -> list[tuple[str, int]]:
@@ -87,6 +84,57 @@ def test_a_server_that_does_not_start_says_why(run: CommandRunner) -> None:
     with pytest.raises(LarkspurError, match="it exited with 7: starting on stderr"):
         run("mcp", "test", "tested")
     assert states(run) == [("not reviewed", 0)]
+
+
+def test_a_program_outside_of_path_is_added_with_its_path_after_a_yes(
+    run: CommandRunner, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    program = tmp_path / "own-server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
+    refused = run("mcp", "add", "tested", "--", "own-server", "x")
+    assert (refused.code, states(run)) == (WAITING, [])
+    assert "tested cannot start: commands do not find own-server.\n" in refused.err
+    assert f"It needs these options: -- {program} x\n" in refused.err
+    assert run("mcp", "add", "tested", "--yes", "--", "own-server", "x").code == OK
+    assert f"\n{program} x\n" in run("mcp", "show", "tested").out
+
+
+def test_a_program_that_does_not_exist_is_not_added(run: CommandRunner) -> None:
+    refused = run("mcp", "add", "tested", "--yes", "--", "no-such-program")
+    assert (refused.code, refused.message) == (FAILED, "tested was not added.")
+    assert "there is no program no-such-program on this machine." in refused.err
+    assert states(run) == []
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "sentence"),
+    [
+        (126, "a program that it needs may not be executed, or is outside of what the server sees"),
+        (127, "a program that it needs is missing, or is outside of what the server sees"),
+    ],
+)
+def test_an_isolated_server_without_its_programs_says_so(
+    run: CommandRunner, environ: dict[str, str], exit_code: int, sentence: str
+) -> None:
+    environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
+    run("mcp", "add", "tested", "--", "sh", "-c", f"exit {exit_code}")
+    with pytest.raises(LarkspurError, match=re.escape(f"{sentence} (exit code {exit_code})")):
+        run("mcp", "test", "tested")
+
+
+def test_an_isolated_server_that_was_added_without_its_files_says_what_it_lacks(
+    run: CommandRunner, environ: dict[str, str]
+) -> None:
+    run("mcp", "add", "tested", "--", *SERVER, "plain")
+    environ["LARKSPUR_SANDBOX__PROVIDER"] = "bubblewrap"
+    with pytest.raises(LarkspurError, match=r"remove it and add it with --read ") as caught:
+        run("mcp", "test", "tested")
+    flags = shlex.split(str(caught.value).partition(" add it with ")[2].removesuffix("."))
+    run("mcp", "remove", "tested")
+    assert run("mcp", "add", "tested", *flags).code == OK
+    assert run("mcp", "test", "tested").code == OK
 
 
 def test_a_url_has_headers(run: CommandRunner) -> None:
