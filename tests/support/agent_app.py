@@ -26,7 +26,9 @@ from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
 from internal.agent.ports.runtime import Clock
 from internal.config.loader import load
+from internal.database_address.address import is_postgres
 from internal.llm.retry import Sleep
+from internal.storage.database_url import database_path
 from larkspur.services import (
     GatewayServices,
     Services,
@@ -35,6 +37,7 @@ from larkspur.services import (
     open_gateway,
 )
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
+from tests.support.database_files import write_new_database
 from tests.support.scripted_model import ScriptedServer
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
@@ -190,6 +193,9 @@ async def core(
                 **(environ or {}),
             }
         )
+        url = loaded.settings.database.url.get_secret_value()
+        if not is_postgres(url):
+            write_new_database(database_path(url))
         services = await stack.enter_async_context(open_gateway(loaded, sleep=sleep))
         dispatch = services.dispatcher.run(services.coordinator, is_alone=is_alone)
         async with background_task(dispatch) as dispatching:

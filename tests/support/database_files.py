@@ -3,17 +3,41 @@
 import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import open_database
 from internal.storage.sqlite.database import SqliteDatabase
+from internal.storage.sqlite.schema import prepare_file
 from tests.support.store_records import a_session
 
 MIGRATION_COMMITS = 1
 """How many commits prepare a new database."""
+
+
+def write_new_database(path: Path) -> None:
+    """Write the file that the first start of a gateway creates, unless a file is there.
+
+    Its tables are created once in a process, because that takes several times as long as writing
+    the file. The epoch of its event log is its own.
+    """
+    try:
+        with path.open("xb") as file:
+            file.write(_new_database())
+    except FileExistsError:
+        return
+    execute(path, "update event_log set epoch = lower(hex(randomblob(3)))")
+
+
+@cache
+def _new_database() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "new.db"
+        prepare_file(path)
+        return path.read_bytes()
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ from internal.observability.clock import SystemClock
 from internal.simulators.lark.simulator import LarkSim
 from internal.storage.database_url import open_database
 from tests.support.chat_texts import EN_TEXTS
+from tests.support.database_files import write_new_database
 from tests.support.lark_gateway import APP, shown_text
 from tests.support.leaderships import make_leaderships
 from tests.support.movable_clock import MovableClock
@@ -139,6 +140,7 @@ async def open_outbox(folder: Path, sim: LarkSim | None = None) -> AsyncGenerato
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP]))
+        write_new_database(folder / "lark.db")
         database = await stack.enter_async_context(open_database(folder / "lark.db"))
         outbox = Outbox(sim, database, folder)
         supervisor = Supervisor(SystemClock())

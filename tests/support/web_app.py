@@ -40,6 +40,7 @@ from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.registry import TOOLS
 from internal.tools.untrusted_files import UntrustedFiles
+from tests.support.database_files import write_new_database
 from tests.support.http_client import HttpClient
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
@@ -146,6 +147,7 @@ async def open_backend(
     `logins` is the folder of the logins, if it is another one.
     """
     clock, stores = SystemClock(), Stores()
+    write_new_database(folder / "larkspur.db")
     async with open_database(folder / "larkspur.db") as database, asyncio.TaskGroup() as tasks:
         broadcaster = EventBroadcaster(database, stores, clock, "1.2.3")
         await broadcaster.start()

@@ -3,6 +3,7 @@
 import re
 import ssl
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -50,24 +51,21 @@ class LarkNetwork(NamedTuple):
         return None if proxy_bypass_environment(where, excluded) else self.proxy
 
     def tls_context(self) -> ssl.SSLContext:
-        """Return a TLS context that verifies servers. Reads files.
+        """Return a TLS context that verifies servers. Must not be changed. Reads files.
 
         Raises:
             TransportUnavailable: `ca_file` cannot be read or contains no certificate.
         """
-        import certifi  # noqa: PLC0415  # imported only if Lark is enabled
-
-        context = ssl.create_default_context(cafile=certifi.where())
-        context.set_alpn_protocols(["http/1.1"])
-        context.load_default_certs()  # the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR
-        if self.ca_file is not None:
-            try:
-                context.load_verify_locations(self.ca_file)
-            except (OSError, ssl.SSLError) as error:
-                reason = getattr(error, "strerror", None) or "it contains no PEM certificate"
-                raise TransportUnavailable(
-                    f"channels.lark.ca_file {self.ca_file} cannot be used: {reason}"
-                ) from error
+        if self.ca_file is None:
+            return _public_context(ssl.get_default_verify_paths())
+        context = _make_context()
+        try:
+            context.load_verify_locations(self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            reason = getattr(error, "strerror", None) or "it contains no PEM certificate"
+            raise TransportUnavailable(
+                f"channels.lark.ca_file {self.ca_file} cannot be used: {reason}"
+            ) from error
         return context
 
     def load_http(self) -> "tuple[type[HttpSession], ssl.SSLContext]":
@@ -97,6 +95,24 @@ class LarkNetwork(NamedTuple):
             if not names.isdisjoint({"ProxyError", "ClientHttpProxyError"}):
                 return f"the proxy refused{via}: {_line(cause)}; check channels.lark.proxy"
         return _line(error) + via
+
+
+@lru_cache(maxsize=1)
+def _public_context(_paths: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
+    """Return the context of the public certificates; those of the system are at the paths.
+
+    It takes 50 ms to read them, so REST, discovery and each reconnection share one context.
+    """
+    return _make_context()
+
+
+def _make_context() -> ssl.SSLContext:
+    import certifi  # noqa: PLC0415  # imported only if Lark is enabled
+
+    context = ssl.create_default_context(cafile=certifi.where())
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_default_certs()  # the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR
+    return context
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
