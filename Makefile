@@ -12,7 +12,10 @@ LIGHT := not chaos and not bench and not image$(QUICK)
 # Tests of what the machine cannot do are left out, counted and named. REQUIRE=all, as in CI, makes
 # an absent ability an error; REQUIRE="landlock node" requires these two (tests/machine/abilities.py).
 REQUIRE :=
-export LARKSPUR_TEST_REQUIRE := $(REQUIRE)
+tests: export LARKSPUR_TEST_REQUIRE := $(REQUIRE)
+# What was left out in all runs of pytest is named once, at the end.
+NOT_RUN := build/not-run.txt
+tests: export LARKSPUR_TEST_NOT_RUN := $(CURDIR)/$(NOT_RUN)
 # Builds container images; asked only by `make chaos`.
 BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
 REPORT := $(BIN)/coverage report
@@ -28,12 +31,6 @@ unexport PYTHONDONTWRITEBYTECODE
 # on a pseudo-terminal.
 COVERAGE :=
 MEASURED := $(BIN)/$(if $(COVERAGE),coverage run -m )pytest $(WORKERS)
-# Lark's SDK leaves event loops and sockets to the garbage collector, so its tests have a process of
-# their own in which the resulting warnings are not errors.
-LARK := tests/integration/lark tests/integration/lark_simulator tests/integration/chat \
-  tests/unit/channels/lark tests/unit/channels/chat tests/e2e/test_lark_process.py
-SDK := -W ignore::pytest.PytestUnraisableExceptionWarning
-
 # Node builds and checks the page: the machine's when it is new enough, else one from PyPI.
 NODE := $(shell node -p 'process.versions.node.localeCompare("22.12", [], {numeric: true}) >= 0 || ""' \
   2>/dev/null)
@@ -77,9 +74,14 @@ test: programs
 tests: check page
 	$(NPM) --silent test
 	$(if $(COVERAGE),$(BIN)/coverage erase)
-	$(MEASURED) -m "$(LIGHT)" tests
+	@mkdir -p build && rm -f $(NOT_RUN)
+	$(MEASURED) -m "$(LIGHT) and not browser" tests
+	$(if $(SLOW),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) -m "$(LIGHT)" \
+	  tests/integration/agent/test_runs.py tests/integration/agent/test_subtasks.py)
+	$(PYTEST) -m "browser$(QUICK)" tests/browser
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
 	$(if $(COVERAGE),$(MAKE) --no-print-directory floors)
+	@[ ! -s $(NOT_RUN) ] || { echo "Not run on this machine:"; cat $(NOT_RUN); }
 
 # `make test` in a new root of a Debian release, from `git clone` on; its options are in the file.
 test-release:

@@ -18,7 +18,7 @@ from tests.machine.abilities import ABILITIES, Ability, find_ability, find_reaso
 REQUIRE_VARIABLE = "LARKSPUR_TEST_REQUIRE"
 """`all`, or the names of abilities, separated by spaces."""
 REPORT_VARIABLE = "LARKSPUR_TEST_NOT_RUN"
-"""A file to which each run adds its lines about tests that were left out."""
+"""A file that gets the lines about tests that were left out, instead of the terminal."""
 _INPUT = "larkspur_reasons"
 _OUTPUT = "larkspur_left_out"
 
@@ -140,10 +140,13 @@ def pytest_collection_modifyitems(
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Report from a worker what it left out."""
+    """Report from a worker what it left out. A run without any other test has not failed."""
+    left_out = session.config.stash[_MACHINE].left_out
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output[_OUTPUT] = [tuple(each) for each in session.config.stash[_MACHINE].left_out]
+        output[_OUTPUT] = [tuple(each) for each in left_out]
+    elif session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and left_out:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -160,9 +163,10 @@ def pytest_terminal_summary(
     lines = config.stash[_MACHINE].lines()
     if not lines:
         return
-    terminalreporter.section("not run on this machine")
-    for line in lines:
-        terminalreporter.write_line(line)
     if report := os.environ.get(REPORT_VARIABLE):  # noqa: TID251 - of the tests
         with Path(report).open("a", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
+        return
+    terminalreporter.section("not run on this machine")
+    for line in lines:
+        terminalreporter.write_line(line)
