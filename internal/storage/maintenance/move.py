@@ -14,6 +14,7 @@ from internal.agent.domain.errors import Conflict, StoreError, StoreUnavailable
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.ports.maintenance.reports import MoveResult
 from internal.storage.maintenance.tables import (
+    PAGE_ROWS,
     Table,
     TableConnection,
     count_rows,
@@ -41,7 +42,9 @@ class _Begun(NamedTuple):
     finished: str
 
 
-async def move(source: TableConnection, target: TableConnection, report: Report) -> MoveResult:
+async def move(
+    source: TableConnection, target: TableConnection, report: Report, *, page_rows: int = PAGE_ROWS
+) -> MoveResult:
     """Move all rows from one database to another one, or continue to.
 
     The caller makes sure that nobody else uses the source. At the end both databases record the
@@ -64,9 +67,9 @@ async def move(source: TableConnection, target: TableConnection, report: Report)
     was_finished = begun is not None and begun.finished != ""
     if not was_finished:
         for table in tables:
-            await _copy(source, target, table, report)
+            await _copy(source, target, table, report, page_rows=page_rows)
         for table in tables:
-            await _verify(source, target, table, report)
+            await _verify(source, target, table, report, page_rows=page_rows)
         await _finish(target, tables)
     await _mark_source(source, target, str(epoch))
     rows = sum([await count_rows(source, table) for table in tables])
@@ -139,7 +142,12 @@ async def _check_empty(target: TableConnection, tables: list[Table]) -> None:
 
 
 async def _copy(
-    source: TableConnection, target: TableConnection, table: Table, report: Report
+    source: TableConnection,
+    target: TableConnection,
+    table: Table,
+    report: Report,
+    *,
+    page_rows: int,
 ) -> None:
     """Copy the rows of a table that are not there yet."""
     rows = await target.fetch(
@@ -154,25 +162,31 @@ async def _copy(
             table.name,
         )
     try:
-        copied = await _copy_after(source, target, table, last)
+        copied = await _copy_after(source, target, table, last, page_rows=page_rows)
     except StoreUnavailable:
         raise
     except StoreError:  # the source was changed since, so that rows contradict each other
         if not last:
             raise
         await _clear(target, table)
-        await _copy(source, target, table, report)
+        await _copy(source, target, table, report, page_rows=page_rows)
     else:
         if copied:
             report(f"{table.name}: {copied:,} rows copied")
 
 
 async def _copy_after(
-    source: TableConnection, target: TableConnection, table: Table, last: str
+    source: TableConnection,
+    target: TableConnection,
+    table: Table,
+    last: str,
+    *,
+    page_rows: int,
 ) -> int:
     """Copy the rows after a key, "" for all, and return their number."""
     copied = 0
-    async for page in source.stream(table, tuple(json.loads(last)) if last else None):
+    after = tuple(json.loads(last)) if last else None
+    async for page in source.stream(table, after, page_rows=page_rows):
         key = json.dumps(table.key_of(page[-1]), ensure_ascii=False)
         async with target.transaction():
             await target.insert(table, page)
@@ -207,7 +221,12 @@ async def _record(
 
 
 async def _verify(
-    source: TableConnection, target: TableConnection, table: Table, report: Report
+    source: TableConnection,
+    target: TableConnection,
+    table: Table,
+    report: Report,
+    *,
+    page_rows: int,
 ) -> None:
     """Compare the rows of a table, after copying it again if the source changed meanwhile.
 
@@ -219,7 +238,7 @@ async def _verify(
         return
     report(f"{table.name}: changed since it was copied; copied again")
     await _clear(target, table)
-    await _copy(source, target, table, report)
+    await _copy(source, target, table, report, page_rows=page_rows)
     if await take_fingerprint(target, table) != expected:
         raise StoreError(
             f"The rows of {table.name} in {target.place} differ from those in {source.place}."

@@ -78,7 +78,9 @@ class PostgresTables:
                 timeout=_TIMEOUT_SECONDS,
             )
 
-    async def stream(self, table: Table, after: Row | None = None) -> AsyncGenerator[list[Row]]:
+    async def stream(
+        self, table: Table, after: Row | None = None, *, page_rows: int = PAGE_ROWS
+    ) -> AsyncGenerator[list[Row]]:
         """Yield the rows after a key in pages, in the order of the key, in a transaction."""
         key = ", ".join(table.key)
         where, values = "", after or ()
@@ -91,7 +93,7 @@ class PostgresTables:
             await self.fetch("begin isolation level repeatable read read only")
         with self._translated_errors(sql):
             cursor = await self._connection.cursor(sql, *values, timeout=_TIMEOUT_SECONDS)
-            while page := await cursor.fetch(PAGE_ROWS, timeout=_TIMEOUT_SECONDS):
+            while page := await cursor.fetch(page_rows, timeout=_TIMEOUT_SECONDS):
                 yield [tuple(row) for row in page]
         if begun:
             await self.fetch("commit")

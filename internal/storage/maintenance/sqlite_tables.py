@@ -48,7 +48,9 @@ class SqliteTables:
         with self._translated_errors():
             self._connection.executemany(sql, rows)
 
-    async def stream(self, table: Table, after: Row | None = None) -> AsyncGenerator[list[Row]]:
+    async def stream(
+        self, table: Table, after: Row | None = None, *, page_rows: int = PAGE_ROWS
+    ) -> AsyncGenerator[list[Row]]:
         """Yield the rows after a key in pages, in the order of the key."""
         key = ", ".join(table.key)
         where, values = "", after or ()
@@ -56,7 +58,7 @@ class SqliteTables:
             where = f"where ({key}) > ({', '.join('?' * len(after))})"
         sql = f"select {table.names} from {table.name} {where} order by {key}"  # noqa: S608 - as above
         with self._translated_errors(), closing(self._connection.execute(sql, values)) as cursor:
-            while page := cursor.fetchmany(PAGE_ROWS):
+            while page := cursor.fetchmany(page_rows):
                 yield [portable(row) for row in page]
 
     @asynccontextmanager

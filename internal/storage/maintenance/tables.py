@@ -83,7 +83,9 @@ class TableConnection(Protocol):
         """Insert rows with values for all columns."""
         ...
 
-    def stream(self, table: Table, after: Row | None = None) -> AsyncGenerator[list[Row]]:
+    def stream(
+        self, table: Table, after: Row | None = None, *, page_rows: int = PAGE_ROWS
+    ) -> AsyncGenerator[list[Row]]:
         """Yield the rows after a key in pages, in the order of the key, text by code points."""
         ...
 

@@ -214,10 +214,22 @@ FAULTS = [
 ]
 
 
+class RecordedWaits:
+    """Ends each wait at once and remembers how long it should have been."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f"{f.kind}-{f.status}-{f.after_pieces}")
 async def test_temporary_failures_are_retried(stage: Stage, fault: Fault) -> None:
     stage.faulty(fault)
-    model = build_model(stage.settings)
+    waits = RecordedWaits()
+    model = build_model(stage.settings, waits)
+    announced = []
     text_so_far = ""
     async for piece in model.stream(make_request(stage.settings, user_message("hello"))):
         match piece:
@@ -228,12 +240,14 @@ async def test_temporary_failures_are_retried(stage: Stage, fault: Fault) -> Non
             case RetryScheduled(_, seconds, attempt):
                 assert seconds < 1
                 assert attempt == 2
+                announced.append(seconds)
             case ModelResponse():
                 assert text_so_far == "".join(
                     part.text for part in piece.parts if isinstance(part, Text)
                 )
                 assert piece.stop == "end"
     assert text_so_far
+    assert waits.seconds == announced
     assert stage.asked() in {0, 2, 3}  # offline nothing fails; a lesson costs a request
     await model.close()
 

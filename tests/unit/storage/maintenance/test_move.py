@@ -16,8 +16,8 @@ from tests.support.database_rows import all_rows, fill_tables, moved_tables
 from tests.support.store_records import a_session
 from tests.unit.storage.maintenance.conftest import KINDS, POSTGRES, NewDatabase
 
-ROWS = 1_100
-"""More than two pages."""
+PAGE_ROWS = 5
+ROWS = 2 * PAGE_ROWS + 1
 
 
 class Interrupted(Exception):
@@ -34,7 +34,7 @@ class Pair:
 
     async def move(self, report: Callable[[str], None] | None = None) -> tuple[int, bool]:
         async with self.source.source() as source, self.target.target() as target:
-            result = await move(source, target, report or self.reports.append)
+            result = await move(source, target, report or self.reports.append, page_rows=PAGE_ROWS)
         assert (result.source, result.target) == (self.source.place, self.target.place)
         return result.rows, result.was_finished
 
