@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import requests
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 
@@ -364,10 +364,30 @@ TEXTS = st.sampled_from(
 BODIES = st.dictionaries(FIELDS, ANYTHING | TEXTS | st.builds(json.dumps, ANYTHING), max_size=8)
 
 
-@pytest.mark.parametrize("endpoint", router.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
-@settings(max_examples=60)
+EACH_ENDPOINT = pytest.mark.parametrize(
+    "endpoint", router.ENDPOINTS, ids=lambda one: f"{one.method} {one.path}"
+)
+
+
+@EACH_ENDPOINT
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_body_gets_a_result_or_an_error(endpoint: RestEndpoint, data: st.DataObject) -> None:
+    call_with_any_body(endpoint, data)
+
+
+@pytest.mark.slow
+@EACH_ENDPOINT
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_of_many_bodies_gets_a_result_or_an_error(
+    endpoint: RestEndpoint, data: st.DataObject
+) -> None:
+    call_with_any_body(endpoint, data)
+
+
+def call_with_any_body(endpoint: RestEndpoint, data: st.DataObject) -> None:
+    """Call an endpoint with a drawn body; another exception than an error of Lark is raised."""
     app = App("cli_fuzz", "secret")
     state = LarkServices([app], Faults(limits=False), ClientConfig()).state
     state.limits.on = False
