@@ -25,6 +25,32 @@ class DatabaseKind(NamedTuple):
     select: Callable[[str, str], list[Row]]
 
 
+TWINS = (
+    "agent/store",
+    "storage",
+    "agent/app/processes/test_leadership.py",
+    "dispatch/test_leases.py",
+    "dispatch/test_registry.py",
+)
+"""Tests of statements, of locks and of claims, whose twins on PostgreSQL `make test` runs."""
+_FOLDER = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to CI what the twins on PostgreSQL repeat: logic above the stores."""
+    for item in items:
+        if is_postgres_twin(item) and not any(
+            item.path.is_relative_to(_FOLDER / name) for name in TWINS
+        ):
+            item.add_marker(pytest.mark.slow)
+
+
+def is_postgres_twin(item: pytest.Item) -> bool:
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return bool(parameters.get("kind") == "postgres")
+
+
 @asynccontextmanager
 async def sqlite_path(folder: Path) -> AsyncGenerator[str]:
     yield str(folder / "larkspur.db")

@@ -6,14 +6,10 @@ types of the SDKs as well.
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import openai
 import pytest
-from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from msgspec.structs import replace
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import SecretStr
 
 from internal.agent.domain.messages import (
@@ -42,6 +38,10 @@ from tests.support.images import an_image, in_base64
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Reply, ScriptedServer
 from tests.support.transcription_server import Spoken, TranscriptionServer
+
+if TYPE_CHECKING:
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 
 KEY = "sk-conformance-0123456789"
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"at": {"type": "string"}}}
@@ -76,7 +76,7 @@ def assert_same_request(server: ScriptedServer) -> None:
     assert server.headers[0]["host"] == server.headers[1]["host"]
 
 
-ANTHROPIC: dict[str, tuple[ModelRequest, MessageCreateParamsStreaming]] = {
+ANTHROPIC: dict[str, tuple[ModelRequest, "MessageCreateParamsStreaming"]] = {
     "text": (
         ModelRequest("claude-x", "", (user_message("hi 😀"),), max_output_tokens=100),
         {
@@ -240,6 +240,8 @@ ANTHROPIC: dict[str, tuple[ModelRequest, MessageCreateParamsStreaming]] = {
 
 @pytest.mark.parametrize("feature", ANTHROPIC)
 async def test_a_request_equals_that_of_the_anthropic_sdk(feature: str) -> None:
+    import anthropic  # noqa: PLC0415 - slow to import, and collected in every worker
+
     request, params = ANTHROPIC[feature]
     async with ScriptedAnthropic(lambda _: Reply(text="ok"), api_key=KEY) as server:
         await ask(AnthropicModel(ApiKey(KEY), base_url=server.base_url), request)
@@ -251,7 +253,7 @@ async def test_a_request_equals_that_of_the_anthropic_sdk(feature: str) -> None:
         assert_same_request(server)
 
 
-OPENAI: dict[str, tuple[ModelRequest, Dialect, CompletionCreateParamsStreaming]] = {
+OPENAI: dict[str, tuple[ModelRequest, Dialect, "CompletionCreateParamsStreaming"]] = {
     "text": (
         ModelRequest("m", "be brief", (user_message("hi 😀"),), max_output_tokens=100),
         Dialect(count_tokens=False),
@@ -329,6 +331,8 @@ OPENAI: dict[str, tuple[ModelRequest, Dialect, CompletionCreateParamsStreaming]]
 
 @pytest.mark.parametrize("feature", OPENAI)
 async def test_a_request_equals_that_of_the_openai_sdk(feature: str) -> None:
+    import openai  # noqa: PLC0415 - slow to import, and collected in every worker
+
     request, dialect, params = OPENAI[feature]
     async with ScriptedOpenAI(lambda _: Reply(text="ok"), api_key=KEY) as server:
         service = Service("acme", ProviderInfo("Acme", "ACME_API_KEY"), server.base_url, dialect)
@@ -342,6 +346,8 @@ async def test_a_request_equals_that_of_the_openai_sdk(feature: str) -> None:
 
 
 async def test_a_recording_is_sent_as_by_the_openai_sdk() -> None:
+    import openai  # noqa: PLC0415 - slow to import, and collected in every worker
+
     voice = recordings.ogg_opus(1.0)
     async with TranscriptionServer(Spoken("hi"), api_key=KEY) as server:
         settings = TranscriptionSettings(
@@ -368,6 +374,9 @@ async def test_a_recording_is_sent_as_by_the_openai_sdk() -> None:
 
 
 async def test_the_addresses_are_those_of_the_sdks() -> None:
+    import anthropic  # noqa: PLC0415 - slow to import, and collected in every worker
+    import openai  # noqa: PLC0415 - slow to import, and collected in every worker
+
     provider = find_provider("openai")
     assert isinstance(provider, OpenAICompatible)
     async with anthropic.AsyncAnthropic(api_key=KEY) as client:

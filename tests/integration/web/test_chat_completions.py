@@ -5,16 +5,17 @@ import base64
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
-from openai import AsyncOpenAI
 
 from internal.agent.domain.ids import SessionId
 from tests.support.anthropic_server import Call, Fault, Reply, Rules, When
 from tests.support.web_app import TOKEN
 from tests.support.working_web_app import WorkingWebApp, open_working_web_app
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 PIXEL = base64.b64encode(
     base64.b64decode(
@@ -39,7 +40,9 @@ SCRIPT = Rules(
 
 
 @asynccontextmanager
-async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, AsyncOpenAI]]:
+async def opened(home: Path) -> AsyncGenerator[tuple[WorkingWebApp, "AsyncOpenAI"]]:
+    from openai import AsyncOpenAI  # noqa: PLC0415 - slow to import, and collected in every worker
+
     async with open_working_web_app(home, SCRIPT) as app:
         url = f"http://127.0.0.1:{app.client.port}/v1"
         async with AsyncOpenAI(api_key=TOKEN, base_url=url, max_retries=0) as client:
@@ -126,6 +129,8 @@ async def test_a_stream_is_live_and_its_client_may_leave(home: Path) -> None:
 
 
 async def test_a_question_is_named_and_a_failure_is_an_error(home: Path) -> None:
+    import openai  # noqa: PLC0415 - slow to import, and collected in every worker
+
     async with opened(home) as (_, client):
         made = await client.chat.completions.create(model="larkspur", messages=[user("ask")])
         content = made.choices[0].message.content
@@ -192,6 +197,9 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
 
 
 async def test_bad_requests_get_a_sentence(home: Path) -> None:
+    import openai  # noqa: PLC0415 - slow to import, and collected in every worker
+    from openai import AsyncOpenAI  # noqa: PLC0415 - slow to import, and collected in every worker
+
     async with opened(home) as (app, _):
         for name, (body, status, says) in BAD.items():
             reply = await app.client.post("/v1/chat/completions", body)

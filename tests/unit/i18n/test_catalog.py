@@ -16,20 +16,25 @@ from tests import ROOT
 SOURCES = ("internal/audio", "internal/channels", "internal/i18n", "cmd")
 
 
-def literals() -> Iterator[str]:
-    """Yield every string of code with messages; of an f-string its constant beginning and a `*`."""
-    for folder in SOURCES:
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                match node:
-                    case ast.Constant(value=str(text)):
-                        yield text
-                    case ast.Attribute(attr=name):
-                        yield name
-                    case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
-                        yield f"{text}*"
-                    case _:
-                        pass
+@pytest.fixture(scope="module")
+def nodes() -> list[ast.AST]:
+    """The syntax of all code with messages."""
+    files = (path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))
+    return [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
+
+
+def literals(nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield every string of the code; of an f-string its constant beginning and a `*`."""
+    for node in nodes:
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
+            case ast.Attribute(attr=name):
+                yield name
+            case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+                yield f"{text}*"
+            case _:
+                pass
 
 
 @pytest.mark.parametrize("name", CATALOGS)
@@ -77,21 +82,23 @@ def test_placeholders_are_filled_in_and_an_unknown_key_fails() -> None:
         messages("no_such_message")
 
 
-@pytest.mark.parametrize("name", CATALOGS)
-def test_the_code_uses_every_message(name: str) -> None:
-    used = set(literals())
+def test_the_code_uses_every_message(nodes: list[ast.AST]) -> None:
+    used = set(literals(nodes))
     prefixes = tuple(text[:-1] for text in used if text.endswith("_*"))
-    messages = load_catalog(name, "en")["messages"]
-    assert [key for key in messages if key not in used and not key.startswith(prefixes)] == []
+    unused = [
+        (name, key)
+        for name in CATALOGS
+        for key in load_catalog(name, "en")["messages"]
+        if key not in used and not key.startswith(prefixes)
+    ]
+    assert unused == []
 
 
-def test_every_message_that_the_code_names_exists() -> None:
+def test_every_message_that_the_code_names_exists(nodes: list[ast.AST]) -> None:
     known = {key for name in CATALOGS for key in load_catalog(name, "en")["messages"]}
     named = {
         argument.value
-        for folder in SOURCES
-        for path in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).rpartition(".")[2].lstrip("_") in {"phrases", "words"}
         for argument in node.args[:1]

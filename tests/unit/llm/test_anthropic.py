@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -39,11 +39,12 @@ from internal.agent.ports.llm import (
     ModelStreamEvent,
     TextDelta,
 )
-from internal.llm.anthropic import AnthropicModel
+from internal.llm.anthropic import AnthropicModel, AnthropicResponseReader
 from internal.llm.transport import ApiKey
 from tests.support.anthropic_server import Call, Fault, ScriptedAnthropic, answer_to
 from tests.support.anthropic_server import Reply as Scripted
 from tests.support.images import an_image, in_base64
+from tests.support.property_examples import examples
 
 CANARY = "sk-ant-canary-0123456789"
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
@@ -254,14 +255,37 @@ WHOLE = Scripted(
     calls=[Call("look", {"a": 1})],
     usage={"input_tokens": 9},
 )
-WHOLE_BYTES = len(b"".join(answer_to(WHOLE, {"model": "claude-x"}, b"").events()))
+EVENTS = answer_to(WHOLE, {"model": "claude-x"}, b"").events()
+WHOLE_BYTES = len(b"".join(EVENTS))
+CUTS = [0, 1, len(EVENTS[0]) - 1, len(EVENTS[0]), WHOLE_BYTES // 2, WHOLE_BYTES - 1]
+"""Bytes at the ends and in the middle of a stream and of an event."""
+
+
+def read_until(where: int) -> ModelResponse | None:
+    """Read the stream up to a byte. None: the reader rejects it."""
+    reader = AnthropicResponseReader("claude-x")
+    reader.feed(b"".join(EVENTS)[:where])
+    reader.end()
+    try:
+        return reader.reply()
+    except ModelUnreachable:
+        return None
+
+
+def test_the_reader_rejects_a_stream_cut_at_any_byte() -> None:
+    assert [where for where in range(WHOLE_BYTES) if read_until(where) is not None] == []
+    reply = read_until(WHOLE_BYTES)
+    assert reply is not None
+    assert len(reply.parts) == 3
 
 
 @pytest.mark.parametrize(
-    "clean",
-    [pytest.param(False, id="broken", marks=pytest.mark.slow), pytest.param(True, id="closed")],
+    "cuts",
+    [CUTS, pytest.param(range(WHOLE_BYTES), marks=pytest.mark.slow)],
+    ids=["some", "every"],
 )
-async def test_a_stream_cut_at_any_byte_is_an_error(clean: bool) -> None:
+@pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
+async def test_a_connection_cut_at_any_byte_is_an_error(clean: bool, cuts: Sequence[int]) -> None:
     def cut(request: dict[str, Any]) -> Scripted:
         where = int(request["messages"][-1]["content"][-1]["text"])
         return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
@@ -275,7 +299,7 @@ async def test_a_stream_cut_at_any_byte_is_an_error(clean: bool) -> None:
 
     async with ScriptedAnthropic(cut, record=False) as server:
         model = AnthropicModel(ApiKey("k"), base_url=server.base_url)
-        for where in range(WHOLE_BYTES):
+        for where in cuts:
             assert await outcome(model, where) is None, where
         reply = await outcome(model, WHOLE_BYTES)
         assert reply is not None  # whole: that the connection then breaks cannot harm it
@@ -283,7 +307,7 @@ async def test_a_stream_cut_at_any_byte_is_an_error(clean: bool) -> None:
         await model.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=30),
     crlf=st.booleans(),

@@ -5,7 +5,7 @@ import logging
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -45,9 +45,11 @@ from internal.agent.ports.llm import (
 from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
 from internal.llm.openai_request import Dialect
+from internal.llm.openai_stream import OpenAIResponseReader
 from internal.llm.transport import ApiKey
 from tests.support.images import an_image, in_base64
 from tests.support.openai_server import Manners, ScriptedOpenAI, answer_to, sse
+from tests.support.property_examples import examples
 from tests.support.scripted_model import Call, Fault
 from tests.support.scripted_model import Reply as Scripted
 
@@ -408,8 +410,44 @@ WHOLE_BYTES = len(b"".join(EVENTS))
 TO_STOP = len(b"".join(EVENTS[:-2]))  # the usage and [DONE] come after it
 
 
+CUTS = [0, 1, len(EVENTS[0]) - 1, len(EVENTS[0]), TO_STOP // 2, TO_STOP - 1]
+CUTS_AFTER = [TO_STOP, TO_STOP + 1, WHOLE_BYTES - 1, WHOLE_BYTES]
+"""Bytes at the ends and in the middle of a stream and of an event."""
+
+
+def read_until(where: int) -> ModelResponse | None:
+    """Read the stream up to a byte. None: the reader rejects it."""
+    reader = OpenAIResponseReader(ACME.peer, "acme-1")
+    reader.feed(b"".join(EVENTS)[:where])
+    reader.end()
+    try:
+        return reader.reply()
+    except ModelUnreachable:
+        return None
+
+
+def test_the_reader_rejects_a_stream_cut_before_its_finish_reason() -> None:
+    assert [where for where in range(TO_STOP) if read_until(where) is not None] == []
+    for where in range(TO_STOP, WHOLE_BYTES + 1):
+        reply = read_until(where)
+        assert reply is not None, where
+        assert len(reply.parts) == 3, where
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        (CUTS, CUTS_AFTER),
+        pytest.param((range(TO_STOP), range(TO_STOP, WHOLE_BYTES + 1)), marks=pytest.mark.slow),
+    ],
+    ids=["some", "every"],
+)
 @pytest.mark.parametrize("clean", [False, True], ids=["broken", "closed"])
-async def test_a_stream_cut_before_its_finish_reason_is_an_error(clean: bool) -> None:
+async def test_a_connection_cut_before_its_finish_reason_is_an_error(
+    clean: bool, cuts: tuple[Sequence[int], Sequence[int]]
+) -> None:
+    before, after = cuts
+
     def cut(request: dict[str, Any]) -> Scripted:
         where = int(request["messages"][-1]["content"])
         return replace(WHOLE, fault=Fault("cut_after_bytes", bytes=where, clean=clean))
@@ -423,9 +461,9 @@ async def test_a_stream_cut_before_its_finish_reason_is_an_error(clean: bool) ->
 
     async with ScriptedOpenAI(cut, record=False) as server:
         model = client_of(server)
-        for where in range(TO_STOP):
+        for where in before:
             assert await outcome(model, where) is None, where
-        for where in range(TO_STOP, WHOLE_BYTES + 1):
+        for where in after:
             reply = await outcome(model, where)
             assert reply is not None, where  # whole: that the connection breaks cannot harm it
             assert len(reply.parts) == 3
@@ -433,7 +471,7 @@ async def test_a_stream_cut_before_its_finish_reason_is_an_error(clean: bool) ->
         await model.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=30),
     crlf=st.booleans(),

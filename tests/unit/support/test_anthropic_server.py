@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import msgspec
 import pytest
 
@@ -138,6 +137,8 @@ async def server() -> AsyncIterator[ScriptedAnthropic]:
 
 
 async def test_the_sdk_reads_its_streams(server: ScriptedAnthropic) -> None:
+    import anthropic  # noqa: PLC0415 - slow to import, and collected in every worker
+
     call = Call("look", {"at": "你好"})
     server.add(Reply(text="one two 三", pieces=5, thinking="hm", calls=[call], packets="each"))
     async with (
@@ -154,6 +155,8 @@ async def test_the_sdk_reads_its_streams(server: ScriptedAnthropic) -> None:
 
 
 async def test_the_sdk_reads_its_messages_and_errors(server: ScriptedAnthropic) -> None:
+    import anthropic  # noqa: PLC0415 - as above
+
     server.add(Reply(text="whole"), Reply(fault=Fault("status", status=429, retry_after=3)))
     hello: Any = [{"role": "user", "content": "hi"}]
     async with anthropic.AsyncAnthropic(

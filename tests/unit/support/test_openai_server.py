@@ -5,14 +5,16 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import openai
 import pytest
 
 from tests.support.openai_server import Manners, ScriptedOpenAI, check_request
 from tests.support.scripted_model import Call, Fault, Refusal, Reply, When
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 HEADERS = {"authorization": "Bearer k"}
 HELLO = {"role": "user", "content": "hello"}
@@ -126,15 +128,17 @@ async def server() -> AsyncIterator[ScriptedOpenAI]:
         yield fake
 
 
-def client_of(server: ScriptedOpenAI) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
+def client_of(base_url: str) -> "AsyncOpenAI":
+    from openai import AsyncOpenAI  # noqa: PLC0415 - slow to import, and collected in every worker
+
+    return AsyncOpenAI(api_key="k", base_url=base_url, max_retries=0)
 
 
 async def test_the_sdk_reads_its_streams(server: ScriptedOpenAI) -> None:
     call = Call("look", {"at": "你好"})
     server.add(Reply(text="one two 三", pieces=5, thinking="hm", calls=[call], packets="each"))
     text, arguments, stops, usage = "", "", [], None
-    async with client_of(server) as client:
+    async with client_of(server.base_url) as client:
         stream = await client.chat.completions.create(
             model="m",
             messages=[{"role": "user", "content": "hi"}],
@@ -154,12 +158,14 @@ async def test_the_sdk_reads_its_streams(server: ScriptedOpenAI) -> None:
 
 
 async def test_the_sdk_reads_its_messages_and_errors(server: ScriptedOpenAI) -> None:
+    from openai import RateLimitError  # noqa: PLC0415 - as above
+
     server.add(Reply(text="whole"), Reply(fault=Fault("status", status=429, retry_after=3)))
     hello: Any = [{"role": "user", "content": "hi"}]
-    async with client_of(server) as client:
+    async with client_of(server.base_url) as client:
         message = await client.chat.completions.create(model="m", messages=hello)
         assert message.choices[0].message.content == "whole"
-        with pytest.raises(openai.RateLimitError) as error:
+        with pytest.raises(RateLimitError) as error:
             await client.chat.completions.create(model="m", messages=hello)
     assert error.value.code == "rate_limit_exceeded"
     assert error.value.response.headers["retry-after"] == "3"
@@ -182,7 +188,7 @@ async def test_rules_give_the_same_reply_to_the_same_request_in_every_process(
         )
         assert process.stdout is not None
         address = (await process.stdout.readline()).decode().strip()
-        async with openai.AsyncOpenAI(api_key="k", base_url=address, max_retries=0) as client:
+        async with client_of(address) as client:
             asked: list[Any] = [[HELLO], [HELLO, USE, RESULT]]
             replies = [
                 await client.chat.completions.create(model="m", messages=told) for told in asked

@@ -5,11 +5,11 @@ import sys
 import tracemalloc
 from collections.abc import Generator
 from contextlib import closing
-from itertools import pairwise
+from itertools import pairwise, product
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from internal.agent.domain.react.context_window import (
 from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.store.history import PAGE_SIZE, MessageCache, SessionMessages
 from tests.support.images import an_image
+from tests.support.property_examples import examples
 from tests.support.session_history import SESSION, RunShape, StoredSession, run_messages
 from tests.support.strict_provider import check_messages
 from tests.support.weighed_messages import fit_window, select_messages
@@ -137,7 +138,7 @@ def test_the_last_text_of_a_run_without_an_answer_is_kept(session: StoredSession
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(budget=st.sampled_from([300, 2_000, 20_000, 200_000]), more=st.integers(0, 12))
 def test_a_reference_stands_for_the_same_messages_whatever_follows(budget: int, more: int) -> None:
     with closing(StoredSession()) as session:
@@ -245,18 +246,28 @@ def test_a_cache_takes_no_memory_for_sessions_without_messages() -> None:
     assert taken < 20_000
 
 
-@pytest.mark.parametrize("letter", [pytest.param("x", marks=pytest.mark.slow), "\u4e2d"])
+SHAPES = [
+    RunShape(question=20, answer=100),
+    RunShape(question=300, answer=600),
+    RunShape(question=2_000, answer=6_000),
+    RunShape(replies=[1] * 5, result=60),
+    RunShape(replies=[3] * 5, result=4_000),
+]
+BUDGETS = [1_000_000_000, 30_000]
+MEASURED_QUICKLY = [
+    (BUDGETS[0], SHAPES[0], "\u4e2d"),
+    (BUDGETS[1], SHAPES[2], "\u4e2d"),
+    (BUDGETS[0], SHAPES[4], "\u4e2d"),
+]
+
+
 @pytest.mark.parametrize(
-    "shape",
+    ("budget", "shape", "letter"),
     [
-        RunShape(question=20, answer=100),
-        RunShape(question=300, answer=600),
-        RunShape(question=2_000, answer=6_000),
-        RunShape(replies=[1] * 5, result=60),
-        RunShape(replies=[3] * 5, result=4_000),
+        pytest.param(*case, marks=() if case in MEASURED_QUICKLY else pytest.mark.slow)
+        for case in product(BUDGETS, SHAPES, "x\u4e2d")
     ],
 )
-@pytest.mark.parametrize("budget", [1_000_000_000, 30_000])
 def test_the_size_of_a_cache_is_about_the_memory_that_it_takes(
     session: StoredSession, shape: RunShape, letter: str, budget: int
 ) -> None:
@@ -305,7 +316,7 @@ shapes = st.builds(
         max_size=30,
     )
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_two_processes_with_caches_read_the_same_history(
     runs: list[tuple[RunShape, bool, int]],
 ) -> None:
@@ -322,7 +333,7 @@ def test_two_processes_with_caches_read_the_same_history(
     st.integers(0, 30_000),
     st.sampled_from("x鹭🪶"),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_last_answer_and_its_question_are_in_the_next_request(
     runs: list[RunShape], budget: int, in_run: int, letter: str
 ) -> None:
@@ -365,7 +376,7 @@ def test_the_last_answer_and_its_question_are_in_the_next_request(
 @example(
     [RunShape(10, [2], 278, 721, steering=False), RunShape(339, [2], 389, 1129, steering=False)]
 )
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_consecutive_requests_begin_with_the_same_messages(runs: list[RunShape]) -> None:
     budget, requests = 10_000, list[tuple[Message, ...]]()
     with closing(StoredSession()) as session:

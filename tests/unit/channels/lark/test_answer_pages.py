@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.channels.lark.answer_pages import break_long_lines, split_pages
@@ -20,6 +20,7 @@ from internal.channels.lark.message_format import (
 )
 from internal.i18n.chat import ChatPhrases
 from tests.support.lark_markdown import block_codes, written_blocks
+from tests.support.property_examples import examples
 
 EN = ChatPhrases("en")
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -142,7 +143,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(pieces, min_size=1, max_size=20).map("".join), st.integers(30, 200))
 def test_pages_fit_and_nothing_is_lost(answer: str, max_bytes: int) -> None:
     pages = split_pages(parse_markdown(answer), max_bytes, measure)

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from internal.channels.lark.lark_markdown import (
@@ -17,6 +17,7 @@ from internal.channels.lark.lark_markdown import (
     parse_markdown,
 )
 from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags, written_blocks
+from tests.support.property_examples import examples
 
 MAX_TABLES = 1_000
 pieces = st.sampled_from(
@@ -33,7 +34,7 @@ def in_card(text: str) -> str:
     return as_card_markdown(parse_markdown(text), MAX_TABLES)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(answers)
 @example("`\n<!--`")
 @example("`\n<b>` <i> `x")
@@ -41,20 +42,20 @@ def test_nothing_of_an_answer_is_active(answer: str) -> None:
     assert shown_tags(in_card(answer)) == []
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(answers)
 def test_code_blocks_are_kept_exactly(answer: str) -> None:
     assert block_codes(in_card(answer)) == written_blocks(limit_nesting(answer))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(st.characters(exclude_characters="`\r\n\0"), min_size=1, max_size=60))
 def test_inline_code_is_kept_exactly(code: str) -> None:
     for text in (f"a `{code}` <b>", f"- ``{code}`` <b>", f"# `{code}`"):
         assert codes(in_card(text)) == codes(text.replace("<b>", ""))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(st.characters(exclude_characters="\r\0")) | answers)
 def test_a_fence_shows_its_code_exactly(code: str) -> None:
     assert codes(fence(code)) == [f"{code}\n" if code else ""]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
@@ -27,6 +27,7 @@ from internal.channels.lark.question_card import question_card, render_outcome, 
 from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark.cards.card_json import check_card
 from tests.support.lark_markdown import block_codes, codes, shown_tags
+from tests.support.property_examples import examples
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 NAME = QuestionId("question-abc-1")
@@ -103,7 +104,7 @@ answers = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(question=questions, words=st.sampled_from([EN, ZH]))
 def test_every_open_question_is_a_valid_card(question: Question, words: ChatPhrases) -> None:
     for name, parts in render_question(asked(question), words, "a"):
@@ -116,7 +117,7 @@ def test_every_open_question_is_a_valid_card(question: Question, words: ChatPhra
             assert card == question_card(asked(question), words, "a")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     question=questions,
     given_=st.none() | answers,
@@ -144,7 +145,7 @@ words = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=12) | st.lists(st.
 commands = words.map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(command=commands, diff=commands, given_=st.none() | st.just(answer("reject")))
 def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None) -> None:
     what, change = escape_invisible(command), escape_invisible(diff)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.answers import AnswerInput, normalize_answer
@@ -33,6 +33,7 @@ from internal.channels.lark.question_form import (
 )
 from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark.cards.card_json import check_card
+from tests.support.property_examples import examples
 
 EN = ChatPhrases("en")
 NAME = QuestionId("question-abc-1")
@@ -58,7 +59,7 @@ ACTIONS: tuple[ActionName, ...] = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     question=st.sampled_from([APPROVAL, PLAN, CLARIFY, RECOVERY]),
     name=st.sampled_from(ACTIONS),

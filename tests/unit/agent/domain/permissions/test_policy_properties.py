@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.permissions.policy import (
@@ -26,6 +26,7 @@ from internal.agent.domain.permissions.shell.words import decode_from_parser, en
 from internal.agent.domain.text import find_invisible
 from internal.agent.domain.tools import ToolSpec
 from internal.tools.registry import TOOLS
+from tests.support.property_examples import examples
 from tests.unit.agent.domain.permissions.cases import ALLOW, ALLOWING
 from tests.unit.agent.domain.permissions.deny_cases import DENY, DENYING
 
@@ -88,7 +89,7 @@ def openness(verdict: Verdict) -> int:
 
 
 @given(texts, modes, allow_rules, deny_rules)
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_evaluation_never_raises(
     text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...]
 ) -> None:
@@ -103,7 +104,7 @@ def test_evaluation_never_raises(
 
 
 @given(texts, modes, allow_rules, allow_rules, deny_rules)
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_an_allow_rule_never_overrides_a_denial(
     text: str, mode: Mode, allow: tuple[str, ...], more: tuple[str, ...], deny: tuple[str, ...]
 ) -> None:
@@ -115,7 +116,7 @@ def test_an_allow_rule_never_overrides_a_denial(
 
 
 @given(texts, modes, allow_rules, deny_rules, deny_rules)
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_a_deny_rule_never_allows_anything(
     text: str, mode: Mode, allow: tuple[str, ...], deny: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
@@ -128,7 +129,7 @@ def test_a_deny_rule_never_allows_anything(
     st.sampled_from(["rm x", "/bin/rm x", "r''m x", "git push", "git -C a push"]),
     st.lists(starts, max_size=4),
 )
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_a_denied_command_is_not_allowed_however_it_is_started(
     command: str, forms: list[Callable[[str], str]]
 ) -> None:
@@ -139,7 +140,7 @@ def test_a_denied_command_is_not_allowed_however_it_is_started(
 
 
 @given(texts, allow_rules)
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_suggested_rules_allow(text: str, allow: tuple[str, ...]) -> None:
     verdict = shell(Policy(allow=allow), text)
     if isinstance(verdict, ApprovalNeeded) and verdict.rules:
@@ -147,7 +148,7 @@ def test_suggested_rules_allow(text: str, allow: tuple[str, ...]) -> None:
 
 
 @given(st.lists(words, min_size=1, max_size=6), allow_rules, deny_rules)
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_quoting_changes_nothing(
     parts: list[str], allow: tuple[str, ...], deny: tuple[str, ...]
 ) -> None:
@@ -163,7 +164,7 @@ def test_quoting_changes_nothing(
 
 
 @given(st.lists(words, min_size=1, max_size=6))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_quoted_words_keep_their_value(parts: list[str]) -> None:
     script = parse_script(shlex.join(parts))
     assert not script.problem
@@ -174,7 +175,7 @@ def test_quoted_words_keep_their_value(parts: list[str]) -> None:
 
 
 @given(texts, st.sampled_from(["; {}", "\n{}", " && {}", " | {}", " & {}"]))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_every_joined_command_is_evaluated(text: str, joint: str) -> None:
     policy = Policy(allow=ALLOW)
     longer = text + joint.format("rm -rf x")
@@ -222,7 +223,7 @@ def ends(command: str) -> bool:
 
 
 @given(texts.filter(ends))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_bash_runs_only_evaluated_programs(stubs: Path, text: str) -> None:
     if isinstance(shell(Policy(allow=ALLOW), text), Allowed):
         with tempfile.TemporaryDirectory() as folder:
@@ -262,7 +263,7 @@ def test_bash_starts_no_denied_program_of_the_table(starters: Path, tmp_path: Pa
 
 
 @given(texts.filter(ends))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_bash_starts_no_denied_program(starters: Path, text: str) -> None:
     policy = Policy(mode=Mode.FULL, deny=("shell(rm *)", "shell(sudo *)"))
     if isinstance(shell(policy, text), Allowed):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.messages import (
@@ -32,6 +32,7 @@ from internal.agent.domain.react.context_window import (
 )
 from internal.agent.domain.text import text_tokens
 from tests.support.images import an_image
+from tests.support.property_examples import examples
 from tests.support.strict_provider import check_messages
 from tests.support.turn_driver import TOOLS, read
 from tests.support.weighed_messages import (
@@ -305,7 +306,7 @@ def test_a_long_reply_leaves_most_of_the_window_to_the_messages() -> None:
 
 
 @given(conversations(), st.integers(-10, 4000), st.integers(0, 4000))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_trim_leaves_a_valid_conversation(
     conversation: Conversation, budget: int, second: int
 ) -> None:
@@ -342,7 +343,7 @@ def is_smallest(window: ContextWindow, messages: Sequence[Message], task_at: int
 
 
 @given(conversations(), st.integers(0, 40), st.sampled_from([None, 32768, 2000, 1000, 500]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_corrected_estimates_only_grow(
     conversation: Conversation, more: int, limit: int | None
 ) -> None:

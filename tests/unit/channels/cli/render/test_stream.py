@@ -3,12 +3,13 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.channels.cli.render.stream import TAIL_ROWS, BlockStream
 from internal.channels.cli.render.text import cell_width
 from internal.channels.cli.render.theme import ASCII, UNICODE
+from tests.support.property_examples import examples
 from tests.support.reply_streams import (
     CHANGING_WIDTHS,
     PARTS,
@@ -26,7 +27,7 @@ from tests.support.reply_streams import (
 # tests/chaos/test_reply_streams.py tries more examples of the first three
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(PARTS, SIZES, WIDTHS)
 def test_printed_rows_are_those_of_one_render(
     parts: list[str], sizes: list[int], width: int
@@ -34,7 +35,7 @@ def test_printed_rows_are_those_of_one_render(
     check_rows_of_one_render(parts, sizes, width)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(SIZES, CHANGING_WIDTHS)
 def test_all_text_is_printed_once_while_the_width_changes(
     sizes: list[int], widths: list[int]
@@ -42,7 +43,7 @@ def test_all_text_is_printed_once_while_the_width_changes(
     check_width_changes(sizes, widths)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(RESTARTS, SIZES, WIDTHS)
 def test_a_reply_that_restarts_with_the_same_text_is_printed_once(
     at: int, sizes: list[int], width: int
@@ -83,7 +84,7 @@ def test_text_that_may_become_bold_is_not_final() -> None:
     assert stream.advance(20).final[0] == (("class:strong", "bold bold bold bold"),)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.text(max_size=300), WIDTHS)
 def test_any_text_is_rendered_without_controls_and_within_the_width(text: str, width: int) -> None:
     for row in render(text, width):
@@ -161,7 +162,7 @@ def test_an_unknown_language_is_shown_as_plain_code() -> None:
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(SIZES, st.sampled_from([20, 80]))
 def test_rows_of_long_code_and_lists_are_those_of_one_render(sizes: list[int], width: int) -> None:
     code = "".join(f"def f{n}(x):\n    return {n}\n\n" for n in range(60))
