@@ -236,7 +236,7 @@ def check_file(database: Path) -> None:
             assert connection.execute(query).fetchall() == [], query
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", ["awaited", pytest.param("background", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "plans",
     [

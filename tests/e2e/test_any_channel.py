@@ -113,6 +113,7 @@ def settings(sim: LarkSim) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 async def test_a_plan_is_asked_in_lark_and_answered_in_every_channel(tmp_path: Path) -> None:
     """Asked in Lark, feedback on the page, edited in the terminal, approved in Lark."""
     async with (

@@ -323,7 +323,12 @@ async def test_failed_run_exits_with_1_and_its_reason(
 
 @BOTH_TRANSPORTS
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 async def test_signal_stops_the_run(
     way: str, number: signal.Signals, code: int, home: Path, environ: dict[str, str]

@@ -303,7 +303,7 @@ def test_doctor_reports_invalid_settings(environ: dict[str, str], home: Path, wo
         ("y", "completed  hello", 0),
         pytest.param("", "completed  hello", 0, marks=pytest.mark.slow),
         pytest.param("what?", "", 2, marks=pytest.mark.slow),
-        ("\x04", "", 2),
+        pytest.param("\x04", "", 2, marks=pytest.mark.slow),
     ],
 )
 async def test_mistyped_command_is_confirmed_on_a_terminal(

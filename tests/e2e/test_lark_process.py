@@ -209,6 +209,7 @@ async def test_a_kill_between_event_and_reply_leaves_exactly_one_reply(
         assert replies(sim) == ["exactly once"]
 
 
+@pytest.mark.slow
 async def test_a_reply_whose_response_was_lost_is_not_sent_twice_after_a_kill(
     tmp_path: Path,
 ) -> None:
@@ -230,6 +231,7 @@ async def test_a_reply_whose_response_was_lost_is_not_sent_twice_after_a_kill(
         assert replies(sim) == ["exactly once"]
 
 
+@pytest.mark.slow
 async def test_a_kill_while_a_file_is_fetched_leaves_one_reply_that_has_read_it(
     tmp_path: Path,
 ) -> None:

@@ -176,6 +176,7 @@ async def submit(member: Member, text: str) -> dict[str, Any]:
 STATUS = "select status from runs"
 
 
+@pytest.mark.slow
 async def test_another_worker_resumes_the_run_of_a_killed_one(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

@@ -373,6 +373,7 @@ async def until_all(repl: ReplProcess, status: str) -> None:
         pass
 
 
+@pytest.mark.slow
 async def test_the_window_can_shrink_while_a_question_is_open(
     home: Path, environ: dict[str, str]
 ) -> None:

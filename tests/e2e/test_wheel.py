@@ -158,6 +158,7 @@ async def test_the_wheel_is_installed_as_the_documents_say(
     assert printed.startswith("larkspur 0.")
 
 
+@pytest.mark.slow
 async def test_the_installed_command_works_without_the_sources(
     larkspur: Path, environ: dict[str, str], home: Path, work: Path
 ) -> None:

@@ -183,6 +183,7 @@ def settings_of(model: ScriptedServer) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 async def test_a_question_about_a_used_tool_survives_kill_9(
     home: Path, work: Path, environ: dict[str, str]
 ) -> None:

@@ -96,6 +96,7 @@ async def test_100_events_in_50_chats_are_each_answered_once(tmp_path: Path) -> 
         assert Counter(answered(lark, chats)) == dict.fromkeys(sent, 1)
 
 
+@pytest.mark.slow
 async def test_events_are_acknowledged_while_many_runs_stream(tmp_path: Path) -> None:
     streaming = Rules([Reply("word " * 200, pieces=200, hold="go")])
     async with open_lark_gateway(tmp_path, streaming) as lark:

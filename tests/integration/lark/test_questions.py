@@ -791,6 +791,7 @@ async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
         assert one.title == "Allowed once"
 
 
+@pytest.mark.slow
 async def test_a_run_killed_between_question_and_click_continues(tmp_path: Path) -> None:
     lark = "LARKSPUR_CHANNELS__LARK__"
     operate = {f"{lark}ACCESS__OPERATE": '["*"]', f"{lark}PROGRESS": "off"}
