@@ -157,10 +157,11 @@ async def test_a_full_disk_shows_at_once_and_its_end_too(home: Path) -> None:
 
 async def test_waiting_replies_and_dead_letters_degrade_health(home: Path) -> None:
     service, file = EchoChat(), home / "larkspur.db"
-    insert = (
+    insert = (  # an attempt in more than a quarter of an hour would be due, and made
         "insert into outbox (key, channel, app, chat_id, reply_to, run_id, question_id, status,"
         " attempts, next_attempt, created, settled, remote_id, failure, error, body) select 'k',"
-        " 'echo', 'test', 'c', '', '', '', '{}', 3, '9', '2026', '9', '', '', '', ''"
+        " 'echo', 'test', 'c', '', '', '', '{}', 3,"
+        " strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '10 minutes'), '2026', '9', '', '', '', ''"
     )
     async with core(home, HELLO) as here, open_channel(service, here, SETTINGS) as channel:
         assert (await report(here, channel)).status == "ok"
