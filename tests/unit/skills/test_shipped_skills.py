@@ -1,11 +1,13 @@
 """The shipped skills: they are complete, and their scripts work as real processes."""
 
+import atexit
 import base64
 import json
 import re
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from internal.skills.library import Skill, SkillLibrary, SkillPlace, shipped_fol
 from internal.skills.presentation import MAX_DESCRIPTION_CHARS
 from internal.skills.review import review_skill
 from internal.tools.registry import TOOLS
+from tests.support.script_runner import ScriptRunner
 
 CHART = shipped_folder() / "report-with-charts" / "scripts" / "chart.py"
 INLINE = CHART.with_name("inline_images.py")
@@ -28,9 +31,26 @@ LIBRARY = SkillLibrary(
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@cache
+def runner() -> ScriptRunner:
+    """Return what runs the scripts, which import only the standard library."""
+    started = ScriptRunner(
+        "argparse", "csv", "datetime", "json", "xml.etree.ElementTree", "zipfile"
+    )
+    atexit.register(started.close)
+    return started
+
+
 def run(script: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", str(script), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return runner().run(script, *arguments)
+
+
+@pytest.mark.parametrize("script", [CHART, INLINE, PROFILE], ids=lambda script: script.stem)
+def test_a_script_starts_alone(script: Path) -> None:
+    command = [sys.executable, "-I", str(script), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run(script, "--help").stdout
 
 
 def refused(script: Path, *arguments: object) -> str:

@@ -126,16 +126,16 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize("width", range(16, 44))
 @pytest.mark.parametrize("name", WIDE)
-def test_wide_characters_stay_whole_and_within_the_width(name: str, width: int) -> None:
+def test_wide_characters_stay_whole_and_within_the_width(name: str) -> None:
     text = WIDE[name]
-    rows = render(text, width)
-    assert all(cell_width(row) <= width for row in rows)
-    wide = [character for character in "".join(rows) if cell_width(character) == 2]
-    expected = [character for character in text if cell_width(character) == 2]
-    assert sorted(wide) == sorted(expected)
-    assert not any(row.lstrip("│ ").startswith((COMMA, "。")) for row in rows)
+    expected = sorted(character for character in text if cell_width(character) == 2)
+    for width in range(16, 44):
+        rows = render(text, width)
+        assert all(cell_width(row) <= width for row in rows), width
+        wide = [character for character in "".join(rows) if cell_width(character) == 2]
+        assert sorted(wide) == expected, width
+        assert not any(row.lstrip("│ ").startswith((COMMA, "。")) for row in rows), width
 
 
 def test_columns_of_a_table_with_wide_characters_are_aligned() -> None:
