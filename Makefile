@@ -9,6 +9,8 @@ UV_VERSION := 0.13.9
 SLOW :=
 QUICK := $(if $(SLOW),, and not slow)
 LIGHT := not chaos and not bench and not image$(QUICK)
+# A tenth of the examples of property tests; tests/conftest.py has the profile.
+EXAMPLES := $(if $(SLOW),,--hypothesis-profile=quick)
 # Tests of what the machine cannot do are left out, counted and named. REQUIRE=all, as in CI, makes
 # an absent ability an error; REQUIRE="landlock node" requires these two (tests/machine/abilities.py).
 REQUIRE :=
@@ -75,7 +77,7 @@ tests: check page
 	$(NPM) --silent test
 	$(if $(COVERAGE),$(BIN)/coverage erase)
 	@mkdir -p build && rm -f $(NOT_RUN)
-	$(MEASURED) -m "$(LIGHT) and not browser" tests
+	$(MEASURED) $(EXAMPLES) -m "$(LIGHT) and not browser" tests
 	$(if $(SLOW),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) -m "$(LIGHT)" \
 	  tests/integration/agent/test_runs.py tests/integration/agent/test_subtasks.py)
 	$(PYTEST) -m "browser$(QUICK)" tests/browser
