@@ -41,7 +41,7 @@ NOT_RUN = {
     r"cp configs/deploy/": "before `docker compose` and `systemctl`; test_systemd_units.py",
     r"(useradd|systemctl|journalctl|sudo|install -m 600 /dev/null /etc/) ?": "root and systemd",
     r"python3 -m venv /opt": "root",
-    r"(/opt/larkspur/bin/pip|uv tool) install .*\./larkspur-": "test_wheel.py installs the wheel",
+    r"(/opt/larkspur/bin/pip|uv tool|pipx) install .*\./larkspur_": "test_wheel.py does",
     r"mkdir -p /backup/larkspur$": "with the two below",
     r"LARKSPUR_HOME=/var/lib/larkspur |cp -a /var/lib/larkspur": "the service of systemd",
     r"curl -s http://127.0.0.1:8420/health$": "the service of systemd; test_systemd_units.py",
