@@ -21,9 +21,10 @@ COPY cmd cmd
 COPY configs configs
 COPY internal internal
 COPY --from=page /src/internal/channels/web/dist internal/channels/web/dist
-RUN uv sync --frozen --no-dev --all-extras --no-editable
-# The licences of the packages in the image; those of the page are in the package itself.
-RUN uv tool run --from pip-licenses==5.5.5 pip-licenses --python="$UV_PROJECT_ENVIRONMENT/bin/python" --format=plain-vertical \
+# The licences of the Python packages become a file of the image; those of the page are in the package itself.
+RUN uv sync --frozen --no-dev --all-extras --no-editable \
+  && UV_PROJECT_ENVIRONMENT=notices uv sync --frozen --only-group notices \
+  && notices/bin/pip-licenses --python="$UV_PROJECT_ENVIRONMENT/bin/python" --format=plain-vertical \
   --with-license-file --no-license-path --output-file="$UV_PROJECT_ENVIRONMENT/THIRD-PARTY-NOTICES.txt"
 
 FROM python:3.13-slim-bookworm
@@ -36,7 +37,6 @@ RUN apt-get update \
   && useradd --uid 10001 --gid larkspur --home-dir /data --no-create-home --shell /usr/sbin/nologin larkspur \
   && install --directory --owner=larkspur --group=larkspur --mode=0700 /data
 COPY --from=builder /opt/larkspur /opt/larkspur
-COPY --from=builder /opt/larkspur/THIRD-PARTY-NOTICES.txt /usr/share/doc/larkspur/THIRD-PARTY-NOTICES.txt
 COPY configs/deploy/check_health.py /usr/local/lib/larkspur/check_health.py
 ENV PATH=/opt/larkspur/bin:$PATH HOME=/data LARKSPUR_HOME=/data
 USER 10001:10001

@@ -11,7 +11,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from internal.agent.domain.permissions.addresses import is_loopback, reached_host
 from internal.config.lark import LarkSettings
 from internal.config.llm import LlmSettings
 from internal.config.server import ServerSettings
@@ -43,6 +42,7 @@ from internal.config.types import (
 from internal.database_address.address import is_postgres, parse_address
 from internal.hooks.settings import HookSettings, WebhookSettings
 from internal.i18n.language import LanguageSetting
+from internal.normal_forms.addresses import is_loopback, reached_host
 from internal.search_providers.provider import SearchProvider
 from internal.search_providers.registry import PROVIDERS
 

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from internal.agent.domain.permissions.addresses import is_loopback, parse_ip, reached_host
+from internal.normal_forms.addresses import is_loopback, parse_ip, reached_host
 from internal.normal_forms.urls import split_url
 
 # Where distributions keep their certificates. Python builds that are not theirs look elsewhere.

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from internal.agent.domain.errors import InvalidRequest, LarkspurError
-from internal.agent.domain.permissions.addresses import parse_host
 from internal.agent.domain.permissions.network import NetworkSetting, rules_of_network
 from internal.agent.domain.permissions.rules import parse_outside_pattern, parse_rule
 from internal.agent.domain.permissions.targets import Risk
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.text import find_invisible, truncate_line
 from internal.agent.ports.mcp import MAX_START_SECONDS
+from internal.normal_forms.addresses import parse_host
 from internal.normal_forms.urls import split_url
 
 MAX_NAME_CHARS = 40

@@ -15,8 +15,8 @@ from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
-from internal.agent.domain.permissions.addresses import address_refusal
 from internal.mcp.limits import MAX_MESSAGE_BYTES, ServerFailure
+from internal.normal_forms.addresses import address_refusal
 
 _MAX_ADDRESSES = 4
 _CONNECT_SECONDS = 8.0

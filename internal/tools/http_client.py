@@ -20,7 +20,7 @@ import httptools
 import msgspec
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.permissions.addresses import address_refusal
+from internal.normal_forms.addresses import address_refusal
 from internal.normal_forms.http_status import status_phrase
 from internal.tools.http_urls import PublicUrl
 

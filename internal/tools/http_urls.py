@@ -5,7 +5,7 @@ from typing import Self
 from urllib.parse import quote
 
 from internal.agent.domain.errors import ToolError
-from internal.agent.domain.permissions.addresses import parse_host, reached_host
+from internal.normal_forms.addresses import parse_host, reached_host
 from internal.normal_forms.urls import join_url, split_url
 
 _MAX_URL_CHARS = 8_000

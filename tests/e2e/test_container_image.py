@@ -172,6 +172,10 @@ async def test_the_builder_stage_installs_a_gateway(
     assert (is_compiled, Path(found).is_relative_to(installed.parents[1])) == ("True", True)
     absent = [name for name in ("pytest", "ruff", "mypy") if installed.with_name(name).exists()]
     assert absent == []
+    notices = (installed.parents[1] / "THIRD-PARTY-NOTICES.txt").read_text()
+    for package in ("starlette", "aiohttp", "lark-oapi", "mcp"):
+        assert f"\n{package}\n" in f"\n{notices}", package
+    assert "Apache License" in notices
 
     async with running_gateway(environ, home, installed, "serve", "--port", "0") as running:
         page = await running.client.request("GET", "/")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # not in typeshed
 
-from internal.agent.domain.permissions.addresses import is_loopback, reached_host
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import TransportUnavailable
+from internal.normal_forms.addresses import is_loopback, reached_host
 
 if TYPE_CHECKING:
     from internal.http_session.session import HttpSession

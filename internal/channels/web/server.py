@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.permissions.addresses import is_loopback
 from internal.channels.web.app import build_app
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.event_streams import EventStreams
@@ -21,6 +20,7 @@ from internal.channels.web.routes.login import one_time_link
 from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.services import WebServerError, WebServices
 from internal.config.server import ServerSettings
+from internal.normal_forms.addresses import is_loopback
 
 GRACE_SECONDS = 3.0
 """How long a stop waits for clients to read their responses."""

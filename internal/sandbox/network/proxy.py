@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from internal.agent.domain.permissions.addresses import address_refusal, parse_host
 from internal.agent.domain.permissions.network import NetworkAccess
+from internal.normal_forms.addresses import address_refusal, parse_host
 from internal.sandbox.network.streams import close, join, serve
 
 PORT = 3128

@@ -8,9 +8,9 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from internal.agent.domain.permissions.addresses import reached_host
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.domain.text import find_invisible
+from internal.normal_forms.addresses import reached_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL = (

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from internal.agent.domain.permissions.addresses import parse_host
 from internal.agent.domain.permissions.hosts import matches_host
 from internal.agent.domain.permissions.rules import (
     HostPattern,
@@ -20,6 +19,7 @@ from internal.agent.domain.permissions.rules import (
     split_rule,
 )
 from internal.agent.domain.permissions.targets import NETWORK, NetworkTarget, Target
+from internal.normal_forms.addresses import parse_host
 
 EVERY_HOST = HostPattern("", subdomains=True, port=None)
 """Every host on every port: what a rule without a host and the argument `*` mean."""

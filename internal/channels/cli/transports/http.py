@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iter
 from contextlib import closing, contextmanager
 from typing import Any, Literal
 
-from internal.agent.domain.permissions.addresses import is_loopback
 from internal.channels.cli.exit_codes import USAGE, CliExit
 from internal.channels.cli.transports.interface import (
     USER_AGENT,
@@ -17,6 +16,7 @@ from internal.channels.cli.transports.interface import (
     drive,
 )
 from internal.config.home import HomeError
+from internal.normal_forms.addresses import is_loopback
 from internal.normal_forms.urls import split_url
 
 RESPONSE_TIMEOUT_SECONDS = 30.0

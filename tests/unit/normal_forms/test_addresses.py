@@ -3,7 +3,7 @@ of isolated commands test the spellings of hosts."""
 
 import pytest
 
-from internal.agent.domain.permissions.addresses import (
+from internal.normal_forms.addresses import (
     address_refusal,
     is_loopback,
     parse_host,
