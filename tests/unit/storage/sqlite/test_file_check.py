@@ -229,7 +229,7 @@ async def test_files_and_folders_that_are_not_writable(tmp_path: Path) -> None:
         folder.mkdir()
         await create_database(folder / "larkspur.db")
     (shared / "larkspur.db").chmod(0o444)
-    (shared / "secret.db").touch(mode=0o000)
+    (shared / "secret.db").touch()
     for folder in (tmp_path, *tmp_path.parents):
         if folder == Path(tempfile.gettempdir()):
             break
@@ -237,6 +237,7 @@ async def test_files_and_folders_that_are_not_writable(tmp_path: Path) -> None:
     shared.chmod(0o777)
     locked.chmod(0o555)
     before = file_contents(locked), file_contents(shared)
+    (shared / "secret.db").chmod(0o000)
 
     paths = locked / "larkspur.db", locked / "new.db", shared / "larkspur.db", shared / "secret.db"
     command = (sys.executable, "-c", READ_ONLY, *paths)
@@ -249,6 +250,7 @@ async def test_files_and_folders_that_are_not_writable(tmp_path: Path) -> None:
         f"The database {paths[3]} cannot be opened: permission denied.",
     ]
     locked.chmod(0o755)
+    (shared / "secret.db").chmod(0o600)  # another user than root could not compare it
     assert (file_contents(locked), file_contents(shared)) == before
 
 
