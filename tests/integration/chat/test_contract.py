@@ -155,6 +155,7 @@ async def test_the_mcp_servers_are_listed_with_what_withholds_them(
         assert app.model.requests == []
 
 
+@pytest.mark.needs("namespaces")
 async def test_an_operator_narrows_what_commands_of_a_chat_reach(
     service: ChatService, tmp_path: Path
 ) -> None:
