@@ -13,7 +13,7 @@ from internal.agent.domain.secrets import clear_secrets
 from internal.config.home import prepare
 from tests.support.property_examples import QUICK
 
-settings.register_profile(QUICK, max_examples=20)
+settings.register_profile(QUICK, max_examples=20, deadline=None)
 
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     # Started under nohup. Processes inherit an ignored signal, but not a handler: with one, this

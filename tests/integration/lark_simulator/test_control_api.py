@@ -370,7 +370,7 @@ EACH_ENDPOINT = pytest.mark.parametrize(
 
 
 @EACH_ENDPOINT
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_body_gets_a_result_or_an_error(endpoint: RestEndpoint, data: st.DataObject) -> None:
     call_with_any_body(endpoint, data)
@@ -378,7 +378,7 @@ def test_any_body_gets_a_result_or_an_error(endpoint: RestEndpoint, data: st.Dat
 
 @pytest.mark.slow
 @EACH_ENDPOINT
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_of_many_bodies_gets_a_result_or_an_error(
     endpoint: RestEndpoint, data: st.DataObject
