@@ -19,12 +19,9 @@ from playwright.sync_api import (
 from internal.channels.web.static_page import DIST
 from tests import ROOT
 from tests.browser.gateway import Gateway, Model
+from tests.machine.abilities import CHROMIUM_FLAGS
 from tests.support.anthropic_server import Reply
 
-FLAGS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 DESKTOP = {"width": 1360, "height": 860}
 PATIENCE_MS = 20_000
 
@@ -47,7 +44,7 @@ def browser() -> Generator[Browser]:
     assert (DIST / "index.html").is_file(), "The page is not built: run make page."
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        launched = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         yield launched
         launched.close()
 
