@@ -21,9 +21,9 @@ tests: export LARKSPUR_TEST_NOT_RUN := $(CURDIR)/$(NOT_RUN)
 # Builds container images; asked only by `make chaos`.
 BUILDER = $(strip $(foreach each,docker podman buildah,$(shell $(each) info >/dev/null 2>&1 && echo $(each))))
 REPORT := $(BIN)/coverage report
-# Tests share nothing, so idle workers take over tests of the others. They often wait for processes
-# and timers, so there is one worker more than there are cores.
-WORKERS := --dist=worksteal --numprocesses=$(shell echo $$(($$(nproc) + 1)))
+# Tests share nothing, so idle workers take over tests of the others. They wait for processes and
+# timers for a third of the time, so there are two workers for each core.
+WORKERS := --dist=worksteal --numprocesses=$(shell echo $$(($$(nproc) * 2)))
 PYTEST := $(BIN)/pytest $(WORKERS)
 # Without byte code, which some machines forbid, each process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE

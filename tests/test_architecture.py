@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +32,6 @@ TOP = {
 VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 ING_NAMES = {"encoding", "logging", "polling", "routing", "streaming", "testing", "typing"}
 MAX_MODULE_LINES = 800
-MAX_PACKAGE_MODULES = 15
 MIN_MIRRORED = 0.75
 
 
@@ -66,11 +64,10 @@ PROCESS_STARTS = {
     "internal/sandbox/launcher/process.py": "Larkspur's own program, which starts such processes",
     "internal/sandbox/launcher/program.py": "every process for an agent without namespaces",
     "internal/channels/cli/repl/commands/shell.py": "!command of the person at the keyboard",
-    "internal/channels/cli/repl/commands/folder.py": "git, which names the branch of the folder",
     "internal/channels/cli/repl/keybindings.py": "$EDITOR of the person at the keyboard",
     "internal/channels/cli/clipboard.py": "the clipboard program, on a paste or a copy",
     "internal/channels/cli/commands/browser.py": "the browser of the person who opens the page",
-    "internal/worktrees/git_process.py": "git, which runs nothing that a repository configures",
+    "internal/git/process.py": "git, which runs nothing that a repository configures",
     "internal/hooks/command.py": "the operator's own programs, from the settings",
     "internal/config/process_start.py": "ps, with a process id, where there is no /proc",
 }
@@ -129,16 +126,6 @@ def test_the_top_level_is_fixed() -> None:
 def test_no_module_is_longer_than_the_limit() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in modules("cmd", "internal")}
     assert {path: n for path, n in lengths.items() if n > MAX_MODULE_LINES} == {}
-
-
-def test_a_package_holds_at_most_fifteen_modules() -> None:
-    sizes = Counter(
-        str(path.parent.relative_to(ROOT))
-        for path in modules("cmd", "internal")
-        if path.name != "__init__.py"
-    )
-    large = {package for package, size in sizes.items() if size > MAX_PACKAGE_MODULES}
-    assert large == set()
 
 
 def test_modules_and_packages_have_specific_nouns_for_names() -> None:
@@ -351,8 +338,13 @@ def test_tests_wait_for_states_and_use_real_things() -> None:
         f"{path.relative_to(ROOT)}:{line}: {what}"
         for path in modules("tests")
         if path.parent.name != "bench"  # a bench polls: to be told would cost what it measures
-        for line, what in doubtful(ast.parse(path.read_text()))
+        if _MAY_DOUBT.search(source := path.read_text())
+        for line, what in doubtful(ast.parse(source))
     ] == []
+
+
+_MAY_DOUBT = re.compile(r"unittest|sleep\((?!0\))|monkeypatch\.(?!setenv|delenv)|skip|xfail")
+"""Matches every module with doubtful code, and few others: it takes longest to parse them."""
 
 
 def test_the_check_of_doubtful_test_code_finds_examples() -> None:

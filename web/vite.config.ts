@@ -100,6 +100,6 @@ export default defineConfig({
   // wouter needs the shim for React 17 only
   resolve: { alias: { 'use-sync-external-store/shim/index.js': 'react' } },
   // the sentences about runs are those of the other channels
-  server: { fs: { allow: ['..'] }, proxy: { '/api': 'http://127.0.0.1:8420', '/health': 'http://127.0.0.1:8420' } },
+  server: { fs: { allow: ['..'] }, proxy: { '/api': 'http://127.0.0.1:8420', '/preview': 'http://127.0.0.1:8420', '/health': 'http://127.0.0.1:8420' } },
   test: { include: ['tests/**/*.test.{ts,tsx}'], environment: 'jsdom', testTimeout: 30_000 },
 } as Parameters<typeof defineConfig>[0]);

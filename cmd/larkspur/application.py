@@ -38,6 +38,7 @@ from internal.channels.cli.application import (
     InstructionItem,
     ListedModel,
     ListedProfile,
+    ServerModels,
     SettingsSummary,
     ToolItem,
     TransportWork,
@@ -55,15 +56,16 @@ from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
 from internal.config.server import ServerSettings
 from internal.config.types import ConfigError
+from internal.llm.addresses.entered_text import clean_key
 from internal.llm.registry import (
     PRICES_AS_OF,
-    find_provider_of_key,
+    find_providers_of_key,
 )
 from internal.observability.clock import SystemClock
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import check_database, read_rows
-from larkspur.file_storage import check_attachments, open_untrusted
+from larkspur.file_storage import check_attachments, open_trust
 from larkspur.model_list import list_models
 from larkspur.services import (
     Services,
@@ -77,6 +79,7 @@ from larkspur.version import VERSION
 
 if TYPE_CHECKING:
     from larkspur.administration.database import DatabaseAdmin
+    from larkspur.administration.lessons import LessonAdmin
     from larkspur.administration.mcp_servers import McpAdmin
     from larkspur.administration.skills import SkillAdmin
 
@@ -186,10 +189,13 @@ class Application:
             ],
         )
 
-    def find_provider_of_key(self, key: str) -> tuple[str, str] | None:
-        """Return the name and title of the provider whose keys look like this one, or None."""
-        provider = find_provider_of_key(key)
-        return None if provider is None else (provider.name, provider.title)
+    def find_providers_of_key(self, key: str) -> list[tuple[str, str]]:
+        """Return the names and titles of the providers whose keys look like this one."""
+        return [(provider.name, provider.title) for provider in find_providers_of_key(key)]
+
+    def clean_key(self, text: str) -> str:
+        """Return a pasted key without quotes, `Bearer` or the name of a variable around it."""
+        return clean_key(text).value
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
         """Run `work` on a transport whose tasks are executed in this process; return its result.
@@ -259,6 +265,16 @@ class Application:
             return Check("database", "fail", str(error))
         finding = f"can be opened (schema version {version})"
         return Check("database", "ok", f"{database.shown} {finding}.")
+
+    def check_models(self, config: str | None) -> list[Check]:
+        """Try the address and key of the model, and of its fallbacks.
+
+        Raises:
+            ConfigError, HomeError: other settings than llm.base_url cannot be used.
+        """
+        from larkspur.model_check import check_settings  # noqa: PLC0415 - only for this
+
+        return check_settings(self._load, config)
 
     def check_dead_letters(self, config: str | None) -> list[Check]:
         """Return a check that counts what was given up; none if that is nothing or not known.
@@ -340,15 +356,41 @@ class Application:
         """Return the known models of every provider, the one in use first."""
         return list(list_models(self._load(config=config)))
 
+    def server_models(self, config: str | None, provider: str) -> ServerModels:
+        """Ask the server of a provider for its models; "" is the provider of the settings."""
+        from larkspur.model_check import server_models  # noqa: PLC0415 - only for this
+
+        return server_models(self._load, config, provider)
+
+    def lessons(self, config: str | None) -> "LessonAdmin":
+        """Return what model servers have refused.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        from larkspur.administration.lessons import LessonAdmin  # noqa: PLC0415 - only for this
+
+        return LessonAdmin(self._load(config=config))
+
+    def check_refused_tools(self, config: str | None) -> list[Check]:
+        """Return a check for each tool that the server of a model does not accept.
+
+        Raises:
+            ConfigError, HomeError: the settings cannot be used.
+        """
+        if self._load(config=config).settings.database.address == self._open_database:
+            return []
+        return list(self.lessons(config).checks())
+
     def profiles(self, config: str | None) -> list[ListedProfile]:
         """Return the profiles, also those that cannot be used."""
         from larkspur.profile_list import list_profiles  # noqa: PLC0415 - only for this
 
         return list(list_profiles(self._load(config=config)))
 
-    def trust_file(self, config: str | None, path: Path) -> bool:
-        """Let agents follow an instruction file; False if they did before."""
-        return open_untrusted(self._load(config=config)).trust(str(path))
+    def trust_text(self, config: str | None, path: Path, content: bytes) -> bool:
+        """Let agents follow a text of an instruction file; False if this cannot be stored."""
+        return open_trust(self._load(config=config)).trust(str(path.resolve()), content)
 
     def skills(self, config: str | None) -> "SkillAdmin":
         """Return the skills, those that are shipped included.

@@ -7,6 +7,7 @@ import io
 import re
 import secrets
 import socket
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
@@ -37,9 +38,10 @@ from internal.config.loader import Loaded
 from internal.config.settings import AttachmentsSettings, S3Settings, Settings
 from internal.config.types import HOST_NAME, ConfigError
 from internal.observability.clock import SystemClock
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import VERSIONS_FOLDER, Workspaces
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths
-from internal.tools.untrusted_files import UntrustedFiles
 from internal.worktrees.worktrees import GitWorktrees
 
 _CHECK = "attachments"
@@ -148,7 +150,7 @@ def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
 def folders_elsewhere(loaded: Loaded) -> list[Path]:
     """Return what is of Larkspur and by the settings outside of its home folder."""
     home, workspaces = loaded.home, open_workspaces(loaded)
-    names = (VERSIONS_FOLDER, MARKER_FILE, "untrusted.json", "untrusted.lock")
+    names = (VERSIONS_FOLDER, MARKER_FILE, "instructions.json", "instructions.lock")
     folders = [
         attachments_folder(loaded.settings.attachments, home),
         *workspaces.roots,
@@ -157,13 +159,27 @@ def folders_elsewhere(loaded: Loaded) -> list[Path]:
     return [folder for folder in folders if folder.parent != home]
 
 
+def private_places(loaded: Loaded) -> PrivatePlaces:
+    """Return what no command sees but the folders of its own session."""
+    hidden = (loaded.home, *own_files(loaded), *folders_elsewhere(loaded))
+    return PrivatePlaces(hidden, (*open_workspaces(loaded).roots, packages_folder(loaded)))
+
+
+def packages_folder(loaded: Loaded) -> Path:
+    """Return where the packages of commands are installed."""
+    return loaded.home / "packages"
+
+
 def own_files(loaded: Loaded) -> list[Path]:
     """Return the files of Larkspur that may be outside of its home folder."""
     files = []
     if database := loaded.settings.database.path:
         suffixes = ("", "-wal", "-shm", "-journal", "-gateway")  # "-gateway": dispatch/lock.py
         files += [database.with_name(f"{database.name}{suffix}") for suffix in suffixes]
-    files += [file for hook in loaded.settings.hooks for file in hook.files if file.is_file()]
+    # a missing one as well: nobody else is to make it; but the readers of documents need Python
+    python = Path(sys.executable).resolve()
+    named = [file for hook in loaded.settings.hooks for file in hook.files]
+    files += [file for file in named if not file.is_dir() and file.resolve() != python]
     return files if loaded.file is None else [*files, loaded.file.absolute()]
 
 
@@ -177,9 +193,9 @@ def open_workspaces(loaded: Loaded) -> Workspaces:
     return Workspaces(loaded.home, GitWorktrees(), loaded.settings.workspaces.folder)
 
 
-def open_untrusted(loaded: Loaded) -> UntrustedFiles:
-    """Return the instruction files that commands wrote: known wherever the workspaces are."""
-    return UntrustedFiles(open_workspaces(loaded).root)
+def open_trust(loaded: Loaded) -> InstructionTrust:
+    """Return the instructions that agents may follow: known wherever the workspaces are."""
+    return InstructionTrust(open_workspaces(loaded).root)
 
 
 async def find_host(loaded: Loaded, database: Database, stores: Stores, now: str) -> Host:

@@ -1,5 +1,6 @@
 """The health of a gateway or worker: its database, background tasks and channels."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,25 @@ class ProcessHealth:
         self._services = services
         self._channels = channels
         self._since = rfc3339(services.clock.now())
+        self._reading = asyncio.Lock()
+        self._begun = 0
+        """How many reports were begun."""
+        self._newest: tuple[int, Health] | None = None
+        """The newest report with its number."""
 
     async def report(self) -> Health:
-        """Return the present state. The database is read for it."""
+        """Return the present state. The database is read for it.
+
+        Anybody may ask, as often as wanted: all who wait get the next report that is begun.
+        """
+        wanted = self._begun + 1
+        async with self._reading:
+            if self._newest is None or self._newest[0] < wanted:
+                self._begun = number = self._begun + 1
+                self._newest = number, await self._read()
+            return self._newest[1]
+
+    async def _read(self) -> Health:
         services = self._services
         failure, since = services.database.state
         backlogs: dict[str, OutboxBacklog] = {}
@@ -63,6 +80,7 @@ class ProcessHealth:
                 for each in processes
             },
             dead_letters=dead_letters,
+            call_repairs=services.repairs.by_model(),
         )
 
 

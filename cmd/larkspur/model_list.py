@@ -38,4 +38,6 @@ def _key_state(provider: Provider, loaded: Loaded) -> Literal["set", "missing", 
     if provider.key_variable is None:
         return "not needed"
     own = provider.name == llm.provider and llm.api_key is not None
-    return "set" if own or provider.name in {*loaded.keyed, *llm.keys} else "missing"
+    if own or provider.name in {*loaded.keyed, *llm.keys}:
+        return "set"
+    return "not needed" if provider.key_use == "optional" else "missing"

@@ -10,7 +10,7 @@ from internal.channels.cli.application import FolderPrompt, InstructionItem
 from internal.config.loader import Loaded
 from internal.documents.reader import ChildDocumentReader
 from internal.tools.instruction_files import WorkspaceInstructionFiles
-from larkspur.file_storage import open_untrusted, open_workspaces, protected_paths
+from larkspur.file_storage import open_trust, open_workspaces, protected_paths
 from larkspur.services import (
     make_prompt_builder,
     make_tools,
@@ -23,8 +23,8 @@ from larkspur.services import (
 def list_instructions(loaded: Loaded, folder: Path) -> list[InstructionItem]:
     """Return the instructions that apply to tasks in a folder, the most general first."""
     protected = protected_paths(loaded, open_workspaces(loaded))
-    untrusted = open_untrusted(loaded)
-    found = WorkspaceInstructionFiles(loaded.home, protected, untrusted).read(str(folder))
+    trust = open_trust(loaded)
+    found = WorkspaceInstructionFiles(loaded.home, protected, trust).read(str(folder))
     return [
         InstructionItem(block.source, block.name, block.text, block.size)
         for block in instruction_blocks(found.texts)

@@ -13,8 +13,7 @@ from internal.config.loader import Loaded
 from internal.sandbox.packages import PackageEnvironment, find_packages
 from internal.sandbox.selection import ContainerSettings, Inspection, inspect_sandbox
 from internal.sandbox.workspaces import SessionFolders
-from larkspur.file_storage import own_files
-from larkspur.services import packages_folder
+from larkspur.file_storage import packages_folder, private_places
 
 _NOT_ISOLATED = "Commands are not isolated: they run with your permissions once they are allowed."
 _ADVICE = "Allow only what you would run yourself, or set sandbox.provider to auto."
@@ -55,6 +54,10 @@ def describe_capabilities(able: SandboxCapabilities) -> Iterator[str]:
         yield _isolation(able)
     yield _network(able)
     yield _BOUNDS[able.bounds]
+    if able.isolated and able.bounded_together:
+        yield f"All commands together leave a part of {_join(able.bounded_together)} to Larkspur."
+    elif able.isolated:
+        yield "Nothing bounds all commands together: this needs writable control groups."
     missing = _join(each for each in RUNTIME_PROGRAMS if each not in able.runtimes)
     but = f", not {missing}" if missing else ""
     yield f"run_code runs {_join(able.runtimes) or 'nothing'}{but}."
@@ -96,8 +99,8 @@ def _inspect(loaded: Loaded, packages: PackageEnvironment | None) -> list[Inspec
     with tempfile.TemporaryDirectory(prefix="larkspur-homes-") as homes:
         probing = inspect_sandbox(
             settings.provider,
-            SessionFolders(Path(homes)),
-            (loaded.home, *own_files(loaded)),
+            SessionFolders(Path(homes).resolve()),
+            private_places(loaded),
             read_only=settings.read_only,
             packages=packages,
             container=ContainerSettings(settings.engine, settings.image),

@@ -3,7 +3,9 @@
 import asyncio
 import ctypes
 import gc
+import logging
 import os
+import resource
 import secrets
 import signal
 import sys
@@ -54,10 +56,10 @@ from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
 from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models
+from larkspur.retention import make_pruner
 from larkspur.services import (
     GatewayServices,
     make_chat_instructions,
-    make_pruner,
     open_gateway,
 )
 from larkspur.settings_editor import SettingsEditor
@@ -66,6 +68,8 @@ from larkspur.version import VERSION
 
 if TYPE_CHECKING:
     from internal.channels.chat.channel import ChatApp, ChatChannel
+
+logger = logging.getLogger(__name__)
 
 HANDOVER_TIMEOUT_SECONDS = 5.0
 """How long runs and channels may take to stop."""
@@ -76,6 +80,8 @@ For SQLite. On PostgreSQL a thread is woken by each reply of the server: many sh
 """
 MALLOC_ARENAS = 2
 """How many heaps malloc of glibc may use: one for the event loop, one for all other threads."""
+MAX_DESCRIPTORS = 65_536
+"""To how many open files a process raises its own limit, which is usually 1,024, if it may."""
 MIN_FREE_DESCRIPTORS = 48
 """How many files a gateway must be able to open when it starts."""
 SPARE_DESCRIPTORS = 4
@@ -189,7 +195,15 @@ def _prepare_process(loaded: Loaded) -> None:
     if loaded.settings.database.path is not None:
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.disable()  # it takes a fifth of the time of imports and finds nothing there
+    _raise_descriptor_limit()
     check_descriptors(MIN_FREE_DESCRIPTORS)
+
+
+def _raise_descriptor_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _limit_malloc_arenas() -> None:
@@ -291,8 +305,8 @@ async def _work(loaded: Loaded) -> None:
             await shutdown.ending.wait()
             await shutdown.end_runs(loaded.settings, dispatcher, dispatching)
             dispatching.cancel()
-    except* (LarkspurError, ConfigError, HomeError, OSError) as group:
-        raise _first_error(group) from None
+    except ExceptionGroup as group:
+        raise _explained(group) from None
 
 
 @asynccontextmanager
@@ -378,8 +392,8 @@ class _ServedGateway:
             while not shutdown.is_stopped:
                 shutdown.ending.clear()
                 port = await self._serve_once(self._source.read(), port=port)
-        except* (LarkspurError, ConfigError, HomeError, OSError) as group:
-            raise _first_error(group) from None
+        except ExceptionGroup as group:
+            raise _explained(group) from None
 
     async def _serve_once(self, loaded: Loaded, *, port: int = 0, opens_page: bool = False) -> int:
         """Serve with these settings until a signal or a change; return the port.
@@ -402,7 +416,7 @@ class _ServedGateway:
             else:
                 _announce(loaded, services.defaults, server, self._simulator_notice)
             if opens_page:
-                await asyncio.to_thread(open_browser, server.link())
+                await asyncio.to_thread(open_browser, server.link(), loaded.home)
             await self._shutdown.ending.wait()
             return server.address.port
 
@@ -502,6 +516,7 @@ def _make_chat_app(loaded: Loaded, services: GatewayServices) -> "ChatApp":
         services.remote_files,
         make_chat_instructions(services),
         services.leaderships,
+        services.question_recipients,
         loaded.settings.server.public_url or "",
     )
 
@@ -527,6 +542,16 @@ def _enable_garbage_collection() -> None:
 async def _check_spare_descriptors() -> None:
     """Check that connections can be accepted; the event loop refuses them without a word."""
     check_descriptors(SPARE_DESCRIPTORS)
+
+
+def _explained(group: ExceptionGroup[Exception]) -> Exception:
+    """Return the error with a sentence for people. What broke because of it is logged."""
+    known, others = group.split((LarkspurError, ConfigError, HomeError, OSError))
+    if known is None:
+        return group
+    if others is not None:
+        logger.error("more than one part of the gateway failed", exc_info=others)
+    return _first_error(known)
 
 
 def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:
@@ -628,7 +653,7 @@ def _announce(
     lark = [f"  lark   {simulator_notice}"] if simulator_notice else []
     lines = [
         f"larkspur {VERSION} is at {url}",
-        f"  page   {server.link()}   opens once, within five minutes",
+        f"  page   {_login(server)}",
         *lark,
         f"  model  {_model(loaded)}",
         f"  limits {_limits(loaded)}",
@@ -638,10 +663,17 @@ def _announce(
         "Try, in another terminal:",
         f"  {sys.argv[0]}",
         f'  {sys.argv[0]} -p "list the files here"',
-        f'  curl -s {url}/api/tasks -H "Authorization: Bearer $(cat {token})" \\',
+        f'  curl -s {url}/api/tasks -H @<(echo "Authorization: Bearer $(cat {token})") \\',
         "    -H 'Content-Type: application/json' -d '{\"task\": \"what is 6*7\"}'",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _login(server: WebServer) -> str:
+    """Return a link that logs in, for a terminal; logs are kept, and read by others."""
+    if not sys.stderr.isatty():
+        return f"`{sys.argv[0]} open` prints a link that logs in"
+    return f"{server.link()}   opens once, within five minutes"
 
 
 def _workspace_warning(loaded: Loaded) -> list[str]:

@@ -32,18 +32,19 @@ from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
-from internal.agent.app.retention.pruner import Pruner, RetentionPolicy
+from internal.agent.app.runs.call_repairs import CallRepairCounts
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunServices
 from internal.agent.app.runs.coordinator import AgentCoordinator
 from internal.agent.app.runs.engine import ReactEngine
 from internal.agent.app.runs.owners import OwnerWatch
 from internal.agent.app.runs.preparation import RunPreparer
+from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.session_titles import SessionTitler
-from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTools
+from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTools, SubtaskChoices
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
@@ -81,6 +82,7 @@ from internal.documents.reader import ChildDocumentReader
 from internal.hooks.runner import HookRunner
 from internal.hooks.signed_post import SignedPoster
 from internal.hooks.webhooks import WebhookSender
+from internal.llm.lessons.book import LessonBook
 from internal.llm.model_catalog import make_model_book
 from internal.llm.model_factory import build_model
 from internal.llm.retry import RetryingModel, Sleep
@@ -90,6 +92,7 @@ from internal.mcp.servers import McpServers
 from internal.mcp.tool_source import McpTools, ServerReviewTool
 from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
+from internal.sandbox.disk_quota import QuotaSandbox
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.packages import (
     PACKAGES_SESSION,
@@ -116,12 +119,12 @@ from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, ski
 from larkspur.file_storage import (
     NO_HOST,
     find_host,
-    folders_elsewhere,
     make_session_files,
     open_attachments,
-    open_untrusted,
+    open_trust,
     open_workspaces,
-    own_files,
+    packages_folder,
+    private_places,
     protected_paths,
     spans_hosts,
     working_host,
@@ -153,6 +156,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     reviews: Reviews
     files: SessionFiles
     remote_files: RemoteFiles
+    question_recipients: QuestionRecipients
     audio: TranscribingAudioReader
     model_book: ModelBook
     defaults: TaskDefaults
@@ -164,6 +168,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     supervisor: Supervisor
     hooks: HookRunner
     poster: SignedPoster
+    repairs: CallRepairCounts
 
 
 class GatewayServices(Services, frozen=True, kw_only=True):
@@ -263,10 +268,10 @@ async def open_services(
             clock=clock,
         )
         files.unused.host = host.name or (NO_HOST if spans_hosts(settings) else "")
-        protected, untrusted = protected_paths(loaded, workspaces), open_untrusted(loaded)
+        protected, trust = protected_paths(loaded, workspaces), open_trust(loaded)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
-        commands = BackgroundCommandPool(clock, untrusted)
+        commands = BackgroundCommandPool(clock, trust)
         leases = LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock)
         leases.host = host
         poster = SignedPoster(clock)
@@ -290,9 +295,10 @@ async def open_services(
                 PinnedSkillReviews(skills, SkillPins(loaded.home), TOOL_SPECS),
                 ServerReviews(mcp_servers),
             ),
-            instruction_files=WorkspaceInstructionFiles(loaded.home, protected, untrusted),
+            instruction_files=WorkspaceInstructionFiles(loaded.home, protected, trust),
             files=files,
             remote_files=RemoteFiles(files),
+            question_recipients=QuestionRecipients(),
             audio=audio,
             model_book=book,
             defaults=task_defaults(settings, book, open_profiles(loaded.home, book)),
@@ -322,13 +328,14 @@ async def open_services(
                 database,
                 stores,
                 clock=clock,
-                archives=FolderArchives(workspaces.root, on_unpacked=untrusted.record),
+                archives=FolderArchives(workspaces.root),
                 attachments=attachments,
                 commands=commands,
             ),
             supervisor=supervisor,
             hooks=HookRunner(settings.hooks, loaded.home, poster),
             poster=poster,
+            repairs=CallRepairCounts(),
         )
 
 
@@ -351,12 +358,14 @@ async def open_gateway(
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
+    lessons = LessonBook()
     async with (
-        _open_model(loaded, sleep=sleep) as model,
+        _open_model(loaded, lessons, sleep=sleep) as model,
         open_services(loaded, role, executes=executes) as services,
+        lessons.stored_in(services.database, services.stores),
         _working_host(loaded, services) as storage,
         open_sandbox_of(loaded, services) as sandbox,
-        _title_sessions(loaded, services),
+        _title_sessions(loaded, services, lessons),
         AsyncExitStack() as stack,
     ):
         documents = ChildDocumentReader(sandbox)
@@ -377,7 +386,9 @@ async def open_gateway(
             **_fields(services, sandbox),
             gateway=make_gateway(services, dispatcher),
             dispatcher=dispatcher,
-            coordinator=_coordinator(services, model, sandbox, documents),
+            coordinator=_coordinator(
+                services, model, lessons, sandbox=sandbox, documents=documents
+            ),
             sandbox=sandbox,
             documents=documents,
             registry=ProcessRegistry(
@@ -419,9 +430,11 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
     Raises:
         LarkspurError: the model has no key, or the database cannot be used.
     """
+    lessons = LessonBook()
     async with (
-        _open_model(loaded, preload=True) as model,
+        _open_model(loaded, lessons, preload=True) as model,
         open_services(loaded, "terminal", executes=True) as services,
+        lessons.stored_in(services.database, services.stores),
         _working_host(loaded, services, is_terminal=True),
         open_sandbox_of(loaded, services) as sandbox,
     ):
@@ -432,7 +445,9 @@ async def open_terminal(loaded: Loaded) -> AsyncGenerator[TerminalServices]:
         yield TerminalServices(
             **_fields(services, sandbox),
             dispatcher=dispatcher,
-            coordinator=_coordinator(services, model, sandbox, documents),
+            coordinator=_coordinator(
+                services, model, lessons, sandbox=sandbox, documents=documents
+            ),
             sandbox=sandbox,
             documents=documents,
             interrupted=_outermost(run for run in expired if is_interrupted(run)),
@@ -462,9 +477,9 @@ def _outermost(runs: Iterable[Run]) -> tuple[TaskId, ...]:
 
 @asynccontextmanager
 async def _open_model(
-    loaded: Loaded, *, preload: bool = False, sleep: Sleep = asyncio.sleep
+    loaded: Loaded, lessons: LessonBook, *, preload: bool = False, sleep: Sleep = asyncio.sleep
 ) -> AsyncGenerator[RetryingModel]:
-    model = build_model(loaded.settings.llm, sleep)
+    model = build_model(loaded.settings.llm, sleep, lessons)
     model.check_key()
     try:
         if preload:
@@ -475,7 +490,9 @@ async def _open_model(
 
 
 @asynccontextmanager
-async def _title_sessions(loaded: Loaded, services: Services) -> AsyncGenerator[None]:
+async def _title_sessions(
+    loaded: Loaded, services: Services, lessons: LessonBook
+) -> AsyncGenerator[None]:
     """Let a model title sessions, if the settings name one.
 
     Its connections are its own and it repeats no request, so that no run waits for it.
@@ -485,7 +502,7 @@ async def _title_sessions(loaded: Loaded, services: Services) -> AsyncGenerator[
         yield
         return
     alone = {"fallbacks": (), "max_retries": 0, "concurrency": 1}
-    model = build_model(llm.model_copy(update=alone))
+    model = build_model(llm.model_copy(update=alone), lessons=lessons)
     titler = SessionTitler(
         _run_services(services), model, name, services.model_book, owner=services.leases.owner
     )
@@ -546,31 +563,6 @@ def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatc
     return gateway
 
 
-def make_pruner(services: Services, gateway: Gateway) -> Pruner:
-    """Return what removes rows and sessions that are older than the settings allow."""
-    return Pruner(
-        services.database,
-        services.stores,
-        clock=services.clock,
-        policy=retention_policy(services.settings),
-        remove_session=gateway.delete_idle_session,
-        workspaces=services.workspaces,
-    )
-
-
-def retention_policy(settings: Settings) -> RetentionPolicy:
-    """Return how long the settings keep rows and sessions."""
-    retention = settings.retention
-    return RetentionPolicy(
-        events_days=retention.events_days,
-        sessions_days=retention.sessions_days,
-        one_shot_days=retention.one_shot_days,
-        audit_days=retention.audit_days,
-        handled_messages_days=retention.handled_messages_days,
-        usage_days=retention.usage_days,
-    )
-
-
 def make_worktree_applier(services: Services) -> WorktreeApplier:
     """Return what applies the changes of subtasks to the folders of their creators."""
     return WorktreeApplier(
@@ -625,7 +617,7 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
     opener = partial(
         open_sandbox,
         homes=homes,
-        hidden=(loaded.home, *own_files(loaded), *folders_elsewhere(loaded)),
+        private=private_places(loaded),
         private_networks=settings.allow_private_networks,
         read_only=settings.read_only,
         skills=[place.folder for place in skill_places(loaded)],
@@ -633,12 +625,11 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
     )
     packages = await _packages(loaded, homes, partial(opener, settings.provider))
     async with opener(settings.provider, packages=packages) as sandbox:
-        yield sandbox
-
-
-def packages_folder(loaded: Loaded) -> Path:
-    """Return where the packages of commands are installed."""
-    return loaded.home / "packages"
+        if sandbox.capabilities.isolated and settings.session_disk_mb:
+            folders = open_workspaces(loaded).of_session
+            yield QuotaSandbox(sandbox, folders, settings.session_disk_mb * 1_000_000)
+        else:
+            yield sandbox
 
 
 async def _packages(
@@ -670,7 +661,12 @@ async def _packages(
 
 
 def _coordinator(
-    services: Services, model: RetryingModel, sandbox: Sandbox, documents: DocumentReader
+    services: Services,
+    model: RetryingModel,
+    lessons: LessonBook,
+    *,
+    sandbox: Sandbox,
+    documents: DocumentReader,
 ) -> AgentCoordinator:
     """Return the coordinator and its stages."""
     agent = services.settings.agent
@@ -707,7 +703,7 @@ def _coordinator(
         run_services,
         preparer=RunPreparer(
             run_services,
-            make_prompt_builder(services, sandbox, tools),
+            make_prompt_builder(services, sandbox, tools, lessons),
             input_files,
             messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
@@ -718,11 +714,15 @@ def _coordinator(
             model,
             book,
             tools=executor,
+            artifacts=artifacts,
             input_files=input_files,
             images=RequestImages(attachments),
+            repairs=services.repairs,
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
-        completer=RunCompleter(run_services, artifacts, services.keeper),
+        completer=RunCompleter(
+            run_services, artifacts, services.keeper, recipients=services.question_recipients
+        ),
         recovery=services.recovery,
         commands=services.commands,
         keeper=services.keeper,
@@ -758,19 +758,23 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
         services.stores,
         services.broadcaster,
         clock=services.clock,
-        profile=partial(find_profile, services.defaults),
         skills=ReviewedSkills(services.skills),
         folders=CreatorFolders(box, services.workspaces.worktrees),
-        tools=lambda: [spec.name for spec in tools.specs()],
+        choices=SubtaskChoices(
+            profile=partial(find_profile, services.defaults),
+            tools=lambda: [spec.name for spec in tools.specs()],
+            doubt_model=services.model_book.doubt,
+        ),
     )
     tools = CombinedTools((box, skills, delegation, mcp, reviews))
     return tools
 
 
 def make_prompt_builder(
-    services: Services, sandbox: Sandbox, tools: ToolSource
+    services: Services, sandbox: Sandbox, tools: ToolSource, lessons: LessonBook | None = None
 ) -> RunPromptBuilder:
-    """Return what builds the prompts of runs."""
+    """Return what builds the prompts of runs. `lessons` say how many tools a model takes."""
+    book, provider = lessons or LessonBook(), services.settings.llm.provider
     return RunPromptBuilder(
         tools,
         services.model_book,
@@ -779,6 +783,7 @@ def make_prompt_builder(
         skills=ReviewedSkills(services.skills),
         clock=services.clock,
         max_schema_share=services.settings.mcp.max_schema_share,
+        max_tools=partial(book.max_tools, provider),
     )
 
 

@@ -25,16 +25,24 @@ from internal.channels.web.services import (
     Finding,
     LarkApp,
     LarkAppView,
+    ModelAccess,
     ProvidersView,
     ProviderView,
+    ServerModelsView,
 )
 from internal.config import home
+from internal.config.llm import LlmSettings
 from internal.config.loader import Loaded
 from internal.config.server import ServerSettings
 from internal.config.settings import Settings
 from internal.config.types import ConfigError
+from internal.llm.addresses.check import AddressRequest, check_address, list_server_models
+from internal.llm.addresses.entered_text import clean_address, clean_key
+from internal.llm.addresses.model_list import doubt_listed_model
+from internal.llm.addresses.variants import addresses_of
 from internal.llm.model_factory import build_model
 from internal.llm.registry import PROVIDERS, Provider, find_provider
+from larkspur.model_check import request_for
 from larkspur.model_list import list_models
 from larkspur.services import Services
 
@@ -45,6 +53,8 @@ STORED = "stored"
 SIMULATED = "flag"
 """The origin of the app of the simulator, the only one that no person chose."""
 _LARK_KEYS = ("enabled", "app_id", "app_secret", "domain")
+ADDRESS_SECONDS = 12.0
+"""How long an address and a key may be tried before a model is asked."""
 _MAX_OUTPUT_TOKENS = 1_024  # models that think need some before the first word
 
 Stored = dict[str, Any]
@@ -77,70 +87,77 @@ class SettingsEditor:
         _require_owner(principal)
         return self._providers()
 
-    async def check_key(self, principal: Principal, provider: str, key: str, model: str) -> Finding:
-        """Ask a model of the provider for a word, with a key or with the one that is set."""
+    async def check_key(self, principal: Principal, provider: str, access: ModelAccess) -> Finding:
+        """Try an address and a key of the provider, then ask one of its models for a word."""
         _require_owner(principal)
         found = _find_provider(provider)
-        name = model or found.default_model
-        chosen = {"provider": provider, "model": name, "api_key": key or None}
-        loaded = self._load(flags={"llm": chosen})
-        once: dict[str, Any] = {"fallbacks": (), "max_retries": 1}
-        if not _is_own_address(self._loaded, loaded, found):
-            once["base_url"] = None
-        client = build_model(loaded.settings.llm.model_copy(update=once))
-        request = ModelRequest(
-            model=name,
-            system="Answer with one word.",
-            messages=(Message("user", (Text("Say hello."),)),),
-            max_output_tokens=_MAX_OUTPUT_TOKENS,
-        )
-        try:
-            client.check_key()
-            async with asyncio.timeout(CHECK_SECONDS), aclosing(client.stream(request)) as reply:
-                async for _ in reply:
-                    pass
-        except ModelError as error:
-            return Finding("fail", str(error))
-        except TimeoutError:
-            return Finding(
-                "fail", f"{found.title} did not answer within {CHECK_SECONDS:g} seconds."
+        request = self._requested(
+            lambda: request_for(
+                self._loaded, self._reload, found, key=access.key, address=access.base_url
             )
-        finally:
-            await client.close()
-        return Finding("ok", f"{name} of {found.title} answers.")
+        )
+        report = await check_address(request)
+        left_out = _left_out(access)
+        if report.state == "fail":
+            advice = f"{report.advice} {left_out}".strip()
+            return Finding("fail", report.sentence, advice, report.base_url, report.provider)
+        name = access.model or found.default_model
+        chosen = {"provider": provider, "model": name, "api_key": request.key or None}
+        llm = self._load(flags={"llm": chosen}).settings.llm
+        once = {"fallbacks": (), "max_retries": 1, "base_url": request.address}
+        answer = await _ask_model(found, llm.model_copy(update=once), name)
+        doubt = doubt_listed_model(name, report.models or (), found.title)
+        if answer.state == "fail" and doubt:
+            return Finding("fail", doubt, answer.sentence)
+        return Finding(answer.state, answer.sentence, left_out)
 
-    async def store_key(self, principal: Principal, provider: str, key: str) -> ProvidersView:
-        """Store the key of a provider; "" removes it.
+    async def list_server_models(self, principal: Principal, provider: str) -> ServerModelsView:
+        """Ask the server of a provider which models it has."""
+        _require_owner(principal)
+        found = _find_provider(provider)
+        request = self._requested(lambda: request_for(self._loaded, self._reload, found))
+        report = await list_server_models(request)
+        finding = Finding(
+            report.state, report.sentence, report.advice, report.base_url, report.provider
+        )
+        return ServerModelsView(report.models or (), finding)
+
+    async def store_key(
+        self, principal: Principal, provider: str, key: str | None, base_url: str | None
+    ) -> ProvidersView:
+        """Store the key and the address of a provider; "" removes one, None leaves it.
 
         The first key also chooses its provider, instead of the demo model.
         """
         _require_owner(principal)
         found = _find_provider(provider)
+        if key is None and base_url is None:
+            raise InvalidRequest("Name a key or a base_url.")
+        key = clean_key(key).value if key else key
+        base_url = clean_address(base_url).value if base_url else base_url
         if key and found.key_variable is None:
             raise InvalidRequest(f"{found.title} needs no key.")
         if key:
             register_secret(key)
-        view = next(one for one in self._providers().providers if one.name == provider)
-        if view.key_origin not in {"", STORED}:
-            raise Conflict(
-                f"The key of {found.title} comes from {view.key_origin}. Change it there."
-            )
+        if key is not None:
+            self._require_changeable(found)
 
         def change(stored: Stored) -> None:
             llm = stored.setdefault("llm", {})
-            keys = llm.setdefault("keys", {})
-            if key:
-                keys[provider] = key
-                if self._is_demo and not self._loaded.provider_origin:
-                    llm |= {"provider": provider, "model": found.default_model}
-                return
-            keys.pop(provider, None)
-            if llm.get("provider") == provider:
+            if key is not None:
+                _put(llm, "keys", provider, key)
+            if base_url is not None:
+                _put(llm, "base_urls", provider, base_url)
+            is_needless = found.key_variable is None and bool(base_url)
+            if (key or is_needless) and self._is_demo and not self._loaded.provider_origin:
+                llm |= {"provider": provider, "model": found.default_model}
+            if key == "" and llm.get("provider") == provider:
                 del llm["provider"]
                 llm.pop("model", None)
 
-        action = "stored" if key else "removed"
-        await self._change(principal, f"key of {provider} {action}", change)
+        what = "key" if base_url is None else "address" if key is None else "key and address"
+        action = "stored" if key or base_url else "removed"
+        await self._change(principal, f"{what} of {provider} {action}", change)
         return self._providers()
 
     async def choose_model(self, principal: Principal, model: str) -> ProvidersView:
@@ -214,11 +231,28 @@ class SettingsEditor:
                 next(model.key for model in listed if model.provider == one.name),
                 _key_origin(loaded, one),
                 tuple(model.model for model in listed if model.provider == one.name),
+                next(iter(addresses_of(one)), ""),
+                str(loaded.stored.get("llm.base_urls", {}).get(one.name, "")),
             )
             for one in PROVIDERS
         )
         default = f"{llm.provider}:{llm.model}"
         return ProvidersView(default, loaded.provider_origin, tuple(views), self._is_pending)
+
+    def _require_changeable(self, provider: Provider) -> None:
+        """Raise Conflict if the file or the environment sets the key of a provider."""
+        view = next(one for one in self._providers().providers if one.name == provider.name)
+        if view.key_origin not in {"", STORED}:
+            raise Conflict(
+                f"The key of {provider.title} comes from {view.key_origin}. Change it there."
+            )
+
+    def _requested(self, make: Callable[[], AddressRequest]) -> AddressRequest:
+        """Return what to try, in the time that a request of the page may take."""
+        try:
+            return make()._replace(seconds=ADDRESS_SECONDS)
+        except ConfigError as error:
+            raise InvalidRequest(str(error)) from error
 
     def _lark_app(self) -> LarkAppView:
         lark = self._loaded.settings.channels.lark
@@ -283,11 +317,44 @@ def _find_provider(name: str) -> Provider:
     return found
 
 
-def _is_own_address(running: Loaded, loaded: Loaded, provider: Provider) -> bool:
-    """Return True if the address in the settings is that of this provider."""
-    origin = loaded.origins.get("llm.base_url", "")
-    from_variable = origin == f"environment {provider.base_url_variable}"
-    return from_variable or running.settings.llm.provider == provider.name
+async def _ask_model(provider: Provider, llm: LlmSettings, name: str) -> Finding:
+    """Ask a model for a word."""
+    client = build_model(llm)
+    request = ModelRequest(
+        model=name,
+        system="Answer with one word.",
+        messages=(Message("user", (Text("Say hello."),)),),
+        max_output_tokens=_MAX_OUTPUT_TOKENS,
+    )
+    try:
+        client.check_key()
+        async with asyncio.timeout(CHECK_SECONDS), aclosing(client.stream(request)) as reply:
+            async for _ in reply:
+                pass
+    except ModelError as error:
+        return Finding("fail", str(error))
+    except TimeoutError:
+        return Finding("fail", f"{provider.title} did not answer within {CHECK_SECONDS:g} seconds.")
+    finally:
+        await client.close()
+    return Finding("ok", f"{name} of {provider.title} answers.")
+
+
+def _left_out(access: ModelAccess) -> str:
+    """Return what was left out around what a person entered, or ""."""
+    sentences = (
+        clean_key(access.key).sentence("the key"),
+        clean_address(access.base_url).sentence("the address"),
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _put(llm: Stored, section: str, provider: str, value: str) -> None:
+    """Store a value of a provider; "" removes it."""
+    values = llm.setdefault(section, {})
+    values.pop(provider, None)
+    if value:
+        values[provider] = value
 
 
 def _used_settings(loaded: Loaded) -> Settings:
@@ -295,7 +362,9 @@ def _used_settings(loaded: Loaded) -> Settings:
     settings, llm = loaded.settings, loaded.settings.llm
     used = {one.partition(":")[0] for one in llm.fallbacks}
     keys = {name: key for name, key in llm.keys.items() if name in used}
-    changes = {"llm": llm.model_copy(update={"keys": keys}), "server": ServerSettings()}
+    addresses = {name: one for name, one in llm.base_urls.items() if name in used}
+    own = {"keys": keys, "base_urls": addresses}
+    changes = {"llm": llm.model_copy(update=own), "server": ServerSettings()}
     return settings.model_copy(update=changes)
 
 
@@ -305,7 +374,8 @@ def _key_origin(loaded: Loaded, provider: Provider) -> str:
     if provider.name == llm.provider:
         origin = loaded.origins.get("llm.api_key", "")
     elif provider.name in loaded.keyed:
-        origin = f"environment {provider.key_variable}"
+        named = (each for each in provider.key_variables if loaded.environ.get(each, "").strip())
+        origin = f"environment {next(named, provider.key_variable)}"
     elif provider.name in loaded.stored.get("llm.keys", {}):
         origin = STORED
     else:

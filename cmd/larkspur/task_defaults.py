@@ -62,6 +62,8 @@ def task_defaults(settings: Settings, book: ModelBook, profiles: ProfileLibrary)
             max_tokens=agent.max_tokens or None,
             max_daily_cost=settings.access.max_daily_cost or None,
             max_daily_tokens=settings.access.max_daily_tokens or None,
+            max_running=min(settings.access.max_running, settings.dispatch.concurrency // 2 or 1),
+            max_waiting=settings.access.max_waiting,
         ),
         gates=agent.gates,
         provider=settings.llm.provider,

@@ -1,6 +1,5 @@
 """`TranscribingAudioReader`: recordings and their transcripts, within limits."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 
@@ -8,6 +7,7 @@ from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import AudioNotTranscribed
 from internal.agent.domain.text import format_size
 from internal.agent.ports.audio import Recording, Transcript, UnheardNotice
+from internal.agent.ports.fair_slots import FairSlots
 from internal.audio.recordings import inspect_recording
 from internal.audio.transcription import TranscriptionClient
 from internal.config.settings import TranscriptionSettings
@@ -31,7 +31,7 @@ class TranscribingAudioReader:
         self._texts = ChatTexts(language)
         self._client = None if model is None else TranscriptionClient(settings, model)
         self._max_minutes = settings.max_minutes
-        self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self._slots = FairSlots(_CONCURRENCY)
 
     @property
     def can_transcribe(self) -> bool:
@@ -55,7 +55,7 @@ class TranscribingAudioReader:
         if os.fstat(descriptor).st_size > MAX_BYTES:
             limit = format_size(MAX_BYTES)
             raise AudioNotTranscribed(f"The recording is larger than {limit}.")
-        async with self._slots:
+        async with self._slots.take():
             content = await run_to_completion(os.pread, descriptor, MAX_BYTES, 0)
             return await self._client.transcribe(content, recording)
 

@@ -16,8 +16,8 @@ from internal.agent.domain.errors import (
 )
 from internal.agent.ports.audio import Recording, Transcript
 from internal.config.settings import TranscriptionSettings
-from internal.llm.errors import ProviderInfo, retry_after
-from internal.llm.openai_stream import error_from_body
+from internal.llm.errors import ProviderInfo
+from internal.llm.refusals.errors import error_from_body
 from internal.llm.retry import RetryPolicy
 from internal.llm.transport import ApiKey, ProviderErrorResponse, ProviderHttpClient
 
@@ -101,8 +101,7 @@ class TranscriptionClient:
 def _refused(response: ProviderErrorResponse) -> ModelError:
     if response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return ModelRejected(_TOO_LARGE)
-    wait = retry_after(response.headers)
-    return error_from_body(_SERVICE, response.status, response.body, wait)
+    return error_from_body(_SERVICE, response.status, response.body, response.headers)
 
 
 def _read(body: bytes) -> Transcript:

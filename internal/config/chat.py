@@ -4,12 +4,14 @@ import zlib
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from internal.agent.domain.plans import PlanReview
 from internal.config.types import Count, Names, Network, Seconds, Section, Text, key
 
 BusyMode = Literal["steer", "queue", "interrupt"]
+MAX_QUESTION_RECIPIENTS = 5
+_RECIPIENT_WORDS = frozenset({"operators", "owner", "off"})
 SessionScope = Literal["chat", "thread", "sender", "thread_sender"]
 
 
@@ -91,6 +93,11 @@ class ChatChannelSettings(Section):
     question_ttl_minutes: Annotated[Count, Field(le=525_600)] | None = key(
         None, "As agent.question_ttl_minutes, for questions from this channel; unset: inherited."
     )
+    question_recipients: Names = key(
+        "operators",
+        "Who gets a copy of an approval that nobody in its chat may answer: operators (of the chat,"
+        " else the owner), owner, off, or the ids of at most five people of these.",
+    )
     network: Network | None = key(
         None, "As sandbox.network, for runs from this channel; unset: inherited."
     )
@@ -99,11 +106,33 @@ class ChatChannelSettings(Section):
     )
     access: ChatAccess = ChatAccess()
 
+    @field_validator("question_recipients")
+    @classmethod
+    def _has_few_recipients(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not isinstance(value, str) and not _RECIPIENT_WORDS.isdisjoint(value):
+            raise ValueError("must be operators, owner or off alone, or ids of people")
+        if not isinstance(value, str) and len(value) > MAX_QUESTION_RECIPIENTS:
+            raise ValueError(f"must name at most {MAX_QUESTION_RECIPIENTS} people")
+        return value
+
     def working_emoji(self, message_id: str) -> str:
         """Return the reaction on a message during its run, always the same one; "" for none."""
         names = self.react_emoji
         names = (names,) if isinstance(names, str) else names
         return "" if names == ("off",) else names[zlib.crc32(message_id.encode()) % len(names)]
+
+    @property
+    def named_recipients(self) -> tuple[str, ...] | None:
+        """The ids of the people that may get copies of questions; None if there is no list."""
+        names = self.question_recipients
+        if isinstance(names, str):
+            return None if names in {"operators", "owner"} else () if names == "off" else (names,)
+        return names
+
+    def operators_in(self, chat_id: str) -> tuple[str, ...]:
+        """Return who may operate in a chat; the list of a group replaces that of the channel."""
+        own = self.group(chat_id).operate
+        return self.access.operate if own is None else own
 
     def group(self, chat_id: str) -> ChatGroup:
         """Return the overrides of a group."""

@@ -200,18 +200,8 @@ def write_address(home: Path, address: GatewayAddress) -> None:
     Raises:
         HomeError: the file cannot be written.
     """
-    path = home / "gateway.json"
-    draft = _draft_of(path)
-    try:
-        _write_new(
-            draft, json.dumps({**address._asdict(), "birth": find_start(address.pid) or ""}) + "\n"
-        )
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise HomeError(
-            f"The gateway's address {path} cannot be written: {_reason(error)}."
-        ) from None
+    stored = {**address._asdict(), "birth": find_start(address.pid) or ""}
+    replace_private(home / "gateway.json", json.dumps(stored) + "\n")
 
 
 def read_stored_settings(home: Path) -> dict[str, Any]:
@@ -237,14 +227,23 @@ def write_stored_settings(home: Path, settings: Mapping[str, Any]) -> Path:
         HomeError: the file cannot be written.
     """
     path = prepare(home) / SETTINGS_FILE
+    replace_private(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+    return path
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Replace a file atomically by one that only this user may read.
+
+    Raises:
+        HomeError: it cannot be written.
+    """
     draft = _draft_of(path)
     try:
-        _write_new(draft, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        _write_new(draft, text)
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise HomeError(f"The settings {path} cannot be written: {_reason(error)}.") from None
-    return path
+        raise HomeError(f"{path} cannot be written: {_reason(error)}.") from None
 
 
 def is_unused(home: Path) -> bool:

@@ -20,7 +20,7 @@ from internal.config.types import (
     WebAddress,
     key,
 )
-from internal.llm.registry import OFFLINE_MODEL, PROVIDER_NAMES, find_provider
+from internal.llm.registry import OFFLINE_MODEL, PROVIDER_NAMES, ThinkingLevel, find_provider
 
 
 def _known_provider(name: object) -> object:
@@ -85,6 +85,10 @@ class LlmSettings(Section):
     recording: File | None = key(
         None, "A recorded session that the offline demo model replays, see docs/models.md."
     )
+    thinking: ThinkingLevel | None = key(
+        None,
+        "off, low, medium or high: how much models that can think do so; unset: their default.",
+    )
     tool_calls: Literal["native", "text"] = key(
         "native", "text: describes tools in the prompt, for models without tool calling."
     )
@@ -143,11 +147,10 @@ class LlmSettings(Section):
             ConfigError: no key is set; the sentence names what to set.
         """
         provider = find_provider(self.provider)
-        variable = None if provider is None else provider.key_variable
-        own_address = self.base_url is not None and self.provider != "anthropic"
-        if self.api_key is None and variable is not None and not own_address:
+        if self.api_key is None and provider is not None and provider.needs_key(self.base_url):
             raise ConfigError(
-                f"The provider {self.provider} needs a key: set {variable} or llm.api_key,"
+                f"The provider {self.provider} needs a key: set {provider.key_variable} or"
+                " llm.api_key,"
                 " or set llm.provider to offline for the offline demo model."
             )
         return self.api_key or SecretStr("")

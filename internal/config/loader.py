@@ -30,6 +30,7 @@ from internal.config.setting_keys import (
 )
 from internal.config.settings import Settings
 from internal.config.types import ConfigError, Place
+from internal.llm.addresses.entered_text import clean_address, clean_key
 from internal.llm.registry import OFFLINE_MODEL, PROVIDERS, find_provider
 from internal.search_providers.registry import PROVIDERS as SEARCH_PROVIDERS
 
@@ -53,7 +54,8 @@ class Loaded:
     or `flag`, or the file of the stored settings. `file` is None without a configuration file.
     `keyed` are the providers whose own variable holds a key, `stored` the keys of settings that
     are stored. `provider_origin` names what chose the provider, "" for a stored or no choice.
-    `environ` is the environment that was read.
+    `environ` is the environment that was read. `cleaned` are sentences on what was left out around
+    pasted keys and addresses, by key.
     """
 
     settings: Settings
@@ -64,6 +66,7 @@ class Loaded:
     stored: Mapping[str, Any]
     provider_origin: str
     environ: Mapping[str, str] = field(repr=False)
+    cleaned: Mapping[str, str] = field(default_factory=dict)
 
     def expand(self, value: Any, where: str) -> Any:
         """Return a value with every ${VARIABLE} replaced, also inside lists and mappings.
@@ -127,6 +130,9 @@ def load(
         **flagged,
     }
     given.update(_with_stored_keys(kept, given, provider))
+    given.update(_with_stored_addresses(kept, given, provider))
+    cleaned: dict[str, str] = {}
+    given.update(_without_surroundings(given, cleaned))
     origins = {key: one.origin for key, one in given.items() if one.origin != "default"}
     return Loaded(
         _validate(given),
@@ -137,6 +143,7 @@ def load(
         {key: one.value for key, one in kept.items()},
         chosen,
         environ,
+        cleaned,
     )
 
 
@@ -159,6 +166,40 @@ def _with_stored_keys(stored: _Layer, given: _Layer, provider: Any) -> Iterator[
         yield "llm.keys", others._replace(value={**keys.value, **others.value}, expanded=True)
 
 
+def _with_stored_addresses(
+    stored: _Layer, given: _Layer, provider: Any
+) -> Iterator[tuple[str, _Given]]:
+    """Add the stored addresses of providers that have no other address."""
+    addresses = stored.get("llm.base_urls")
+    if addresses is None or not isinstance(addresses.value, Mapping):
+        return
+    if provider in addresses.value and "llm.base_url" not in given:
+        yield "llm.base_url", addresses._replace(value=addresses.value[provider])
+    others = given.get("llm.base_urls", addresses)
+    if isinstance(others.value, Mapping):
+        yield "llm.base_urls", others._replace(value={**addresses.value, **others.value})
+
+
+def _without_surroundings(given: _Layer, cleaned: dict[str, str]) -> Iterator[tuple[str, _Given]]:
+    """Yield keys and addresses of models without what was pasted around them, and note it."""
+    for key, clean in (("llm.api_key", clean_key), ("llm.base_url", clean_address)):
+        one = given.get(key)
+        if one is None or not isinstance(one.value, str):
+            continue
+        found = clean(one.value)
+        if found.value not in {"", one.value}:
+            cleaned[key] = found.sentence(key)
+            yield key, one._replace(value=found.value)
+    for key, clean in (("llm.keys", clean_key), ("llm.base_urls", clean_address)):
+        one = given.get(key)
+        if one is not None and isinstance(one.value, Mapping):
+            bare = {
+                name: (clean(value).value or value) if isinstance(value, str) else value
+                for name, value in one.value.items()
+            }
+            yield key, one._replace(value=bare)
+
+
 def _decide(named: _Layer, environ: Mapping[str, str]) -> str:
     """Choose the provider if none is named: one for which something is set, else offline."""
     if "llm.model" in named and named["llm.model"].value == OFFLINE_MODEL:
@@ -167,13 +208,29 @@ def _decide(named: _Layer, environ: Mapping[str, str]) -> str:
     if "llm.api_key" in named:  # a key of an unnamed provider is the default provider's
         return first
     is_wanted = not named.keys().isdisjoint({"llm.model", "llm.base_url"})
-    return next(iter(_keyed(environ)), first if is_wanted else "offline")
+    usable = (name for name in _keyed(environ) if _has_address(name, environ))
+    return next(usable, first if is_wanted else "offline")
+
+
+def _has_address(provider: str, environ: Mapping[str, str]) -> bool:
+    """Return True unless the provider needs an address that its variable does not have."""
+    known = find_provider(provider)
+    variable = "" if known is None or not known.needs_address else known.base_url_variable or ""
+    return not variable or bool(environ.get(variable, "").strip())
 
 
 def _keyed(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the keys in the providers' own variables. A blank variable counts as unset."""
-    held = {p.name: environ.get(p.key_variable or "", "").strip() for p in PROVIDERS}
-    return {name: key for name, key in held.items() if key}
+    return {name: environ[variable].strip() for name, variable in _key_variables(environ).items()}
+
+
+def _key_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable of each provider that holds its key."""
+    held = {
+        p.name: next((name for name in p.key_variables if environ.get(name, "").strip()), "")
+        for p in PROVIDERS
+    }
+    return {name: variable for name, variable in held.items() if variable}
 
 
 def _from_provider_variables(
@@ -184,7 +241,8 @@ def _from_provider_variables(
     known = find_provider(str(provider))
     if known is not None:
         if known.name in keyed:
-            yield "llm.api_key", _Given(keyed[known.name], f"environment {known.key_variable}")
+            variable = _key_variables(environ)[known.name]
+            yield "llm.api_key", _Given(keyed[known.name], f"environment {variable}")
         if address := environ.get(known.base_url_variable or "", "").strip():
             yield "llm.base_url", _Given(address, f"environment {known.base_url_variable}")
     others = _fallbacks(named) - {str(provider)}
@@ -355,7 +413,8 @@ def _validate(given: _Layer) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     # raised here, so that no traceback contains the values
-    raise ConfigError(_sentence(first, given))
+    entered = first["input"] if first["loc"] == ("llm", "base_url") else None
+    raise ConfigError(_sentence(first, given), address=entered if isinstance(entered, str) else "")
 
 
 def _branch(tree: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:

@@ -5,14 +5,16 @@
 
 import inspect
 import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
 from internal.config.inspect import shown
 from internal.config.setting_keys import KEYS, VARIABLES, section_of
 from internal.config.settings import Settings
-from internal.llm.registry import PROVIDERS
+from internal.llm.registry import PROVIDERS, Provider
 
 _HEAD = """\
 # Every setting of Larkspur with its default. Copy what you change to $LARKSPUR_HOME/config.yaml.
@@ -41,13 +43,62 @@ def settings_table() -> str:
 def provider_table() -> str:
     """Return the model providers with their keys and default models as a Markdown table."""
     rows = (
-        f"| `{p.name}` | {p.description} | {f'`{p.key_variable}`' if p.key_variable else 'none'} |"
+        f"| `{p.name}` | {p.description} | {_quoted(p.key_variables) or 'none'} |"
         f" `{p.default_model}` |"
         for p in PROVIDERS
     )
     return "\n".join(
         ("| provider | what it is | key | default model |", "|---|---|---|---|", *rows)
     )
+
+
+def ability_table() -> str:
+    """Return what is known of each provider's requests and models as a Markdown table."""
+    head = (
+        "| provider | addresses | without sight | thinking | oddities |",
+        "|---|---|---|---|---|",
+    )
+    rows = (
+        f"| `{p.name}` | {_quoted(map(_host, p.regions)) or 'yours'} |"
+        f" {_quoted(info.name for info in p.models if info.pictures is False)} |"
+        f" {_quoted(dict.fromkeys(name for rule in p.thinking for name in rule.low))} |"
+        f" {'; '.join(_oddities(p))} |"
+        for p in PROVIDERS
+        if p.name != "offline"
+    )
+    return "\n".join((*head, *rows))
+
+
+def _oddities(provider: Provider) -> Iterator[str]:
+    for name, value in provider.dialect.items():
+        yield _ODDITIES[name].format(value)
+    header = getattr(provider, "key_header", "authorization")
+    if header != "authorization":
+        yield f"the key is in the header `{header}`"
+    if provider.needs_address:
+        yield "needs the address of your resource"
+    if provider.key_use == "optional":
+        yield "a key is one of several credentials"
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+_ODDITIES = {
+    "limit_field": "the output limit is `{}`",
+    "count_tokens": "no `stream_options`",
+    "temperature": "no temperature",
+    "tool_choice": "no `tool_choice`: no tools are offered where none may be called",
+    "resend_reasoning": "reasoning goes back with the calls that it led to",
+    "reasoning_in_content": "reasoning is in the text, in `<think>`",
+    "call_ids": "ids of calls have nine letters and digits",
+    "user_after_results": "no message of a person right after a result",
+}
 
 
 def insert_table(text: str, name: str, table: str) -> str:
@@ -81,6 +132,7 @@ def _default(key: str) -> str:
 GENERATED = (
     ("docs/settings.md", "keys", settings_table),
     ("docs/models.md", "providers", provider_table),
+    ("docs/models.md", "abilities", ability_table),
 )
 """The generated tables: page, name of the marks, and the function that returns the table."""
 

@@ -22,6 +22,7 @@ from internal.config.types import (
     Folder,
     HostName,
     KeyPrefix,
+    Megabytes,
     Minutes,
     Network,
     Origin,
@@ -280,7 +281,7 @@ class TasksSettings(Section):
 
 
 class AccessSettings(Section):
-    """What a person may use per day."""
+    """What a person may use per day, and at once."""
 
     max_daily_cost: DollarLimit = key(
         5.0,
@@ -289,6 +290,14 @@ class AccessSettings(Section):
     )
     max_daily_tokens: TokenLimit = key(
         5_000_000, "As max_daily_cost, in tokens of models without a known price."
+    )
+    max_running: Count = key(
+        8,
+        "Maximum number of a person's runs that run at once, in all processes, and never more than"
+        " half of dispatch.concurrency; not for the owner. The runs of people start in turn.",
+    )
+    max_waiting: Count = key(
+        20, "Maximum number of a person's tasks that wait to be started; not for the owner."
     )
 
 
@@ -410,6 +419,12 @@ class SandboxSettings(Section):
         "docker", "For container: docker, podman, or the path of a program that is used like them."
     )
     image: str = key("", "For container: an image with bash that is on this machine.")
+    session_disk_mb: Megabytes = key(
+        10_000,
+        "Megabytes that the folders of one session may take where commands are isolated: its"
+        " workspace unless that is a folder of yours, its home, and the files that people sent and"
+        " runs made; 0: no bound.",
+    )
     packages: str = key(
         "",
         "A requirements file for pip: these Python packages are installed once, and commands find"

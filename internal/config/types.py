@@ -25,7 +25,14 @@ Place = tuple[str | int, ...]
 
 
 class ConfigError(Exception):
-    """The settings are invalid. The text is a sentence for people (exit code 3)."""
+    """The settings are invalid. The text is a sentence for people (exit code 3).
+
+    `address` is the value of llm.base_url if that is what is invalid, for `larkspur doctor`.
+    """
+
+    def __init__(self, sentence: str = "", *, address: str = "") -> None:
+        super().__init__(sentence)
+        self.address = address
 
 
 class Section(BaseModel):
@@ -160,6 +167,7 @@ File = Annotated[Path, AfterValidator(_absolute)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
 RetentionDays = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=36_500)]
 Minutes = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=1_440)]
+Megabytes = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=1_000_000_000)]
 Retries = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=20)]
 Port = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0, le=65_535)]
 Seconds = Annotated[

@@ -71,6 +71,7 @@ class RunDispatcher:
         recovery: Recovery,
         supervisor: Supervisor,
         concurrency: int,
+        poll_seconds: float = POLL_INTERVAL_SECONDS,
     ) -> None:
         self._database = database
         self._stores = stores
@@ -79,6 +80,7 @@ class RunDispatcher:
         self._recovery = recovery
         self._supervisor = supervisor
         self._concurrency = concurrency
+        self._poll_seconds = poll_seconds
         self._active = ActiveRuns()
         self._starting: set[RunId] = set()
         self._queued: set[RunId] = set()
@@ -128,8 +130,9 @@ class RunDispatcher:
         if envelope is None or not isinstance(envelope.payload, LifecycleUpdated):
             return
         if envelope.payload.status == "queued":
+            self._queued.add(record.run_id)
+            # One that was reserved is claimed at once or, if its lane is busy, waits for its end.
             if record.run_id not in self._starting:
-                self._queued.add(record.run_id)
                 self._wake_event.set()
         elif envelope.payload.status in ENDED:
             self._queued.discard(record.run_id)
@@ -223,7 +226,7 @@ class RunDispatcher:
         ):
             start = partial(self._start_ready, runs, coordinator)
             dispatch = repeat(
-                "dispatcher", start, interval=POLL_INTERVAL_SECONDS, wake=self._wake_event
+                "dispatcher", start, interval=self._poll_seconds, wake=self._wake_event
             )
             if self._concurrency:
                 self._start = partial(self._start_run, runs, coordinator)
@@ -289,28 +292,40 @@ class RunDispatcher:
         return any(each.owner != self._leases.owner for each in listed)
 
     def _claim_rows(self) -> Write[list[Run]]:
-        """Claim some of the runs that can start. Meanwhile no other process claims any."""
+        """Claim some of the runs that can start, one of each person in turn.
+
+        Meanwhile no other process claims any.
+        """
         claimed: list[Run] = []
-        free = self._concurrency - self._busy_count
-        for run in (yield from self._ready(min(free, MAX_CLAIMS))):
-            found = yield from self.claim(run.id)
-            if found is not None:
-                claimed.append(found)
+        free = min(self._concurrency - self._busy_count, MAX_CLAIMS)
+        while len(claimed) < free:
+            before = len(claimed)
+            for run in (yield from self._ready(free - before, crashed=not claimed)):
+                found = yield from self.claim(run.id)
+                if found is not None:
+                    claimed.append(found)
+            if len(claimed) == before:
+                break
         return claimed
 
-    def _ready(self, limit: int) -> Read[list[Run]]:
-        """Return the runs to start: at most one whose process died, and only if none is watched."""
+    def _ready(self, limit: int, *, crashed: bool = True) -> Read[list[Run]]:
+        """Return the runs to start, one of each person.
+
+        At most one of them is one whose process died, with `crashed`, and only if none is watched.
+        """
         stores, owner = self._stores.runs, self._leases.owner
         now, host = rfc3339(self._clock.now()), self._leases.host.name
-        at_most = limit + len(self._starting)
-        ready = yield from stores.list_ready(owner, now, at_most, host=host)
-        if not (yield from self._is_watched()):
+        ready = yield from stores.list_next(owner, now, limit, host=host)
+        # a run that has paused and was answered may still be ending here
+        if not self._starting.isdisjoint(run.id for run in ready):
+            most = limit + len(self._starting)
+            ready = yield from stores.list_ready(owner, now, most, host=host)
+        if crashed and not (yield from self._is_watched()):
             is_steady = self._clock.monotonic() - self._began >= STEADY_SECONDS
-            crashed = yield from stores.get_ready_crashed(
+            suspect = yield from stores.get_ready_crashed(
                 owner, now, host=host, except_crashes=0 if is_steady else MAX_CRASHES - 1
             )
-            ready = ready if crashed is None else [crashed, *ready]
-        # a run that has paused and was answered may still be ending here
+            ready = ready if suspect is None else [suspect, *ready]
         return [run for run in ready if run.id not in self._starting][:limit]
 
     def _is_watched(self) -> Read[bool]:

@@ -60,6 +60,10 @@ class PackageReader:
         """Return True if there is such an entry."""
         return name in self._package.NameToInfo
 
+    def size(self, name: str) -> int:
+        """Return how many bytes an entry unpacks to."""
+        return self._package.getinfo(name).file_size
+
     def open(self, name: str) -> IO[bytes]:
         """Open an entry."""
         try:

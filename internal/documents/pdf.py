@@ -9,6 +9,9 @@ import pypdfium2.raw  # type: ignore[import-untyped]  # as above
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
 
+MAX_PAGES = 2_000
+"""How many pages of a PDF are read."""
+
 
 def read_pdf(file: BinaryIO) -> ExtractedDocument:
     """Return the text of a PDF, a piece for each page that has any.
@@ -50,12 +53,14 @@ def _count(pages: int) -> str:
 
 
 def _pages(document: Any, pages: int) -> Iterator[str]:
-    for number in range(pages):
+    for number in range(min(pages, MAX_PAGES)):
         try:
             text = _page_text(document, number)
         except pypdfium2.PdfiumError:
             text = "[This page is damaged.]"
         yield f"## Page {number + 1}\n\n{text}\n\n" if text else ""
+    if pages > MAX_PAGES:
+        yield f"[The PDF has {pages:,} pages: those after page {MAX_PAGES:,} are not read.]\n"
 
 
 def _page_text(document: Any, number: int) -> str:

@@ -1,6 +1,5 @@
 """`ChildDocumentReader`: reads each file in a child process of its own."""
 
-import asyncio
 import logging
 import os
 import signal
@@ -20,8 +19,10 @@ from internal.agent.ports.documents import (
     FileForm,
     Picture,
 )
+from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
 from internal.documents.kinds import HEAD_BYTES, PACKAGES, detect_kind, extension_of
+from internal.open_files.paths import resolve_links
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class ChildDocumentReader:
-    """Implements `DocumentReader`. At most `concurrency` files are read at once; others wait.
+    """Implements `DocumentReader`. At most `concurrency` files are read at once; see `FairSlots`.
 
     Args:
         sandbox: runs the child, which denies itself further rights.
@@ -72,7 +73,7 @@ class ChildDocumentReader:
         self._sandbox = sandbox
         self._timeout = timeout_seconds
         self._memory = memory_bytes
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = FairSlots(concurrency)
 
     def form(self, descriptor: int, name: str, /) -> FileForm:
         """Return the form of a file; CSV and other plain text is shown by its characters."""
@@ -151,7 +152,7 @@ class ChildDocumentReader:
             os.lseek(descriptor, 0, os.SEEK_SET)  # the child has read through it
 
     async def _ask(self, content: bytes | int, *request: str) -> tuple[_Header, bytes]:
-        async with self._slots:
+        async with self._slots.take():
             answer = await self._run(self._command(content, request))
         line, _, body = answer.partition(b"\n")
         try:
@@ -167,6 +168,7 @@ class ChildDocumentReader:
 
     def _command(self, content: bytes | int, request: tuple[str, ...]) -> SandboxCommand:
         folders = _library_folders()
+        read_only = resolve_links((*folders, *_interpreter_folders()))
         cpu_seconds = max(int(self._timeout), 1) + 1
         memory = _WEB_PAGE_MEMORY_BYTES if request[0] == "html" else self._memory
         return SandboxCommand(
@@ -178,7 +180,7 @@ class ChildDocumentReader:
             timeout_seconds=self._timeout,
             session_id=_SESSION,
             stdin=content,
-            access=FileAccess(read_only=(*folders, *_interpreter_folders())),
+            access=FileAccess(read_only=tuple(read_only), links=read_only),
         )
 
     async def _run(self, command: SandboxCommand) -> bytes:

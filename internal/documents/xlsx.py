@@ -23,6 +23,10 @@ from internal.documents.package import (
     relationship_id,
 )
 
+MAX_CELLS = 400_000
+"""How many cells of a workbook are read, also those without a value."""
+MAX_UNDECLARED_BYTES = 32 << 20
+"""The largest sheet that does not say its size: openpyxl reads it to its end to find that."""
 _PROBE_BYTES = 1 << 20
 _FORMULAS = (b"<f>", b"<f ")
 
@@ -50,7 +54,17 @@ class _Workbook:
             local_attribute(each, "name"): targets.get(relationship_id(each), ("", ""))[1]
             for each in self._package.tree(main).iterfind("{*}sheets/{*}sheet")
         }
+        for part in self._parts.values():
+            self._check_size(part)
         self.values = self._open(data_only=True)
+        self._cells_left = MAX_CELLS
+
+    def _check_size(self, part: str) -> None:
+        if not self._package.has(part) or self._package.size(part) <= MAX_UNDECLARED_BYTES:
+            return
+        with self._package.open(part) as entry:
+            if b"<dimension " not in entry.read(_PROBE_BYTES):
+                raise DocumentUnreadable("The Excel file has a sheet that is too large to be read.")
 
     @cached_property
     def _formulas(self) -> Any:
@@ -71,6 +85,9 @@ class _Workbook:
         try:
             for number, sheet in enumerate(self.values.worksheets):
                 yield from self._sheet(number, sheet)
+                if self._cells_left < 0:
+                    yield f"[The workbook has over {MAX_CELLS:,} cells: the rest is missing.]\n"
+                    return
         except DefusedXmlException as error:
             raise _entities() from error
         except (ParseError, *DAMAGE) as error:
@@ -80,8 +97,30 @@ class _Workbook:
         hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
         yield f'## Sheet "{clean(sheet.title)}"{hidden}\n\n'
         has_formulas = self._has_formulas(self._parts.get(sheet.title, ""))
-        yield from _rows(sheet, self._formulas.worksheets[number] if has_formulas else None)
+        yield from self._rows(sheet, self._formulas.worksheets[number] if has_formulas else None)
         yield "\n"
+
+    def _rows(self, sheet: Any, formulas: Any) -> Iterator[str]:
+        """Yield the rows that have a value, as long as cells may be read."""
+        line = io.StringIO()
+        write = csv.writer(line, lineterminator="\n").writerow
+        values = _cells_by_row(sheet)
+        others = _cells_by_row(formulas) if formulas else iter(())
+        for row, formula_row in zip_longest(values, others, fillvalue=()):
+            self._cells_left -= max(len(row), len(formula_row), 1)
+            if self._cells_left < 0:
+                return
+            shown = [
+                _shown(formula if value is None else value)
+                for value, formula in zip_longest(row, formula_row)
+            ]
+            while shown and not shown[-1]:
+                shown.pop()
+            if shown:
+                write(shown)
+                yield line.getvalue()
+                line.seek(0)
+                line.truncate()
 
     def _has_formulas(self, part: str) -> bool:
         if not self._package.has(part):
@@ -97,26 +136,6 @@ class _Workbook:
 
 def _entities() -> DocumentUnreadable:
     return DocumentUnreadable("The Excel file contains XML entities, which are not read.")
-
-
-def _rows(sheet: Any, formulas: Any) -> Iterator[str]:
-    """Yield the rows that have a value."""
-    line = io.StringIO()
-    write = csv.writer(line, lineterminator="\n").writerow
-    values = _cells_by_row(sheet)
-    others = _cells_by_row(formulas) if formulas else iter(())
-    for row, formula_row in zip_longest(values, others, fillvalue=()):
-        shown = [
-            _shown(formula if value is None else value)
-            for value, formula in zip_longest(row, formula_row)
-        ]
-        while shown and not shown[-1]:
-            shown.pop()
-        if shown:
-            write(shown)
-            yield line.getvalue()
-            line.seek(0)
-            line.truncate()
 
 
 def _cells_by_row(sheet: Any) -> Iterator[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.hooks import HookEvent, HookInput, HookNotes
 from internal.hooks.answer import HookAnswer, HookFailed, parse_answer
 from internal.hooks.command import ask_command
+from internal.hooks.program import PinnedPrograms
 from internal.hooks.settings import HookSettings
 from internal.hooks.signed_post import SignedPoster
 
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 class HookRunner:
     """Asks hooks one after the other, in the order of the settings. Implements `Hooks`.
 
+    Their programs are read now; a hook whose program has changed since then fails.
+
     Args:
         hooks: the hooks of the settings.
         folder: the working folder of commands.
@@ -32,6 +35,7 @@ class HookRunner:
 
     def __init__(self, hooks: Sequence[HookSettings], folder: Path, poster: SignedPoster) -> None:
         self._hooks = hooks
+        self._programs = [PinnedPrograms(hook.files) for hook in hooks]
         self._folder = folder
         self._poster = poster
 
@@ -41,9 +45,9 @@ class HookRunner:
 
     async def receive_message(self, given: HookInput, /) -> str:
         """Return why a message is refused, "" if it is not."""
-        for hook in self._of("message_received"):
+        for hook, programs in self._of("message_received"):
             try:
-                answer = await self._ask(hook, given)
+                answer = await self._ask(hook, programs, given)
             except HookFailed as failure:
                 sentence = _failure(hook, failure)
                 if hook.refuses_on_failure:
@@ -59,11 +63,11 @@ class HookRunner:
         reasons: list[str] = []
         notes: list[str] = []
         changed = False
-        for hook in self._of("before_tool"):
+        for hook, programs in self._of("before_tool"):
             if not _matches(hook, given, spec):
                 continue
             try:
-                answer = await self._ask(hook, given)
+                answer = await self._ask(hook, programs, given)
             except HookFailed as failure:
                 notes.append(_failure(hook, failure))
                 if hook.refuses_on_failure:
@@ -85,11 +89,11 @@ class HookRunner:
         """Show the result of a call to the hooks and return what they add for the model."""
         words: list[str] = []
         problems: list[str] = []
-        for hook in self._of("after_tool"):
+        for hook, programs in self._of("after_tool"):
             if not _matches(hook, given, spec):
                 continue
             try:
-                answer = await self._ask(hook, given)
+                answer = await self._ask(hook, programs, given)
             except HookFailed as failure:
                 problems.append(_failure(hook, failure))
                 continue
@@ -100,17 +104,21 @@ class HookRunner:
 
     async def observe(self, given: HookInput, /) -> None:
         """Tell the hooks of an event; what they answer has no effect."""
-        for hook in self._of(given.hook_event_name):
+        for hook, programs in self._of(given.hook_event_name):
             try:
-                await self._ask(hook, given)
+                await self._ask(hook, programs, given)
             except HookFailed as failure:
                 _failure(hook, failure)
 
-    def _of(self, event: HookEvent) -> list[HookSettings]:
-        return [hook for hook in self._hooks if hook.event == event]
+    def _of(self, event: HookEvent) -> list[tuple[HookSettings, PinnedPrograms]]:
+        pairs = zip(self._hooks, self._programs, strict=True)
+        return [(hook, programs) for hook, programs in pairs if hook.event == event]
 
-    async def _ask(self, hook: HookSettings, given: HookInput) -> HookAnswer:
+    async def _ask(
+        self, hook: HookSettings, programs: PinnedPrograms, given: HookInput
+    ) -> HookAnswer:
         body = msgspec.json.encode(given)
+        await programs.check()
         if hook.url is None:
             return await ask_command(
                 hook.command, body, folder=self._folder, timeout_seconds=hook.timeout_seconds

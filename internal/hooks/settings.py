@@ -1,5 +1,6 @@
 """Settings of hooks and event webhooks."""
 
+import os
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -12,9 +13,18 @@ from internal.agent.domain.permissions.rules import RuleError, split_rule
 from internal.agent.ports.hooks import HookEvent
 from internal.config.types import Seconds, Secret, Section, Text, web_address
 
-_SYSTEM_FOLDERS = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/sbin/", "/usr/")
+_SYSTEM_FOLDERS = tuple(
+    f"/{name}/"
+    for name in ("bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "usr")
+)
 _DECIDING: frozenset[HookEvent] = frozenset({"message_received", "before_tool"})
 _OF_CALLS: frozenset[HookEvent] = frozenset({"before_tool", "after_tool"})
+
+
+def _is_system(path: str) -> bool:
+    """Return True for what belongs to the machine, wherever links lead."""
+    spellings = (os.path.normpath(path), os.path.realpath(path))
+    return all(each.startswith(_SYSTEM_FOLDERS) for each in spellings)
 
 
 def _argument(text: str) -> str:
@@ -73,10 +83,13 @@ class HookSettings(Section):
 
     @property
     def files(self) -> list[Path]:
-        """The files of the operator that the command names: no tool may change them."""
-        named = [each for each in self.command[1:] if each.startswith("/")]
-        paths = named or [each for each in self.command[:1] if each.startswith("/")]
-        return [Path(each) for each in paths if not each.startswith(_SYSTEM_FOLDERS)]
+        """The files of the operator that the command names: no tool may change them.
+
+        The program is the first of them; those in options such as `--rules=/srv/rules` are last.
+        """
+        options = [value for each in self.command[1:] for _, _, value in [each.partition("=")]]
+        named = [each for each in (*self.command, *options) if each.startswith("/")]
+        return list(dict.fromkeys(Path(each) for each in named if not _is_system(each)))
 
     @property
     def title(self) -> str:

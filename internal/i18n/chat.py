@@ -22,7 +22,9 @@ _RESUMABLE = {
     "model_key_refused",
 }
 _RESUMABLE |= {"model_no_credit", "model_busy", "model_unreachable", "model_unavailable"}
-_RESUMABLE |= {"model_empty", "model_error"}
+_RESUMABLE |= {"model_quota_used_up", "model_not_found", "model_region_refused"}
+_RESUMABLE |= {"model_rate_limited", "model_loading", "model_empty", "model_error"}
+_RESUMABLE |= {"model_wrong_address"}
 """The codes and reasons of ends after which the same run may do better."""
 _SEPARATORS = re.compile(r"[_\-.]+")
 _MAX_SECONDS, _MAX_MINUTES = 120, 120

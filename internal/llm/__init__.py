@@ -1,6 +1,6 @@
 """Model clients: the provider registry, one adapter per wire format, and one retry layer.
 
 Reading order: `registry`, `model_catalog`, `model_factory`, `retry`, `transport`, `stream_reader`,
-`anthropic`, `openai` (`_request`, `_stream`), `text_tool_calls`, `errors`,
-`lenient_json`, and the package `offline` with the demo model.
+`anthropic`, `openai` (`_request`, `_stream`), `text_tool_calls`, `errors`, `waits`,
+`lenient_json`, and the packages `refusals`, for error responses, and `offline`, the demo model.
 """

@@ -6,11 +6,22 @@ from internal.config.llm import LlmSettings
 from internal.config.messages import nearest, plain
 from internal.llm.registry import PROVIDERS, ModelInfo, find_model, find_provider
 
-PRICES = {
-    info.name: Price(*info.prices)
+_LISTED = {
+    info.name: info.prices
     for provider in PROVIDERS
     for info in provider.models
     if info.prices is not None
+}
+# Amazon Bedrock takes a tenth more where the region is chosen: platform.claude.com/docs (pricing)
+_BEDROCK = {"global.": 1.0, "": 1.1, "us.": 1.1, "eu.": 1.1, "jp.": 1.1, "au.": 1.1, "apac.": 1.1}
+PRICES = {
+    **{name: Price(*listed) for name, listed in _LISTED.items()},
+    **{
+        f"{region}anthropic.{name}": Price(*(each * factor for each in listed))
+        for region, factor in _BEDROCK.items()
+        for name, listed in _LISTED.items()
+        if name.startswith("claude-")
+    },
 }
 """List prices by model name, or by the start of the name."""
 
@@ -61,7 +72,7 @@ def doubt_model(model: str, settings: LlmSettings) -> str:
 
 
 def model_limits(model: str, settings: LlmSettings) -> ModelLimits:
-    """Return the configured limits, reduced to what the model can do where that is known.
+    """Return the configured limits, reduced to those of the model where they are known.
 
     Without a configured output limit it is that of the model.
     """

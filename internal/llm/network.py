@@ -1,4 +1,4 @@
-"""How the machine reaches the internet: its proxies and its certificate authorities.
+"""Access of the machine to the internet: its proxies and its certificate authorities.
 
 Both come from the environment, as programs on Linux expect: `HTTPS_PROXY`, `HTTP_PROXY`,
 `ALL_PROXY` and `NO_PROXY` (in either case), `SSL_CERT_FILE` and `SSL_CERT_DIR`.
@@ -39,7 +39,7 @@ class EnvironmentProxies:
         }
 
     def find(self, scheme: str, host: str, port: int) -> str | None:
-        """Return the URL of the proxy on the way to a server, or None for none.
+        """Return the URL of the proxy on the way to a server, or None without a proxy.
 
         Raises:
             ValueError: the proxy is no HTTP proxy; the message says what to do.

@@ -2,14 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from internal.agent.domain.errors import ModelError, ModelRejected
 from internal.agent.domain.messages import (
     Image,
     Message,
@@ -21,56 +20,22 @@ from internal.agent.domain.messages import (
     images_in,
 )
 from internal.agent.domain.react.request_messages import encode_messages
-from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
-from internal.llm.lenient_json import encode_json
-
-MAX_DIALECT_CHANGES = 4
-
-
-class Dialect(msgspec.Struct, frozen=True):
-    """Which optional fields a server accepts.
-
-    `limit_field` is the name of the output limit. `count_tokens`: ask for token counts.
-    `temperature`: send a temperature. `resend_reasoning`: send earlier reasoning back with the tool
-    calls it led to. `effort` is sent as `reasoning_effort` together with tools.
-    """
-
-    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    count_tokens: bool = True
-    temperature: bool = True
-    resend_reasoning: bool = False
-    effort: str | None = None
-
-
-# Patterns of error messages and the change each asks for, including the way back.
-_LESSONS: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), change)
-    for pattern, change in (
-        (
-            r"(?=.*max_completion_tokens).*(un(supported|known|recognized|expected)|not |extra)",
-            {"limit_field": "max_tokens"},
-        ),
-        (r"max_completion_tokens", {"limit_field": "max_completion_tokens"}),
-        (r"stream_options|include_usage", {"count_tokens": False}),
-        (r"temperature", {"temperature": False}),
-        (r"reasoning_content", {"resend_reasoning": True}),
-        # https://developers.openai.com/api/docs/models/gpt-6-sol : tools only without reasoning
-        (r"function tools with reasoning_effort.*'none'", {"effort": "none"}),
-    )
+from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest, ModelResponse
+from internal.llm.dialect import UNSEEN_PICTURE, Dialect
+from internal.llm.history_fit import (
+    CONTINUE,
+    NO_REASONING,
+    READ,
+    Target,
+    call_id_for,
+    first_with_system,
+    fitted,
+    in_words,
+    is_unanswered,
+    target_of,
 )
-
-
-def adapt_to_error(dialect: Dialect, refusal: ModelError) -> Dialect | None:
-    """Return the dialect that an error asks for, or None if it asks for no known change."""
-    if not isinstance(refusal, ModelRejected):
-        return None
-    detail = refusal.detail
-    for pattern, change in _LESSONS:
-        better = replace(dialect, **change)
-        if better != dialect and pattern.search(detail):
-            return better
-    return None
-
+from internal.llm.lenient_json import encode_json
+from internal.llm.model_family import is_same_family
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARACTERS = 64
@@ -91,6 +56,8 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
         body["stream_options"] = {"include_usage": True}
     if request.temperature is not None and dialect.temperature:
         body["temperature"] = request.temperature
+    if dialect.extra_fields:
+        body |= msgspec.json.decode(dialect.extra_fields)
     if request.tools:
         body["tools"] = [
             {
@@ -118,47 +85,85 @@ def estimate_tokens(request: ModelRequest) -> int:
     return (size + len(encode_json({"tools": tools}))) // 4 + images * 1_000
 
 
+def with_estimated_input(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
+    """Return a response without token counts with estimated ones, so that its cost is not zero."""
+    return replace(reply, usage=replace(reply.usage, input_tokens=estimate_tokens(request)))
+
+
 def _messages(request: ModelRequest, dialect: Dialect) -> bytes:
     """Return the encoded system prompt and messages, which are kept for each kind of dialect."""
-    encode = partial(_message, images=request.images, dialect=dialect)
-    kept_as = "openai with reasoning" if dialect.resend_reasoning else "openai"
-    encoded = encode_messages(request.messages, kept_as, encode)
-    if request.system.strip():
+    messages = fitted(request.messages, dialect, request.origin)
+    encode = partial(_message, target=target_of(request, dialect))
+    encoded = encode_messages(messages, _format_name(request.origin, dialect), encode)
+    if not is_unanswered(messages):
+        encoded.append(encode(CONTINUE))
+    if (first := first_with_system(request, messages, dialect)) is not None:
+        encoded[0] = encode(first)
+    elif request.system.strip():
         encoded.insert(0, encode_json({"role": "system", "content": request.system}))
     return b"[%s]" % b",".join(encoded)
 
 
-def _message(message: Message, *, images: Mapping[str, str], dialect: Dialect) -> bytes:
+@lru_cache(256)
+def _format_name(origin: str, dialect: Dialect) -> str:
+    """Return the name under which encodings are kept: all that they depend on."""
+    flags = (
+        dialect.resend_reasoning,
+        dialect.resend_opaque,
+        dialect.pictures,
+        dialect.user_after_results,
+        dialect.tools,
+        dialect.text_with_calls,
+    )
+    form = f"{dialect.call_ids} {dialect.missing_signature}"
+    return f"openai {origin} {form} {''.join(str(int(flag)) for flag in flags)}"
+
+
+def _message(message: Message, *, target: Target) -> bytes:
     """Return a message as one or more encoded messages of this API, separated by commas."""
+    if not target.dialect.tools:
+        message = in_words(message)
+    is_own = is_same_family(message.origin, target.origin)
     if message.role == "assistant":
-        return encode_json(_assistant(message, dialect))
-    return b",".join(map(encode_json, _user(message, images)))
+        return encode_json(_assistant(message, target, is_own=is_own))
+    return b",".join(map(encode_json, _user(message, target, is_own=is_own)))
 
 
-def _assistant(message: Message, dialect: Dialect) -> _Json:
-    text = message.text
-    calls = [_call(call) for call in message.calls]
+def _assistant(message: Message, target: Target, *, is_own: bool) -> _Json:
+    dialect, text = target.dialect, message.text
+    calls = [_call(call, target, is_own=is_own) for call in message.calls]
     encoded: _Json = {"role": "assistant", "content": text if text.strip() else None}
+    thoughts = [part for part in message.parts if isinstance(part, Thinking)]
+    if is_own and dialect.resend_opaque:
+        for thought in thoughts:
+            encoded |= thought.opaque or {}
     if calls:
         encoded["tool_calls"] = calls
+        if dialect.missing_signature and not (is_own and calls[0].get("extra_content")):
+            signature = {"thought_signature": dialect.missing_signature}
+            calls[0]["extra_content"] = {"google": signature}
         if dialect.resend_reasoning:  # required with every call, even without reasoning
-            thoughts = (part.text for part in message.parts if isinstance(part, Thinking))
-            encoded["reasoning_content"] = "".join(thoughts)
+            known = thoughts if is_own or not message.origin else []
+            words = "".join(thought.text for thought in known)
+            encoded["reasoning_content"] = words if words.strip() else NO_REASONING
     elif not text.strip():
         encoded["content"] = _EMPTY
     return encoded
 
 
-def _user(message: Message, images: Mapping[str, str]) -> Iterator[_Json]:
+def _user(message: Message, target: Target, *, is_own: bool) -> Iterator[_Json]:
     """Yield the tool results, which are text in this API, and then a message with the images."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     for result in results:
         text = f"Error: {result.text}" if result.failed else result.text
         content = text if text.strip() else _EMPTY
-        yield {"role": "tool", "tool_call_id": _own_id(result.call_id), "content": content}
-    shown = [_image(image, images) for result in results for image in result.images]
-    others = (_block(part, images) for part in message.parts)
+        call_id = _id(result, target, is_own=is_own)
+        yield {"role": "tool", "tool_call_id": call_id, "content": content}
+    shown = [_image(image, target) for result in results for image in result.images]
+    others = (_block(part, target) for part in message.parts)
     blocks = [*shown, *(block for block in others if block is not None)]
+    if results and blocks and not target.dialect.user_after_results:
+        yield {"role": "assistant", "content": READ}
     if all(block["type"] == "text" for block in blocks):  # every server accepts plain text
         text = "\n\n".join(block["text"] for block in blocks)
         if text or not results:
@@ -167,28 +172,36 @@ def _user(message: Message, images: Mapping[str, str]) -> Iterator[_Json]:
         yield {"role": "user", "content": blocks}
 
 
-def _block(part: Part, images: Mapping[str, str]) -> _Json | None:
+def _block(part: Part, target: Target) -> _Json | None:
     match part:
         case Text(text) if text.strip():
             return {"type": "text", "text": text}
         case Image():
-            return _image(part, images)
+            return _image(part, target)
         case _:  # results are messages of their own
             return None
 
 
-def _image(image: Image, images: Mapping[str, str]) -> _Json:
-    data = images.get(image.sha256)
+def _image(image: Image, target: Target) -> _Json:
+    if not target.dialect.pictures:
+        return {"type": "text", "text": UNSEEN_PICTURE}
+    data = target.images.get(image.sha256)
     if data is None:
         return {"type": "text", "text": MISSING_IMAGE}
     url = f"data:{image.media_type};base64,{data}"
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _call(call: ToolCall) -> _Json:
+def _call(call: ToolCall, target: Target, *, is_own: bool) -> _Json:
     name = _FOREIGN.sub("_", call.name)[:_MAX_NAME_CHARACTERS] or "_"
     function = {"name": name, "arguments": encode_json(call.arguments).decode()}
-    return {"id": _own_id(call.call_id), "type": "function", "function": function}
+    call_id = _id(call, target, is_own=is_own)
+    opaque = call.opaque if is_own and target.dialect.resend_opaque and call.opaque else {}
+    return {**opaque, "id": call_id, "type": "function", "function": function}
+
+
+def _id(part: ToolCall | ToolResult, target: Target, *, is_own: bool) -> str:
+    return call_id_for(part, target.ids, is_own=is_own) or _own_id(part.call_id)
 
 
 def _own_id(call_id: str) -> str:

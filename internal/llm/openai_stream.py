@@ -1,102 +1,30 @@
-"""Reads streamed responses of Chat Completions and translates the errors of its servers."""
+"""Reads streamed responses of Chat Completions."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from internal.agent.domain.errors import ModelError, ModelUnreachable
+from internal.agent.domain.errors import ModelUnreachable
 from internal.agent.domain.messages import Part, Text, Thinking, ToolCall
 from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.text import replace_surrogates
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
-from internal.agent.ports.llm import ModelResponse, TextDelta
-from internal.llm.errors import ProviderInfo, error_from_status
+from internal.agent.ports.llm import ModelResponse
+from internal.llm.errors import ProviderInfo
 from internal.llm.lenient_json import encode_json
+from internal.llm.opaque_fields import CALL_FIELDS, MESSAGE_FIELDS, OpaqueFields
+from internal.llm.refusals.errors import error_from_body
+from internal.llm.reply_pictures import PICTURE_TYPES, ReplyPictures
 from internal.llm.stream_reader import (
-    MAX_LINE_BYTES,
     ResponseReader,
     decode_event,
     parse_arguments,
     token_count,
 )
+from internal.llm.written_calls import WRITTEN_CALL
 
-# There is no status inside a stream. A server that began to answer accepted the request, so unknown
-# errors count as temporary.
-_STATUS_OF = {
-    "invalid_request_error": 400,
-    "context_length_exceeded": 400,
-    "invalid_api_key": 401,
-    "authentication_error": 401,
-    "insufficient_quota": 402,
-    "permission_error": 403,
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-}
-_FAULT = 500
-_NO_TOOLS = re.compile(r"does not support (tools|function)|tool(s| use| calling) (is|are) not supp")
-_TOOLS_ELSEWHERE = re.compile(r"function tools with reasoning_effort", re.IGNORECASE)
-
-
-def error_from_body(
-    peer: ProviderInfo, status: int | None, body: object, retry_after: float | None = None
-) -> ModelError:
-    """Translate the body of an error response, or an error inside a stream (`status` None)."""
-    codes, message = _codes_and_message(body)
-    if status is None:
-        status = next((known for code in codes if (known := _status(code))), _FAULT)
-    if _NO_TOOLS.search(message) or _TOOLS_ELSEWHERE.search(message):
-        message += " Setting llm.tool_calls to text lets any model call tools."
-    code = " ".join(map(str, codes))
-    return error_from_status(peer, status, message, code=code, retry_after=retry_after)
-
-
-def _status(code: object) -> int | None:
-    try:
-        status = int(str(code))
-    except ValueError:
-        return _STATUS_OF.get(str(code))
-    return status if 400 <= status <= 599 else None  # noqa: PLR2004  # HTTP error statuses
-
-
-def _codes_and_message(body: object) -> tuple[list[object], str]:
-    """Return codes and message from `{error: {…}}`, `{error: "…"}`, `{detail}`, text or lists."""
-    codes: list[object] = []
-    match body:
-        case [first, *_] | {"error": dict() | str() | list() as first}:
-            return _codes_and_message(first)
-        case {"message": str(message), **rest}:
-            codes, message = _codes(rest), f"{message}{_upstream(rest)}"
-        case str(message) | {"detail": str(message)}:
-            pass
-        case other:
-            message = "" if other is None else encode_json(other).decode()
-    return codes, message.strip() or "it gave no reason"
-
-
-def _codes(error: Mapping[Any, Any]) -> list[object]:
-    return [error[name] for name in ("code", "type") if error.get(name) not in {None, ""}]
-
-
-def _upstream(error: Mapping[Any, Any]) -> str:
-    """Return the message of the provider behind a router; the router's own is often empty."""
-    match error:
-        case {"metadata": {"raw": str(raw)}} if raw.strip():
-            return f" ({raw.strip()})"
-        case _:
-            return ""
-
-
-_STOPS: dict[str, ReplyStop] = {
-    "tool_calls": "tools",
-    "function_call": "tools",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refused",
-    "refusal": "refused",
-}
 # DeepSeek and OpenRouter end a stream with these when they cannot continue.
 _BROKEN_STOPS = {"error", "insufficient_system_resource"}
 
@@ -107,26 +35,34 @@ class _Function(msgspec.Struct):
 
 
 class _Call(msgspec.Struct):
-    index: int | None = None
-    id: str | None = None
+    index: int | str | None = None
+    id: str | int | None = None
     function: _Function | None = None
-
-
-class _Piece(msgspec.Struct):
-    text: str | None = None
+    # opaque, see CALL_FIELDS
+    extra_content: Any = None
+    provider_specific_fields: Any = None
+    thought_signature: Any = None
+    encrypted_content: Any = None
 
 
 class _Delta(msgspec.Struct):
-    content: str | list[_Piece] | None = None
-    reasoning_content: str | None = None
+    content: str | list[Any] | None = None
+    reasoning_content: Any = None
     reasoning: Any = None
+    images: Any = None
     refusal: str | None = None
+    # opaque, see MESSAGE_FIELDS
+    reasoning_details: Any = None
+    extra_content: Any = None
+    reasoning_opaque: Any = None
+    encrypted_content: Any = None
+    thinking_blocks: Any = None
     tool_calls: list[_Call] | None = None
     function_call: _Function | None = None
 
 
 class _Choice(msgspec.Struct):
-    index: int | None = None
+    index: int | str | None = None
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: str | None = None
@@ -142,6 +78,8 @@ class _Usage(msgspec.Struct):
     completion_tokens: Any = None
     prompt_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: Any = None
+    cached_tokens: Any = None
+    total_tokens: Any = None
 
 
 class _Chunk(msgspec.Struct):
@@ -154,63 +92,62 @@ class _Chunk(msgspec.Struct):
     error: Any = None
     message: Any = None
     code: Any = None
+    base_resp: Any = None
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class OpenAIResponseReader(ResponseReader):
-    """Reads one streamed response. `has_usage` is True once the provider sent token counts."""
+def _error_in(chunk: _Chunk) -> object:
+    """Return the error that a chunk reports, something empty if it reports none."""
+    if chunk.error:
+        return chunk.error
+    if isinstance(chunk.base_resp, dict) and chunk.base_resp.get("status_code"):
+        return chunk.base_resp
+    if chunk.object == "error":
+        return {"message": chunk.message, "code": chunk.code}
+    return None
 
-    def __init__(self, peer: ProviderInfo, model: str, request_id: str = "") -> None:
-        super().__init__()
-        self.has_usage = False
+
+class OpenAIResponseReader(ResponseReader):
+    """Reads one streamed response."""
+
+    def __init__(
+        self,
+        peer: ProviderInfo,
+        model: str,
+        request_id: str = "",
+        *,
+        tools: Sequence[ToolSpec] = (),
+        begins_inside: bool = False,
+    ) -> None:
+        super().__init__(tools, begins_inside=begins_inside)
         self._peer, self._model, self._request_id = peer, model, request_id
-        self._document: list[bytes] | None = None
-        self._document_bytes = 0
-        self._begun = self._ended = False
+        self._names = frozenset(tool.name for tool in tools)
+        self._ended = False
         self._text: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[_Growing] = []
+        self._opaque = OpaqueFields(MESSAGE_FIELDS)
+        self._pictures: ReplyPictures | None = None
         self._usage = Usage()
-        self._stop: ReplyStop | None = None
-
-    def feed(self, chunk: bytes) -> list[TextDelta]:
-        """Take the next bytes of the stream and return their text deltas, joined by kind."""
-        if not self._begun and (start := chunk.lstrip()):
-            self._begun = True
-            if start.startswith(b"{"):  # some servers answer a streaming request with one document
-                self._document = []
-        if self._document is None:
-            return super().feed(chunk)
-        self._document.append(chunk)
-        self._document_bytes += len(chunk)
-        if self._document_bytes > MAX_LINE_BYTES:
-            self._fail(
-                ModelUnreachable("The provider sent a document that exceeds the size limit.")
-            )
-        return []
-
-    def end(self) -> list[TextDelta]:
-        """Take the end of the stream; return the text of a response sent as one document."""
-        if self._document is None or self.is_finished:
-            return []
-        return super().feed(b"data: " + b"".join(self._document).replace(b"\n", b" ") + b"\n\n")
 
     def _reply(self) -> ModelResponse:
         text, thoughts = (replace_surrogates("".join(p)) for p in (self._text, self._thoughts))
+        opaque = self._opaque.fields or None
         stop: ReplyStop = "length" if self._cut else self._stop or "end"
         cut = self._calls[-1:] if stop == "length" else []
-        calls = tuple(
-            call.made(cut=call in cut) for call in self._calls if call.name or call not in cut
-        )
+        calls = [call.made(cut=call in cut) for call in self._calls if call.name or call not in cut]
+        thought, text, written = self._read_content(text, is_first=True, may_call=not calls)
+        thoughts = "\n\n".join(each for each in (thoughts, thought) if each.strip())
         parts: tuple[Part, ...] = (
-            *((Thinking(thoughts),) if thoughts.strip() else ()),
+            *((Thinking(thoughts, opaque=opaque),) if thoughts or opaque else ()),
             *((Text(text),) if text.strip() else ()),
             *calls,
+            *written,
         )
         if stop in {"end", "tools"}:  # many servers send `stop` after calls, or the other way round
-            stop = "tools" if calls else "end"
+            stop = "tools" if calls or written else "end"
         usage = self._usage
         if not self.has_usage:
             usage = Usage(output_tokens=self._size // 4)
@@ -220,7 +157,14 @@ class OpenAIResponseReader(ResponseReader):
             stop=stop,
             model=self._model,
             request_id=self._request_id,
+            repairs=(WRITTEN_CALL,) * len(written),
+            pictures=tuple(self._pictures.pictures) if self._pictures else (),
         )
+
+    @property
+    def refused_pictures(self) -> int:
+        """How many pictures of the reply cannot be kept."""
+        return self._pictures.refused if self._pictures else 0
 
     def _take(self, data: bytes) -> None:
         if self._ended or data.strip() == b"[DONE]":
@@ -232,16 +176,15 @@ class OpenAIResponseReader(ResponseReader):
         self._model = replace_surrogates(chunk.model or "") or self._model
         if chunk.usage is not None:
             self._count(chunk.usage)
-        for choice in chunk.choices or ():
-            if not choice.index:
+        choices = chunk.choices or ()
+        for choice in choices:
+            if not choice.index or choice.index == "0":
                 self._hear(choice)
-        if chunk.error:
-            raise error_from_body(self._peer, None, chunk.error)
-        if chunk.object == "error":
-            raise error_from_body(self._peer, None, {"message": chunk.message, "code": chunk.code})
-        stops = [choice.finish_reason for choice in chunk.choices or () if not choice.index]
-        for reason in filter(None, stops):
-            self._end(reason)
+        if error := _error_in(chunk):
+            raise error_from_body(self._peer, None, error)
+        for choice in choices:
+            if choice.finish_reason and (not choice.index or choice.index == "0"):
+                self._end(choice.finish_reason)
 
     def _hear(self, choice: _Choice) -> None:
         delta = choice.delta or choice.message
@@ -250,11 +193,13 @@ class OpenAIResponseReader(ResponseReader):
         # servers that renamed the field send both names with the same content
         thought = delta.reasoning_content or delta.reasoning
         if isinstance(thought, str):
-            self._thoughts.append(thought)
-            self._say(thought, reasoning=True)
+            self._think(thought)
+        self._grow(self._opaque.add(delta))
         content = delta.content or delta.refusal
         if isinstance(content, list):
-            content = "".join(piece.text or "" for piece in content)
+            content = self._hear_pieces(content)
+        if isinstance(delta.images, list):
+            content = "".join((content or "", *map(self._picture, delta.images)))
         if content:
             self._text.append(content)
             self._say(content)
@@ -265,45 +210,82 @@ class OpenAIResponseReader(ResponseReader):
         if delta.function_call is not None:  # the API's older form of tool calls
             self._call(_Call(0, None, delta.function_call))
 
+    def _think(self, thought: str) -> None:
+        self._thoughts.append(thought)
+        self._say(thought, reasoning=True)
+
+    def _hear_pieces(self, pieces: list[Any]) -> str:
+        """Return the text of content that is a list; Mistral's has reasoning in it."""
+        texts: list[str] = []
+        for piece in pieces:
+            match piece:
+                case str():
+                    texts.append(piece)
+                case {"type": "thinking" | "reasoning", **given}:
+                    self._think(_joined_text(given.get("thinking") or given.get("text")))
+                case {"type": str(kind)} if kind in PICTURE_TYPES:
+                    texts.append(self._picture(piece))
+                case _:
+                    texts.append(_joined_text([piece]))
+        return "".join(texts)
+
+    def _picture(self, piece: object) -> str:
+        """Take a picture and return what stands at its place in the text: a line of its own."""
+        if self._pictures is None:
+            self._pictures = ReplyPictures()
+        line = self._pictures.add(piece)
+        return f"\n\n{line}\n\n" if line else ""
+
     def _end(self, reason: str) -> None:
+        if reason == "null":
+            return
         if reason in _BROKEN_STOPS:
             raise error_from_body(self._peer, None, f"the reply ended with {reason}")
-        self._stop = self._stop or _STOPS.get(reason, "end")
+        self._end_with(reason)
         self.is_complete = True
 
     def _call(self, call: _Call) -> None:
+        self._expect_no_written_calls()
         function = call.function or _Function()
-        growing = self._growing(call, function)
+        index, call_id = _number(call.index), "" if call.id is None else str(call.id)
+        growing = self._growing(index, call_id, function)
         if growing is None:
-            growing = _Growing(call.index, call.id or "")
+            growing = _Growing(index, call_id)
             self._calls.append(growing)
-        self._grow(growing.add(call.id, function))
+        self._grow(growing.add(call_id, function, self._names))
+        self._grow(growing.opaque.add(call))
 
-    def _growing(self, call: _Call, function: _Function) -> "_Growing | None":
+    def _growing(self, index: int | None, call_id: str, function: _Function) -> "_Growing | None":
         """Return the call that this delta continues, or None if it starts a new one."""
-        same = [c for c in self._calls if call.index is None or c.index == call.index][-1:]
+        same = [c for c in self._calls if index is None or c.index == index][-1:]
         if not same:
             return None
         # servers with wrong or missing indexes still give each call its own id and name
-        is_other = bool(call.id and same[0].call_id and call.id != same[0].call_id)
-        if call.index is None:
+        is_other = bool(call_id and same[0].call_id and call_id != same[0].call_id)
+        if index is None:
             is_other = is_other or same[0].complete
         return None if is_other and function.name and same[0].name else same[0]
 
     def _count(self, usage: _Usage) -> None:
-        """Take the newest counts. The API counts cached tokens as prompt; `Usage` does not."""
+        """Take the largest counts. The API counts cached tokens as prompt; `Usage` does not."""
         prompt, output = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
         if prompt is None and output is None:
             return
         details = usage.prompt_tokens_details or _Details()
-        hits = token_count(details.cached_tokens) or token_count(usage.prompt_cache_hit_tokens)
+        given = (details.cached_tokens, usage.prompt_cache_hit_tokens, usage.cached_tokens)
+        hits = next(filter(None, map(token_count, given)), 0)
+        # xAI and Gemini count the tokens of reasoning in the total only
+        output = max(output or 0, (token_count(usage.total_tokens) or 0) - (prompt or 0))
         read, written = hits or 0, token_count(details.cache_write_tokens) or 0
-        self._usage = Usage(
+        counted = Usage(
             input_tokens=max(0, (prompt or 0) - read - written),
-            output_tokens=output or 0,
+            output_tokens=output,
             cache_read_tokens=read,
             cache_write_tokens=written,
         )
+        # counts only grow while a reply is streamed; a last event without them has zeros
+        if counted.total >= self._usage.total:
+            self._usage = counted
         self.has_usage = True
 
 
@@ -312,17 +294,26 @@ class _Growing:
 
     def __init__(self, index: int | None, call_id: str) -> None:
         self.index, self.call_id, self.name = index, call_id, ""
+        self.opaque = OpaqueFields(CALL_FIELDS)
         self._raw: list[str] = []
         self._arguments: dict[str, Any] | None = None
 
-    def add(self, call_id: str | None, function: _Function) -> int:
-        """Take a delta and return its length. A repeated name or id is ignored."""
-        self.call_id = self.call_id or call_id or ""
-        self.name = self.name or function.name or ""
+    def add(self, call_id: str, function: _Function, names: frozenset[str]) -> int:
+        """Take a delta and return its length. A repeated name or id is ignored.
+
+        `names` are those of the tools: a name that is none of them may continue.
+        """
+        self.call_id = self.call_id or call_id
+        name = function.name or ""
+        if not self.name:
+            self.name = name
+        elif name and name != self.name and names and self.name not in names and not self._raw:
+            self.name = name if name.startswith(self.name) else self.name + name
         if isinstance(function.arguments, dict):
-            self._arguments = function.arguments
+            self._arguments = function.arguments or self._arguments or {}
             return len(function.arguments)
-        self._raw.append(function.arguments or "")
+        if function.arguments:
+            self._raw.append(function.arguments)
         return len(function.arguments or "")
 
     @property
@@ -335,7 +326,27 @@ class _Growing:
         if not self.name:
             raise ModelUnreachable("The provider sent a tool call without a name.")
         raw = "".join(self._raw)
-        if self._arguments is not None:
+        if self._arguments is not None and (self._arguments or not raw.strip()):
             raw = encode_json(self._arguments).decode()
         name, call_id = replace_surrogates(self.name), replace_surrogates(self.call_id)
-        return ToolCall(call_id, name, *parse_arguments(raw, cut=cut))
+        opaque = self.opaque.fields or None
+        return ToolCall(call_id, name, *parse_arguments(raw, cut=cut), opaque)
+
+
+def _number(index: int | str | None) -> int | None:
+    if isinstance(index, str):
+        return int(index) if index.isdecimal() else None
+    return index
+
+
+def _joined_text(content: object) -> str:
+    """Return the text of a piece of content, or of a list of them."""
+    match content:
+        case str():
+            return content
+        case list():
+            return "".join(map(_joined_text, content))
+        case {"text": str(text)}:
+            return text
+        case _:
+            return ""

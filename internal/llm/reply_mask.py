@@ -7,7 +7,13 @@ import msgspec
 
 from internal.agent.domain.messages import Part
 from internal.agent.domain.secrets import StreamMask, mask_secrets_in_json
-from internal.agent.ports.llm import ModelResponse, ModelStreamEvent, TextDelta
+from internal.agent.ports.llm import (
+    ModelResponse,
+    ModelStreamEvent,
+    ReplyRevised,
+    StreamRestarted,
+    TextDelta,
+)
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
 
@@ -40,8 +46,19 @@ class _ReplyMask:
                     if shown := stream.flush():
                         yield TextDelta(shown, 1, reasoning)
                 yield msgspec.structs.replace(event, parts=mask_parts(parts))
+            case ReplyRevised(thought, answer):
+                self._forget()
+                texts = {False: answer, True: thought}
+                safe = {kind: stream.feed(texts[kind]) for kind, stream in self._streams.items()}
+                yield ReplyRevised(safe[True], safe[False])
+            case StreamRestarted():
+                self._forget()
+                yield event
             case _:
                 yield event
+
+    def _forget(self) -> None:
+        self._streams = {False: StreamMask(), True: StreamMask()}
 
 
 def mask_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -16,20 +17,31 @@ from internal.agent.domain.errors import (
     ModelOverloaded,
     ModelRejected,
     ModelUnavailable,
+    RefusalKind,
 )
+from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.llm import (
     ModelClient,
     ModelRequest,
+    ModelResponse,
     ModelStreamEvent,
     RetryReason,
     RetryScheduled,
     StreamRestarted,
     TextDelta,
 )
-from internal.llm.errors import find_output_limit
 from internal.llm.reply_mask import mask_reply
 
 RETRIES_BEFORE_FALLBACK = 4
+MAX_LOADING_SECONDS = 900.0
+"""The longest wait for a model that is being loaded, beside the retries of the policy."""
+MIN_TOLD_SECONDS = 10.0
+"""The shortest wait of which the error tells the end if it is not waited out."""
+_FALLBACK_KINDS: frozenset[RefusalKind] = frozenset(
+    {"content_filter", "quota", "no_credit", "no_model", "region"}
+)
+"""Refusals that another model may not share. Waiting helps with none of them."""
+_REASONS: dict[RefusalKind, RetryReason] = {"rate": "rate_limited", "loading": "loading"}
 Sleep = Callable[[float], Awaitable[None]]
 """Waits for so many seconds."""
 _log = logging.getLogger(__name__)
@@ -53,9 +65,13 @@ class Route(msgspec.Struct, frozen=True):
     client: ProviderClient
     model: str = ""
 
+    def origin(self, request: ModelRequest) -> str:
+        """Return the provider and the model that get a request, as in `Message.origin`."""
+        return f"{self.client.provider}:{self.model or request.model}"
+
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How long to keep trying one route.
+    """Limits of the retries on one route.
 
     Before the first text of a response a call is retried `retries` times. The waits start at
     `first_seconds` and double up to `max_seconds`; a longer one that the provider asks for is
@@ -78,31 +94,50 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 
 class _Tries:
-    """The failures on one route so far. No wait is longer than `max_wait` seconds."""
+    """The failures on one route so far. No wait is longer than `max_wait` seconds.
 
-    def __init__(self, policy: RetryPolicy, max_wait: float) -> None:
+    A model that is being loaded is waited for up to `loading_seconds` without counting the tries.
+    """
+
+    def __init__(self, policy: RetryPolicy, max_wait: float, loading_seconds: float) -> None:
         self._policy, self._max_wait = policy, max_wait
+        self._loading_seconds = loading_seconds
         self._failed = 0
         self._restarts = 0
+        self._loading = 0
 
     def next(self, error: ModelUnavailable, *, has_text: bool) -> RetryScheduled | None:
         """Return the next try, or None to give up."""
         self._failed += 1
         self._restarts += has_text
-        if self._restarts > 1 or self._failed - self._restarts > self._policy.retries:
-            return None
         seconds = self._policy.wait(self._failed, error, random.random())  # noqa: S311  # not used for security
-        if seconds > self._max_wait:
+        if _kind(error) == "loading" and seconds <= self._loading_seconds:
+            self._loading += 1
+            self._loading_seconds -= seconds
+        counted = self._failed - self._restarts - self._loading
+        if self._restarts > 1 or counted > self._policy.retries or seconds > self._max_wait:
             return None
-        reason: RetryReason = "overloaded" if isinstance(error, ModelOverloaded) else "unreachable"
-        return RetryScheduled(reason, seconds, self._failed + 1)
+        return RetryScheduled(_reason(error), seconds, self._failed + 1)
+
+
+def _kind(error: ModelError) -> RefusalKind:
+    return "unknown" if error.refusal is None else error.refusal.kind
+
+
+def _reason(error: ModelUnavailable) -> RetryReason:
+    known = _REASONS.get(_kind(error))
+    if known is not None:
+        return known
+    return "overloaded" if isinstance(error, ModelOverloaded) else "unreachable"
 
 
 class RetryingModel:
     """A primary model and its fallbacks as one `ModelClient`. A change of model is always reported.
 
-    At most `concurrency` calls run at once; a call that waits for its next try does not count. Only
-    `ModelUnavailable` is retried or passed to the next route.
+    At most `concurrency` calls run at once, shared between people as `FairSlots` says; a call that
+    waits for its next try does not count. Only `ModelUnavailable` is retried. What is passed to the
+    next route as well are refusals that another model may not share, such as of a content filter,
+    or of an account without credit.
     """
 
     def __init__(
@@ -116,12 +151,11 @@ class RetryingModel:
         self.provider = routes[0].client.provider
         self._routes = tuple(routes)
         self._policy = policy or RetryPolicy()
-        self._places = asyncio.Semaphore(concurrency)
+        self._places = FairSlots(concurrency)
         self._sleep = sleep
-        self._output_limits: dict[str, int] = {}
 
     def check_key(self) -> None:
-        """Raise `ModelKeyRejected` if a key is missing, including those of the fallbacks."""
+        """Raise `ModelKeyRejected` if a key is missing, also one of a fallback."""
         for route in self._routes:
             route.client.check_key()
 
@@ -130,25 +164,37 @@ class RetryingModel:
         self._routes[0].client.preload()
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
-        """Yield the response as it comes, then one `ModelResponse`. See `ModelClient.stream`."""
-        last = len(self._routes) - 1
-        for n, route in enumerate(self._routes):
-            asked = replace(request, model=route.model) if route.model else request
-            policy = self._policy if n == last else self._policy.before_fallback()
+        """Yield the response as it comes, then one `ModelResponse`. See `ModelClient.stream`.
+
+        The route of `request.origin` is asked first, then those after it, then those before it.
+        """
+        primary = self._routes[0]
+        routes = self._routes_from(request)
+        for n, route in enumerate(routes):
+            origin = route.origin(request)
+            asked = replace(request, model=route.model or request.model, origin=origin)
+            following = routes[n + 1] if n + 1 < len(routes) else None
+            policy = self._policy if following is None else self._policy.before_fallback()
+            instead_of = "" if route is primary else primary.model or request.model
             try:
                 async with aclosing(self._stream_route(route, asked, policy)) as pieces:
                     async for piece in pieces:
-                        yield piece
+                        yield _with_route(piece, origin, instead_of=instead_of)
             except _RouteFailed as end:
-                if n == last:
+                if following is None or not _may_fall_back(end.error):
                     raise end.error from end.error.__cause__
-                fallback = self._routes[n + 1].model or request.model
+                fallback = following.model or request.model
                 fields = {"model": asked.model, "fallback": fallback, "error": str(end.error)}
                 _log.warning("model given up, falling back", extra=fields)
                 if end.has_text:
                     yield StreamRestarted(f"{end.error} Falling back to {fallback}.")
             else:
                 return
+
+    def _routes_from(self, request: ModelRequest) -> tuple[Route, ...]:
+        origins = [route.origin(request) for route in self._routes]
+        start = origins.index(request.origin) if request.origin in origins else 0
+        return (*self._routes[start:], *self._routes[:start])
 
     async def close(self) -> None:
         """Close every client. None can be used afterwards."""
@@ -161,17 +207,18 @@ class RetryingModel:
         """Yield the response of one route, retrying as the policy allows.
 
         Raises:
-            _RouteFailed: the route cannot answer now.
+            _RouteFailed: the route cannot answer now, or rejects the request.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + request.patience_seconds
-        tries = _Tries(policy, math.inf if policy is self._policy else policy.max_seconds)
+        is_last = policy is self._policy
+        max_wait = math.inf if is_last else policy.max_seconds
+        tries = _Tries(policy, max_wait, MAX_LOADING_SECONDS if is_last else 0.0)
         while True:
             has_text = False
-            asked = self._within_limit(request)
             try:
-                stream = mask_reply(route.client.stream(asked))
-                async with self._places, aclosing(stream) as pieces:
+                stream = mask_reply(route.client.stream(request))
+                async with self._places.take(), aclosing(stream) as pieces:
                     async for piece in pieces:
                         has_text = has_text or isinstance(piece, TextDelta)
                         yield piece
@@ -179,13 +226,11 @@ class RetryingModel:
                 again = tries.next(error, has_text=has_text)
                 _log_failure(request, error, again)
                 if again is None or clock() + again.seconds > deadline:
-                    raise _RouteFailed(error, has_text=has_text) from error
+                    raise _RouteFailed(_with_end(error), has_text=has_text) from error
                 failure = str(error)
             except ModelRejected as error:
                 _log_failure(request, error)
-                if not self._learn_limit(asked, error):
-                    raise
-                continue
+                raise _RouteFailed(error, has_text=has_text) from error
             except ModelError as error:
                 _log_failure(request, error)
                 raise
@@ -196,17 +241,25 @@ class RetryingModel:
             yield again
             await self._sleep(again.seconds)
 
-    def _within_limit(self, request: ModelRequest) -> ModelRequest:
-        limit = self._output_limits.get(request.model, request.max_output_tokens)
-        return replace(request, max_output_tokens=min(limit, request.max_output_tokens))
 
-    def _learn_limit(self, request: ModelRequest, error: ModelRejected) -> bool:
-        """Store the output limit that an error names; False if the request was within it."""
-        limit = find_output_limit(error)
-        if limit is None or not 0 < limit < request.max_output_tokens:
-            return False
-        self._output_limits[request.model] = limit
-        return True
+def _with_end(error: ModelUnavailable) -> ModelUnavailable:
+    """Return an error whose sentence says when the wait ends that the provider asks for."""
+    if not error.retry_after or error.retry_after < MIN_TOLD_SECONDS:
+        return error
+    end = datetime.now().astimezone() + timedelta(seconds=error.retry_after)
+    sentence = f"{str(error).rstrip('.')}. It asks to wait until {end:%Y-%m-%d %H:%M:%S %Z}."
+    return type(error)(sentence, error.retry_after, detail=error.detail, refusal=error.refusal)
+
+
+def _may_fall_back(error: ModelError) -> bool:
+    return isinstance(error, ModelUnavailable) or _kind(error) in _FALLBACK_KINDS
+
+
+def _with_route(event: ModelStreamEvent, origin: str, *, instead_of: str) -> ModelStreamEvent:
+    """Return an event, a response with the provider and the model that gave it."""
+    if not isinstance(event, ModelResponse):
+        return event
+    return replace(event, origin=origin, instead_of=instead_of)
 
 
 def _log_failure(
@@ -223,7 +276,7 @@ def _log_failure(
 class _RouteFailed(Exception):
     """Carries the last error of a route to the next one."""
 
-    def __init__(self, error: ModelUnavailable, *, has_text: bool) -> None:
+    def __init__(self, error: ModelError, *, has_text: bool) -> None:
         super().__init__(str(error))
         self.error = error
         self.has_text = has_text

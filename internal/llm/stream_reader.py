@@ -3,17 +3,29 @@
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from internal.agent.domain.errors import ModelError, ModelUnreachable
+from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.text import replace_surrogates
-from internal.agent.ports.llm import MAX_REPLY_CHARACTERS, ModelResponse, TextDelta
+from internal.agent.domain.tools import ToolSpec
+from internal.agent.ports.llm import (
+    MAX_REPLY_CHARACTERS,
+    ModelRequest,
+    ModelResponse,
+    ReplyRevised,
+    TextDelta,
+)
 from internal.llm.lenient_json import decode_json, load_json
+from internal.llm.think_tags import Segment, ThinkTags, split_thinking
+from internal.llm.written_calls import WrittenCalls
 
-MAX_LINE_BYTES = 8 * 1024 * 1024
+MAX_LINE_BYTES = 24 * 1024 * 1024
+"""A picture comes in one line; see `MAX_PICTURE_BYTES`."""
 MAX_TOKENS = 2**53
 """A token count of this size or more is not one: it has no exact representation on the page."""
 
@@ -87,37 +99,84 @@ class EventDataReader:
 
 
 _T = TypeVar("_T")
+StreamedText = TextDelta | ReplyRevised
+
+
+STOPS: dict[str, ReplyStop] = {
+    "stop": "end",
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "eos": "end",
+    "tool_calls": "tools",
+    "tool_use": "tools",
+    "function_call": "tools",
+    "pause_turn": "paused",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "filtered",
+    "sensitive": "filtered",
+    "refusal": "refused",
+}
+"""Reasons why a reply ended, in both formats; any other is an end."""
+# A server may give several: one that says that the reply is not whole counts.
+_STOP_ORDER: tuple[ReplyStop, ...] = ("end", "tools", "paused", "length", "filtered", "refused")
 
 
 class ResponseReader(ABC):
-    """Reads one response from server-sent events.
+    """Reads one response from server-sent events, or from one document in their place.
 
     `is_complete` is True once the whole response arrived: later events may add token counts, and a
     broken connection no longer matters. `is_finished` is True once no further event is of use.
+    `has_usage` is True once the provider sent token counts.
+
+    Args:
+        tools: the tools that the model may call; calls of them are read from the text as well.
+        begins_inside: the last reply of the model began with reasoning that only a closing tag
+            ended; see `ThinkTags`.
     """
 
-    def __init__(self) -> None:
-        self.is_complete = self.is_finished = False
+    def __init__(self, tools: Sequence[ToolSpec] = (), *, begins_inside: bool = False) -> None:
+        self.is_complete = self.is_finished = self.has_usage = False
+        self._tools, self._begins_inside = tools, begins_inside
         self._cut = False  # the response exceeded MAX_REPLY_CHARACTERS
+        self._stop: ReplyStop | None = None
         self._failure: ModelError | None = None
         self._stream = EventDataReader()
+        self._document: list[bytes] | None = None
+        self._document_bytes = 0
+        self._begun = False
         self._size = 0
-        self._words: list[TextDelta] = []
+        self._words: list[StreamedText] = []
         self._pieces: list[str] = []  # of the next delta
         self._reasoning = False  # what kind they are
         self._halves = {False: "", True: ""}  # of a character that two deltas share, by `reasoning`
+        self._tags = ThinkTags(begins_inside=begins_inside, react=bool(tools))
+        self._written = WrittenCalls(tools) if tools else None
+        self._thoughts_said: list[str] = []  # in fields of their own
 
     @property
     def size(self) -> int:
-        """How many characters of text and arguments were received so far."""
+        """Characters of text and arguments received so far."""
         return self._size
 
-    def feed(self, chunk: bytes) -> list[TextDelta]:
+    @property
+    def closed_alone(self) -> bool | None:
+        """True if a closing tag alone ended the reasoning, False if none came as expected."""
+        return self._tags.closed_alone
+
+    def feed(self, chunk: bytes) -> list[StreamedText]:
         """Take the next bytes of the stream and return their text deltas, joined by kind.
 
         An error among them is kept for `reply`, because the text before it was received.
         """
         self._words = []
+        if not self._begun:
+            self._look_at_start(chunk)
+        if self._document is not None:
+            self._keep(chunk)
+            return self._words
         try:
             for data in self._stream.feed(chunk):
                 if self.is_finished:
@@ -125,12 +184,19 @@ class ResponseReader(ABC):
                 self._take(data)
         except ModelError as error:
             self._fail(error)
-        self._join_pieces()
+        if self._pieces:
+            self._join_pieces()
         return self._words
 
-    def end(self) -> list[TextDelta]:
+    def end(self) -> list[StreamedText]:
         """Take the end of the stream and return text that was held back until now."""
-        return []
+        document, self._document = self._document, None
+        words: list[StreamedText] = []
+        if document is not None and not self.is_finished:
+            words = self.feed(b"data: " + b"".join(document).replace(b"\n", b" ") + b"\n\n")
+        self._words = words
+        self._end_text()
+        return self._words
 
     def reply(self) -> ModelResponse:
         """Return the complete response.
@@ -155,10 +221,39 @@ class ResponseReader(ABC):
     def _reply(self) -> ModelResponse:
         """Build the response, which is complete or cut at the size limit."""
 
+    @property
+    def _is_cut(self) -> bool:
+        return self._cut or self._stop == "length"
+
+    def _look_at_start(self, chunk: bytes) -> None:
+        """Some servers answer a streaming request with one document."""
+        if start := chunk.lstrip():
+            self._begun = True
+            if start.startswith(b"{"):
+                self._document = []
+
+    def _keep(self, chunk: bytes) -> None:
+        """Keep a part of a response that is one document."""
+        document = self._document
+        if document is None or self.is_finished:
+            return
+        document.append(chunk)
+        self._document_bytes += len(chunk)
+        if self._document_bytes > MAX_LINE_BYTES:
+            self._fail(
+                ModelUnreachable("The provider sent a document that exceeds the size limit.")
+            )
+
     def _fail(self, error: ModelError) -> None:
         self.is_finished = True
         if not self.is_complete:
             self._failure = error
+
+    def _end_with(self, reason: str) -> None:
+        """Note why the reply ended."""
+        stop = STOPS.get(reason, "end")
+        if self._stop is None or _STOP_ORDER.index(stop) > _STOP_ORDER.index(self._stop):
+            self._stop = stop
 
     def _say(self, text: str | None, *, reasoning: bool = False) -> None:
         if not text:
@@ -177,13 +272,82 @@ class ResponseReader(ABC):
         text = self._halves[reasoning] + text
         whole = len(text) - ("\ud800" <= text[-1] <= "\udbff")
         self._halves[reasoning] = text[whole:]
-        if text := replace_surrogates(text[:whole]):
-            self._words.append(TextDelta(text, n, reasoning))
+        if not (text := replace_surrogates(text[:whole])):
+            return
+        if reasoning:
+            self._thoughts_said.append(text)
+            self._words.append(TextDelta(text, n, reasoning=True))
+        elif self._tags.passes(text):
+            self._answer(text, n)
+        else:
+            for segment in self._tags.feed(text):
+                self._show(segment, n)
+
+    def _show(self, segment: Segment, n: int = 1) -> None:
+        """Show the next text of the content."""
+        if segment.replaces:
+            self._written = self._new_written_calls()
+            thoughts = [*self._thoughts_said, *([segment.text] if segment.reasoning else [])]
+            self._words.append(ReplyRevised("".join(thoughts)))
+        elif segment.reasoning and segment.text:
+            self._words.append(TextDelta(segment.text, n, reasoning=True))
+        if not segment.reasoning:
+            self._answer(segment.text, n)
+
+    def _answer(self, text: str, n: int = 1) -> None:
+        if self._written is not None:
+            text = self._written.feed(text)
+        if text:
+            self._words.append(TextDelta(text, n))
+
+    def _new_written_calls(self) -> WrittenCalls | None:
+        return None if self._written is None else WrittenCalls(self._tools)
+
+    def _expect_no_written_calls(self) -> None:
+        """Show held text as it is: the server knows the calls of its model."""
+        written, self._written = self._written, None
+        if written is not None:
+            self._join_pieces()
+            if text := written.abandon():
+                self._words.append(TextDelta(text))
+
+    def _end_text(self) -> None:
+        """Show the text of the content that was held back: nothing follows it."""
+        for segment in self._tags.end(is_cut=self._is_cut):
+            self._show(segment)
+        if self._written is not None:
+            text = self._written.end(is_cut=self._is_cut)
+            self._written = self._new_written_calls()
+            if text:
+                self._words.append(TextDelta(text))
+
+    def _read_content(
+        self, text: str, *, is_first: bool, may_call: bool
+    ) -> tuple[str, str, list[ToolCall]]:
+        """Return the reasoning, the answer and the calls in a whole text of the content."""
+        thought, answer = "", text
+        if is_first:
+            thought, answer = split_thinking(
+                text,
+                begins_inside=self._begins_inside,
+                react=bool(self._tools),
+                is_cut=self._is_cut,
+            )
+        if not (may_call and self._tools):
+            return thought, answer, []
+        written = WrittenCalls(self._tools)
+        shown = written.feed(answer) + written.end(is_cut=self._is_cut)
+        return thought, shown, written.calls
 
     def _grow(self, characters: int) -> None:
         self._size += characters
         if self._size > MAX_REPLY_CHARACTERS:
             self._cut = self.is_finished = True
+
+
+def offered_tools(request: ModelRequest) -> Sequence[ToolSpec]:
+    """Return the tools that the model may call."""
+    return () if request.tool_choice == "none" else (*request.tools, *request.found)
 
 
 def parse_arguments(raw: str, *, cut: bool = False) -> tuple[dict[str, Any], str | None]:
@@ -223,3 +387,19 @@ def token_count(value: object) -> int | None:
     if value is not None:
         _log.warning("token count of the provider ignored", extra={"count": str(value)[:80]})
     return None
+
+
+class ClosingTags:
+    """Models that end reasoning with a closing tag alone: their next replies begin so too."""
+
+    def __init__(self) -> None:
+        self._models: set[str] = set()
+
+    def __contains__(self, model: str) -> bool:
+        """Return whether the last reply of a model with such a tag had no opening one."""
+        return model in self._models
+
+    def learn(self, model: str, closed_alone: bool | None) -> None:
+        """Take notice of a reply; None says nothing about the model."""
+        if closed_alone is not None:
+            (self._models.add if closed_alone else self._models.discard)(model)

@@ -1,22 +1,23 @@
 """Tool calls as text, for models without native tool calling."""
 
 import hashlib
-import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any
 
 from msgspec.structs import replace
 
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult
-from internal.agent.ports.llm import ModelRequest, ModelResponse, ModelStreamEvent, TextDelta
-from internal.llm.lenient_json import decode_json, encode_json
+from internal.agent.ports.llm import (
+    ModelRequest,
+    ModelResponse,
+    ModelStreamEvent,
+    ReplyRevised,
+    TextDelta,
+)
+from internal.llm.lenient_json import encode_json
 from internal.llm.retry import ProviderClient
-from internal.llm.stream_reader import parse_arguments
+from internal.llm.written_calls import WrittenCalls
 
-_BLOCKS = {"<tool_call>": "</tool_call>", "```tool_call": "```"}
-_OPENING = re.compile("|".join(map(re.escape, _BLOCKS)))
-_NAME = re.compile(r'"(?:name|tool)"\s*:\s*"([^"\\]{1,128})"')
 _RULES = """\
 You can call tools. To call one, write a block like this, and nothing after your last block:
 
@@ -52,102 +53,22 @@ class TextToolCalls:
 
     async def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelStreamEvent, None]:
         """Yield the text without its call blocks, then one `ModelResponse` with the calls."""
-        found = ToolCallParser()
+        found = WrittenCalls(request.tools, lenient=True)
         async with aclosing(self._client.stream(_in_words(request))) as pieces:
             async for piece in pieces:
                 match piece:
                     case TextDelta(text, n, False):
                         if shown := found.feed(text):
                             yield TextDelta(shown, n)
-                    case ModelResponse():
-                        if shown := found.end():
+                    case ReplyRevised(reasoning, answer):
+                        found = WrittenCalls(request.tools, lenient=True)
+                        yield ReplyRevised(reasoning, found.feed(answer))
+                    case ModelResponse(stop=stop):
+                        if shown := found.end(is_cut=stop == "length"):
                             yield TextDelta(shown)
                         yield _with_calls(piece, request)
                     case _:
                         yield piece
-
-
-class ToolCallParser:
-    """Splits streamed text into visible text and call blocks, however it is cut."""
-
-    def __init__(self) -> None:
-        self.blocks: list[str] = []
-        self._held = ""
-        self._block: list[str] = []
-        self._closing: str | None = None
-        self._quoted = False
-
-    def feed(self, text: str) -> str:
-        """Take more text and return what can be shown; no part of a block is returned."""
-        self._held += text
-        shown: list[str] = []
-        while self._closing is not None or self._opened(shown):
-            if not self._closed():
-                break
-        return "".join(shown)
-
-    def end(self) -> str:
-        """Take the end of the text and return held text that belongs to no block."""
-        shown: list[str] = []
-        while (
-            self._closing is not None
-        ):  # an unclosed block, or one with an unbalanced quotation mark
-            raw, closing = "".join(self._block) + self._held, self._closing
-            block, _, self._held = (raw, "", "") if _is_json(raw) else raw.partition(closing)
-            self._finish(block)
-            shown.append(self.feed(""))
-        rest, self._held = self._held, ""
-        return "".join((*shown, rest))
-
-    def _opened(self, shown: list[str]) -> bool:
-        """Find the next block; the text before it is visible."""
-        opening = _OPENING.search(self._held)
-        if opening is None:
-            safe = len(self._held) - _begun(self._held)
-            shown.append(self._held[:safe])
-            self._held = self._held[safe:]
-            return False
-        shown.append(self._held[: opening.start()])
-        self._held = self._held[opening.end() :]
-        self._closing, self._quoted, self._block = _BLOCKS[opening.group()], False, []
-        return True
-
-    def _closed(self) -> bool:
-        """Move the text of the block out of `held` and return whether the block is complete.
-
-        A closing mark inside a JSON string, such as in a file being written, does not end the
-        block.
-        """
-        closing = self._closing or ""
-        marks = re.compile(rf'\\[\s\S]|"|{re.escape(closing)}')
-        safe = max(0, len(self._held) - len(closing) + 1)  # the rest may be the start of a mark
-        place = 0
-        for mark in marks.finditer(self._held):
-            if mark.start() >= safe:
-                break
-            if mark.group() == closing and not self._quoted:
-                self._block.append(self._held[place : mark.start()])
-                self._held = self._held[mark.end() :]
-                self._finish("".join(self._block))
-                return True
-            self._block.append(self._held[place : mark.end()])
-            place = mark.end()
-            self._quoted ^= mark.group() == '"'
-        place, start = max(place, safe), place
-        self._block.append(self._held[start:place])
-        self._held = self._held[place:]
-        return False
-
-    def _finish(self, block: str) -> None:
-        self.blocks.append(block)
-        self._closing, self._block = None, []
-
-
-def _begun(text: str) -> int:
-    """Return how many characters at the end may start a block."""
-    max_length = max(map(len, _BLOCKS)) - 1
-    lengths = range(min(max_length, len(text)), 0, -1)
-    return next((n for n in lengths if any(b.startswith(text[-n:]) for b in _BLOCKS)), 0)
 
 
 def _with_calls(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
@@ -160,11 +81,11 @@ def _with_calls(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
         if not isinstance(part, Text):
             parts.append(part)
             continue
-        found = ToolCallParser()
-        words = found.feed(part.text) + found.end()
+        found = WrittenCalls(request.tools, lenient=True)
+        words = found.feed(part.text) + found.end(is_cut=reply.stop == "length")
         if words.strip():
             parts.append(Text(words))
-        made.extend(call for block in found.blocks for call in _calls(block))
+        made += found.calls
     if request.tool_choice == "none":
         made = []
     calls = (replace(call, call_id=f"text_{digest}_{n}") for n, call in enumerate(made, 1))
@@ -172,53 +93,11 @@ def _with_calls(reply: ModelResponse, request: ModelRequest) -> ModelResponse:
     return replace(reply, parts=(*parts, *calls), stop=stop)
 
 
-def _calls(block: str) -> Iterator[ToolCall]:
-    raw = block.strip()
-    try:
-        value = decode_json(raw.encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        value = None
-    for item in value if isinstance(value, list) and value else [value]:
-        yield _made(item, raw)
-
-
-def _made(item: object, raw: str) -> ToolCall:
-    name, arguments = _guessed_name(raw), None
-    match item:
-        case {"name": str(known), **rest} | {"tool": str(known), **rest} if known.strip():
-            name, arguments = known, _given(rest)
-    if isinstance(arguments, str):  # encoded twice
-        arguments, unread = parse_arguments(arguments)
-        if unread is None:
-            return ToolCall("", name, arguments)
-    elif isinstance(arguments, dict):
-        return ToolCall("", name, arguments)
-    return ToolCall("", name, {}, raw)
-
-
-def _given(item: Mapping[Any, Any]) -> Any:
-    names = ("arguments", "parameters", "input")
-    return next((item[name] for name in names if item.get(name) is not None), {})
-
-
-def _guessed_name(raw: str) -> str:
-    found = _NAME.search(raw)
-    return found[1] if found else "tool_call"
-
-
-def _is_json(raw: str) -> bool:
-    try:
-        decode_json(raw.strip().encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _in_words(request: ModelRequest) -> ModelRequest:
     """Return the request with tools, calls and results written as text."""
     names = {call.call_id: call.name for m in request.messages for call in m.calls}
     told = (
-        Message(m.role, tuple(told for part in m.parts for told in _told(part, names)))
+        Message(m.role, tuple(told for part in m.parts for told in _told(part, names)), m.origin)
         for m in request.messages
     )
     system = "\n\n".join(filter(None, (request.system, _rules(request))))

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.errors import ModelError, ModelRejected, ModelUnreachable
 from internal.agent.domain.secrets import register_secret
-from internal.agent.ports.llm import TextDelta
 from internal.http_session.messages import SessionRequest, UploadedFile, encode_form
+from internal.llm.addresses.answers import is_page, is_wrong_address, wrong_address_error
 from internal.llm.errors import ProviderInfo, invalid_key_error, missing_key_error
 from internal.llm.lenient_json import decode_json, one_line
 from internal.llm.network import EnvironmentProxies, load_proxies, tls_context
-from internal.llm.stream_reader import ResponseReader
+from internal.llm.stream_reader import ResponseReader, StreamedText
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -36,7 +36,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 """The most that is read of a response that is not a stream."""
 MAX_REDIRECTS = 5
 KEEPALIVE_SECONDS = 60.0
-"""How long an unused connection stays open."""
+"""Seconds that an unused connection stays open."""
 _CONNECT_SECONDS = 10.0
 _TAIL_SECONDS = 1.0
 _READ_INTERVAL_SECONDS = 0.02
@@ -111,7 +111,8 @@ class _Stack(NamedTuple):
 class ProviderHttpClient:
     """HTTP client of one address. Creating one is instant; a thread imports the HTTP stack.
 
-    `headers` are sent with every request, and the key as a bearer token if there is one.
+    `headers` are sent with every request, and the key if there is one: as a bearer token, or as it
+    is in another `key_header`.
     `silence_seconds` is the longest wait for the next bytes of a connection.
     """
 
@@ -123,8 +124,10 @@ class ProviderHttpClient:
         *,
         silence_seconds: float,
         headers: Mapping[str, str] | None = None,
+        key_header: str = "authorization",
     ) -> None:
         self._peer, self._address, self._key = peer, address, key
+        self._key_header = key_header
         self._headers = {**_HEADERS, **(headers or {})}
         self._silence = silence_seconds
         self._stack: Future[_Stack] | None = None
@@ -202,13 +205,17 @@ class ProviderHttpClient:
         stack = self._loading().result()
         headers = {**self._headers, "content-type": media_type}
         if self._key:
-            headers["authorization"] = f"Bearer {self._key.reveal()}"
+            bearer = "Bearer " if self._key_header == "authorization" else ""
+            headers[self._key_header] = f"{bearer}{self._key.reveal()}"
         url = stack.make_url(f"{stack.address}{path}")
         async with self._time_limit():
             response = await self._follow(stack, SessionRequest("POST", url, headers, body))
             if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
                 return response
             refusal = await _read_refusal(response)
+        if is_wrong_address(refusal.status, refusal.headers, refusal.body):
+            detail = f"{self._address}: {refusal.body}"
+            raise wrong_address_error(self._peer.name, refusal.status, detail)
         raise refused(refusal)
 
     @contextlib.asynccontextmanager
@@ -239,7 +246,7 @@ class ProviderHttpClient:
                 raise stack.aiohttp.InvalidURL(location, str(error)) from error
             headers = dict(request.headers)
             if not _is_same_server(request.url, target):
-                headers.pop("authorization", None)
+                headers.pop(self._key_header, None)
             request = request._replace(url=target, headers=headers)
         return await self._send(stack, request)
 
@@ -261,7 +268,7 @@ class ProviderHttpClient:
 
     async def read(
         self, response: "ClientResponse", reader: ResponseReader
-    ) -> AsyncGenerator[TextDelta, None]:
+    ) -> AsyncGenerator[StreamedText, None]:
         """Feed the response to the reader and yield its text deltas. Closes the response.
 
         The first text is yielded as soon as it arrives; what follows in many small packets is read
@@ -271,11 +278,16 @@ class ProviderHttpClient:
 
         Raises:
             ModelUnreachable: the connection broke before the response was complete.
+            ModelAddressWrong: the response is a web page.
         """
         pace = _ReadPace(response)
+        # pages only: a stream that is called text/html by its server is read
+        may_be_page = response.content_type == "text/html"
         try:
             async with contextlib.aclosing(self._chunks(response)) as chunks:
                 async for chunk in chunks:
+                    if may_be_page and is_page(chunk[:1_024].decode("utf-8", "replace")):
+                        raise wrong_address_error(self._peer.name, response.status, self._address)
                     begun, size = asyncio.get_running_loop().time(), reader.size
                     for words in reader.feed(chunk):
                         yield words
@@ -380,8 +392,8 @@ async def _read_body(response: "ClientResponse") -> bytes:
     return bytes(body[:MAX_BODY_BYTES])
 
 
-async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[TextDelta]:
-    words: list[TextDelta] = []
+async def _tail(chunks: AsyncGenerator[bytes, None], reader: ResponseReader) -> list[StreamedText]:
+    words: list[StreamedText] = []
     with contextlib.suppress(TimeoutError, ModelUnreachable):
         async with asyncio.timeout(_TAIL_SECONDS):
             async for chunk in chunks:

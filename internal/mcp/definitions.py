@@ -21,6 +21,7 @@ from internal.agent.domain.text import find_invisible, truncate_line
 from internal.agent.ports.mcp import MAX_START_SECONDS
 from internal.normal_forms.addresses import parse_host
 from internal.normal_forms.urls import split_url
+from internal.open_files.paths import resolve_links
 
 MAX_NAME_CHARS = 40
 """Names of tools have 64 characters at some providers, of which the tool itself needs some."""
@@ -75,8 +76,9 @@ class _Entry(msgspec.Struct, frozen=True):
 class ServerDefinition(msgspec.Struct, frozen=True):
     """A server: a command, or the address of one with streamable HTTP.
 
-    `read_only` and `writable` are absolute paths that an isolated command sees, `network` the rules
-    for the hosts that it reaches. `risk` holds for the tools that `risks` does not name. `warnings`
+    `read_only` and `writable` are absolute paths that an isolated command sees, `links` those that
+    pass symbolic links with the places to which they lead, `network` the rules for the hosts that
+    it reaches. `risk` holds for the tools that `risks` does not name. `warnings`
     are sentences. `issuer` is the authorization server that `client_id` and `client_secret` are of.
     """
 
@@ -95,6 +97,7 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     disabled: bool = False
     read_only: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    links: dict[str, str] = {}
     network: tuple[str, ...] = ()
     allow_private_networks: bool = False
     risk: ServerRisk = "exec"
@@ -117,6 +120,8 @@ class ServerDefinition(msgspec.Struct, frozen=True):
             *(self.read_only, self.writable, self.network, self.allow_private_networks),
             *(self.login, self.client_id, _digest(self.client_secret), self.issuer, self.scopes),
         ]
+        if self.links:
+            facts.append(self.links)
         return _digest(json.dumps(facts, sort_keys=True))
 
     @property
@@ -205,12 +210,17 @@ def _checked(name: str, entry: _Entry, warnings: tuple[str, ...]) -> ServerDefin
     _check_seconds("call_timeout_seconds", entry.call_timeout_seconds, MAX_CALL_SECONDS)
     _check_seconds("idle_seconds", entry.idle_seconds, MAX_CALL_SECONDS * 24)
     own = {field: getattr(entry, field) for field in _COMMON}
+    cwd = _absolute(entry.cwd) if entry.cwd else ""
+    read_only = tuple(_outside(path) for path in entry.read_only)
+    writable = tuple(_outside(path) for path in entry.writable)
+    places = resolve_links((*read_only, *writable, *filter(None, [cwd])))
     return ServerDefinition(
         name=name,
         **own,
-        cwd=_absolute(entry.cwd) if entry.cwd else "",
-        read_only=tuple(_outside(path) for path in entry.read_only),
-        writable=tuple(_outside(path) for path in entry.writable),
+        cwd=cwd,
+        read_only=read_only,
+        writable=writable,
+        links={path: place for path, place in places.items() if path != place},
         network=network,
         warnings=warnings,
     )

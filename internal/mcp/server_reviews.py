@@ -123,9 +123,9 @@ class ServerReviews:
             variables=sorted(definition.env),
             headers=sorted(definition.headers),
             login=definition.login or "",
-            folder=_line(definition.cwd),
-            read_only=list(definition.read_only),
-            writable=list(definition.writable),
+            folder=_place(definition, definition.cwd),
+            read_only=[_place(definition, path) for path in definition.read_only],
+            writable=[_place(definition, path) for path in definition.writable],
             network=list(definition.network),
             is_isolated=self._servers.is_isolated,
             is_listed=found is not None,
@@ -178,6 +178,12 @@ def _current(status: ServerStatus) -> Manifest | None:
 def _line(text: str) -> str:
     """Return a text of a definition on one line, with escapes for hidden characters."""
     return truncate_line(escape_hidden(text), MAX_LINE_CHARS)
+
+
+def _place(definition: ServerDefinition, path: str) -> str:
+    """Return a path of a definition, with the place to which its symbolic links lead."""
+    place = definition.links.get(path)
+    return _line(path if place is None else f"{path} (a link to {place})")
 
 
 def _summary(status: ServerStatus) -> McpServerSummary:

@@ -363,7 +363,7 @@ class McpServers:
             MAX_LIFE_SECONDS,
             session_id,
             environment=definition.env,
-            access=FileAccess(definition.writable, read_only),
+            access=FileAccess(definition.writable, read_only, definition.links),
             network=network_access(
                 [parse_rule(text, {}) for text in definition.network], self._deny, ()
             ),

@@ -62,12 +62,34 @@ class _File(NamedTuple):
         return ConfigError(f"{self.path}:{line_of(self.document, *keys)}: {sentence}")
 
 
-class _Profiles(NamedTuple):
-    """What was read of files of this version."""
+class _Profiles:
+    """The files of one version. Each is read once, when a profile needs it."""
 
-    version: _Version | None
-    usable: Mapping[str, Profile]
-    sources: Mapping[str, ProfileSource]
+    def __init__(self, version: _Version | None) -> None:
+        self.version = version
+        self.paths: dict[str, Path] = {}
+        for path in map(Path, (path for path, _, _ in version or ())):
+            self.paths.pop(path.stem, None)
+            self.paths[path.stem] = path
+        self.built: dict[str, Profile | ConfigError] = {}
+        self._files: dict[str, _File | ConfigError] = {}
+
+    def read(self, name: str) -> _File:
+        """Return a file.
+
+        Raises:
+            ConfigError: its name, or something in it, is wrong.
+        """
+        found = self._files.get(name)
+        if found is None:
+            try:
+                found = _read(self.paths[name])
+            except ConfigError as error:
+                found = error
+            self._files[name] = found
+        if isinstance(found, ConfigError):
+            raise found
+        return found
 
 
 class ProfileLibrary(Mapping[str, Profile]):
@@ -95,16 +117,21 @@ class ProfileLibrary(Mapping[str, Profile]):
         self._shipped_versions: _Version | None = None
         self._tools = tuple(tools)
         self._doubt_model = doubt_model
-        self._found = _Profiles(None, {}, {})
+        self._found = _Profiles(None)
 
     def __getitem__(self, name: str) -> Profile:
-        return self._current().usable[name]
+        profile = self._find(name, self._current())
+        if isinstance(profile, ConfigError):
+            raise KeyError(name)
+        return profile
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._current().usable)
+        found = self._current()
+        names = {DEFAULT_PROFILE: None, **found.paths}
+        return (name for name in names if not isinstance(self._find(name, found), ConfigError))
 
     def __len__(self) -> int:
-        return len(self._current().usable)
+        return sum(1 for _ in self)
 
     def has_only(self, folder: Path) -> bool:
         """Return whether every file is in one folder, without reading them."""
@@ -112,8 +139,8 @@ class ProfileLibrary(Mapping[str, Profile]):
 
     def sources(self) -> list[ProfileSource]:
         """Return where each profile is from, also of those that cannot be used, by name."""
-        sources = self._current().sources
-        return [sources[name] for name in sorted(sources)]
+        found = self._current()
+        return [self._source(name, found) for name in sorted({DEFAULT_PROFILE, *found.paths})]
 
     def problems(self) -> dict[str, str]:
         """Return why profiles cannot be used, by name."""
@@ -126,8 +153,7 @@ class ProfileLibrary(Mapping[str, Profile]):
     def _current(self) -> _Profiles:
         version, found = tuple(self._versions()), self._found
         if version != found.version:
-            found = _Profiles(version, *self._load([Path(path) for path, _, _ in version]))
-            self._found = found
+            self._found = found = _Profiles(version)
         return found
 
     def _versions(self) -> Iterator[tuple[str, int, int]]:
@@ -138,50 +164,44 @@ class ProfileLibrary(Mapping[str, Profile]):
         for folder in self._folders:
             yield from _versions_in(folder)
 
-    def _load(
-        self, paths: Iterable[Path]
-    ) -> tuple[Mapping[str, Profile], Mapping[str, ProfileSource]]:
-        files: dict[str, _File] = {}
-        problems: dict[str, tuple[Path, str]] = {}
-        for path in paths:
-            name = path.stem
-            files.pop(name, None)
-            problems.pop(name, None)
+    def _find(self, name: str, found: _Profiles) -> Profile | ConfigError:
+        """Return a profile, or why it cannot be used; it is built once.
+
+        Raises:
+            KeyError: there is none.
+        """
+        profile = found.built.get(name)
+        if profile is None:
             try:
-                files[name] = _read(path)
+                if name not in found.paths and name == DEFAULT_PROFILE:
+                    profile = Profile()
+                else:
+                    profile = self._build(name, found, ())
             except ConfigError as error:
-                problems[name] = path, str(error)
-        profiles = {DEFAULT_PROFILE: Profile()}
-        sources = {DEFAULT_PROFILE: ProfileSource(DEFAULT_PROFILE, None)}
-        for name, file in files.items():
-            try:
-                profiles[name] = self._build(name, files, problems, ())
-                warning = self._warning(file)
-                sources[name] = ProfileSource(name, file.path, warning=warning)
-            except ConfigError as error:
-                problems[name] = file.path, str(error)
-        for name, (path, problem) in problems.items():
-            sources[name] = ProfileSource(plain(name), path, problem)
-            profiles.pop(name, None)
-        return profiles, sources
+                profile = error
+            found.built[name] = profile
+        return profile
+
+    def _source(self, name: str, found: _Profiles) -> ProfileSource:
+        profile, path = self._find(name, found), found.paths.get(name)
+        if isinstance(profile, ConfigError):
+            return ProfileSource(plain(name), path, str(profile))
+        warning = "" if path is None else self._warning(found.read(name))
+        return ProfileSource(name, path, warning=warning)
 
     def _warning(self, file: _File) -> str:
         doubt = self._doubt_model(file.keys.model) if file.keys.model else ""
         return str(file.error(f"model: {doubt}", "model")) if doubt else ""
 
-    def _build(
-        self,
-        name: str,
-        files: Mapping[str, _File],
-        problems: Mapping[str, tuple[Path, str]],
-        above: tuple[str, ...],
-    ) -> Profile:
+    def _build(self, name: str, found: _Profiles, above: tuple[str, ...]) -> Profile:
         """Return the profile of a file.
 
         Raises:
-            ConfigError: something that it names does not exist, or it extends itself.
+            KeyError: there is no such file.
+            ConfigError: it cannot be read, something that it names does not exist, or it extends
+                itself.
         """
-        file = files[name]
+        file = found.read(name)
         base = Profile()
         if (extended := file.keys.extends) is not None:
             chain = (*above, name)
@@ -190,13 +210,15 @@ class ProfileLibrary(Mapping[str, Profile]):
                 raise file.error(f"the profiles extend each other: {circle}.", "extends")
             if len(chain) > MAX_EXTENSIONS:
                 raise file.error(f"more than {MAX_EXTENSIONS} profiles extend one another.")
-            if extended in problems:
-                sentence = f"{extended}, which it extends, cannot be used: {problems[extended][1]}"
-                raise file.error(sentence, "extends")
-            if extended in files:
-                base = self._build(extended, files, problems, chain)
+            if extended in found.paths:
+                try:
+                    found.read(extended)
+                except ConfigError as error:
+                    sentence = f"{extended}, which it extends, cannot be used: {error}"
+                    raise file.error(sentence, "extends") from None
+                base = self._build(extended, found, chain)
             elif extended != DEFAULT_PROFILE:
-                hint = nearest(extended, files)
+                hint = nearest(extended, found.paths)
                 raise file.error(
                     f"there is no profile {plain(extended)} to extend{hint}", "extends"
                 )

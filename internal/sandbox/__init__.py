@@ -8,7 +8,7 @@ In reading order:
 - `launcher`: the process that starts commands, and ends all processes that they started
 - `bubblewrap`: `BubblewrapSandbox`, commands in namespaces of their own
 - `mounts`: the files that such a command sees
-- `landlock`, `landlock_rules`: `LandlockSandbox`, commands that restrict themselves
+- `landlock`: `LandlockSandbox`, commands that restrict themselves
 - `container`: `ContainerSandbox`, commands in containers of docker or podman
 - `limits`: bounds of such a command
 - `packages`: installs the Python packages of commands

@@ -20,6 +20,7 @@ from internal.agent.app.background_task import wait_for_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import SandboxCapabilities, SandboxCommand, SandboxResult
+from internal.open_files.paths import resolve_links
 from internal.output_pipe.pipe import OutputPipe, wait_until_readable
 from internal.sandbox.child_process import ChildProcess
 from internal.sandbox.command_io import create_home, open_stdin, start_error
@@ -31,6 +32,7 @@ from internal.sandbox.mounts import SYSTEM_FILES, Mounts
 from internal.sandbox.network.namespace import open_namespace
 from internal.sandbox.network.neighbours import listening_ports, reach_neighbours
 from internal.sandbox.network.proxy import PORT, VARIABLES, EgressProxy
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
 
 PROGRAM = "/usr/bin/bwrap"
@@ -50,8 +52,8 @@ class BubblewrapSandbox:
 
     Args:
         homes: the private folders of the sessions, outside of every workspace.
-        hidden: files and folders that no command sees, also if they are in its workspace: those of
-            Larkspur itself.
+        private: the files and folders of Larkspur itself, which no command sees, also if they are
+            in its workspace.
         read_only: further paths that every command may read.
         limits: bounds of each command.
         private_networks: let commands that may reach a host do so if its address is of this machine
@@ -66,7 +68,7 @@ class BubblewrapSandbox:
         self,
         homes: SessionFolders,
         *,
-        hidden: Iterable[Path] = (),
+        private: PrivatePlaces | None = None,
         read_only: Iterable[str] = (),
         limits: ResourceLimits | None = None,
         private_networks: bool = False,
@@ -74,19 +76,20 @@ class BubblewrapSandbox:
         environment: CommandEnvironment | None = None,
     ) -> None:
         self._homes = homes
-        self._hidden = tuple(hidden)
-        self._read_only = tuple(read_only)
+        self._private = private or PrivatePlaces()
+        self._read_only = resolve_links(read_only)
         self._limits = limits or ResourceLimits()
         self._private_networks = private_networks
         self._groups = groups
         self._environment = environment or CommandEnvironment()
-        bounded = groups is not None and len(groups.resources) > 1
+        bounded = groups is not None and groups.bounds_commands
         self.capabilities = SandboxCapabilities(
             isolated=True,
             hosts=True,
             protects=True,
             hides=True,
             bounds="command" if bounded else "process",
+            bounded_together=groups.bounded_together if groups else (),
         )
         self._base = _base_arguments(self._limits.temporary_bytes)
         self._denied_calls = denied_system_calls()
@@ -151,13 +154,13 @@ class BubblewrapSandbox:
         Raises:
             ToolError: a folder may not be used.
         """
-        mounts = Mounts(command.access, home, read_only=self._read_only, hidden=self._hidden)
+        mounts = Mounts(command.access, home, read_only=self._read_only, private=self._private)
         return [
             *self._base,
             *_mount_arguments(mounts),
             *("--remount-ro", "/", "--chdir", command.cwd, "--"),
             *mounts.comparison(),
-            *self._limits.arguments(command.timeout_seconds),
+            *self._limits.arguments(command.timeout_seconds, writes=command.writes),
         ]
 
 
@@ -363,8 +366,8 @@ class _Execution:
         first = self._status.get("child-pid")
         if first is None:
             return set()
-        found = set(_descendants(first)) - signalled
-        for pid in found:
+        reached = set[int]()
+        for pid in set(_descendants(first)) - signalled:
             with contextlib.suppress(OSError):
                 descriptor = os.pidfd_open(pid)
                 try:
@@ -372,9 +375,10 @@ class _Execution:
                     if namespace == self._status.get("pid-namespace"):
                         signal.pidfd_send_signal(descriptor, signal.SIGTERM)
                         signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+                        reached.add(pid)
                 finally:
                     os.close(descriptor)
-        return found
+        return reached  # not those that are only being started
 
     def _read_status(self, status: IO[bytes]) -> bool:
         """Take what bubblewrap has reported, one JSON object per line. Return whether it ended."""
@@ -427,12 +431,12 @@ def _base_arguments(temporary_bytes: int) -> list[str]:
 def _mount_arguments(mounts: Mounts) -> list[str]:
     """Return the arguments for the files of a command; one that has just gone is ignored."""
     arguments: list[str] = []
-    for path, kind in mounts.sorted():
+    for source, path, kind in mounts.sorted():
         match kind:
             case "writable":
-                arguments += ["--bind-try", path, path]
+                arguments += ["--bind-try", source, path]
             case "read-only":
-                arguments += ["--ro-bind-try", path, path]
+                arguments += ["--ro-bind-try", source, path]
             case "hidden folder":
                 arguments += ["--tmpfs", path]
             case "hidden file":

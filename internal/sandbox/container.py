@@ -1,6 +1,6 @@
 """The sandbox of a container engine: each command runs in a new container of docker or podman.
 
-For machines without bubblewrap, such as macOS, and for engines that isolate more, such as gVisor.
+For machines without bubblewrap, such as macOS.
 A container has no network; its programs are those of its image.
 """
 
@@ -14,7 +14,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 
 from internal.agent.app.background_task import wait_for_completion
@@ -26,14 +26,22 @@ from internal.agent.ports.sandbox import (
     SandboxCommand,
     SandboxResult,
 )
+from internal.open_files.paths import resolve_links
 from internal.output_pipe.pipe import OutputPipe
 from internal.sandbox.command_io import create_home, open_stdin, start_error
 from internal.sandbox.environment import CommandEnvironment
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.mounts import Mounts
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
 
 _NAME = re.compile(r"larkspur-(?P<pid>[0-9]+)-[0-9]+")
+# what the loader or the engine would obey if it were in the environment of the engine
+_OF_ENGINE = re.compile(
+    r"LD_|DYLD_|GLIBC_|XDG_|DBUS_|LISTEN_|NOTIFY_SOCKET|TMPDIR|SSL_CERT_"
+    r"|GO(?:DEBUG|GC|MEMLIMIT|MAXPROCS|TRACEBACK|COVERDIR)$"
+    r"|DOCKER_|BUILDKIT_|_?CONTAINERS?_|PODMAN_|BUILDAH_|STORAGE_|REGISTR(?:Y|IES)_|NETAVARK_"
+)
 _ENGINE_FAILED = (125, 126, 127)
 _ENGINE_SAYS = re.compile(rb"^(?:Error|docker): ", re.MULTILINE)
 _GRACE_SECONDS = 1.0
@@ -53,7 +61,7 @@ class ContainerSandbox:
         engine: the program docker or podman, or one that takes the same arguments.
         image: has bash, and is on the machine already.
         homes: the private folders of the sessions, outside of every workspace.
-        hidden: files and folders that no command sees, also if they are in its workspace.
+        private: the files and folders of Larkspur itself, which no command sees.
         read_only: further paths that every command may read.
         limits: bounds of each command.
         environment: makes the environment of commands.
@@ -67,7 +75,7 @@ class ContainerSandbox:
         image: str,
         homes: SessionFolders,
         *,
-        hidden: Iterable[Path] = (),
+        private: PrivatePlaces | None = None,
         read_only: Iterable[str] = (),
         limits: ResourceLimits | None = None,
         environment: CommandEnvironment | None = None,
@@ -75,8 +83,8 @@ class ContainerSandbox:
         self._engine = engine
         self._image = image
         self._homes = homes
-        self._hidden = tuple(hidden)
-        self._read_only = tuple(read_only)
+        self._private = private or PrivatePlaces()
+        self._read_only = resolve_links(read_only)
         self._limits = limits or ResourceLimits()
         self._environment = environment or CommandEnvironment()
         self.capabilities = SandboxCapabilities(
@@ -126,11 +134,12 @@ class ContainerSandbox:
         Raises:
             ToolError: a folder may not be used.
         """
-        mounts = Mounts(command.access, home, read_only=self._read_only, hidden=self._hidden)
+        mounts = Mounts(command.access, home, read_only=self._read_only, private=self._private)
         variables = self._environment.variables(home, command.environment)
         size = self._limits.temporary_bytes
         files = min(_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         own = min(_OWN_PROCESSES, resource.getrlimit(resource.RLIMIT_NPROC)[1])
+        file_bytes = self._limits.file_bytes if command.writes else 0
         comparison = mounts.comparison() if sys.platform == "linux" else []
         return [
             *("run", "--rm", "--interactive", "--name", name, "--pull", "never"),
@@ -142,10 +151,10 @@ class ContainerSandbox:
             *("--memory-swap", str(self._limits.memory_bytes)),
             *("--ulimit", "core=0:0", "--ulimit", f"nofile={files}:{files}"),
             *("--ulimit", f"nproc={own}:{own}"),
-            *("--ulimit", f"fsize={self._limits.file_bytes}:{self._limits.file_bytes}"),
+            *("--ulimit", f"fsize={file_bytes}:{file_bytes}"),
             *("--tmpfs", f"/tmp:rw,mode=1777,size={size}"),  # noqa: S108  # of the container
             *_mount_options(mounts),
-            *(part for name, value in variables.items() for part in ("--env", f"{name}={value}")),
+            *_variable_options(variables, _secret_variables(command)),
             *("--workdir", command.cwd, self._image),
             *comparison,
             *command.argv,
@@ -186,7 +195,7 @@ class _Execution:
                         stdout=writer,
                         stderr=writer if self._command.stderr is None else self._command.stderr,
                         cwd="/",
-                        env=_engine_environment(),
+                        env={**_secret_variables(self._command), **_engine_environment()},
                         start_new_session=True,
                     )
             except (OSError, ValueError) as error:
@@ -260,6 +269,23 @@ async def _ask(engine: str, *arguments: str) -> tuple[int, str]:
     return process.returncode or 0, output.decode(errors="replace")
 
 
+def _secret_variables(command: SandboxCommand) -> dict[str, str]:
+    """Return the variables that only this command gets, such as the keys of an MCP server.
+
+    The engine takes them from its own environment: every user sees the arguments of a process.
+    """
+    own = _engine_environment()
+    given = command.environment.items()
+    return {name: value for name, value in given if not (name in own or _OF_ENGINE.match(name))}
+
+
+def _variable_options(variables: Mapping[str, str], secret: Container[str]) -> list[str]:
+    options = []
+    for name, value in variables.items():
+        options += ["--env", name if name in secret else f"{name}={value}"]
+    return options
+
+
 def _engine_environment() -> dict[str, str]:
     """Return the environment of the engine's own program: nothing of Larkspur's."""
     return {
@@ -271,12 +297,12 @@ def _engine_environment() -> dict[str, str]:
 
 def _mount_options(mounts: Mounts) -> list[str]:
     options = []
-    for path, kind in mounts.sorted():
+    for source, path, kind in mounts.sorted():
         fields = [f"dst={path}"]
         if kind == "hidden folder":
             fields.append("type=tmpfs")
         else:
-            fields += ["type=bind", f"src={os.devnull if kind == 'hidden file' else path}"]
+            fields += ["type=bind", f"src={os.devnull if kind == 'hidden file' else source}"]
             fields += [] if kind == "writable" else ["readonly"]
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(fields)  # as the engines read it

@@ -7,11 +7,11 @@ no network, and sees the names and attributes of other files.
 
 import asyncio
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import IO
 
 import msgspec
@@ -25,15 +25,17 @@ from internal.agent.ports.sandbox import (
     SandboxCommand,
     SandboxResult,
 )
+from internal.landlock.rules import READ, WRITE, LandlockRule, create_ruleset
+from internal.open_files.paths import resolve_links
 from internal.sandbox.command_io import create_home
 from internal.sandbox.environment import CommandEnvironment
-from internal.sandbox.landlock_rules import READ, WRITE, create_ruleset
 from internal.sandbox.launcher.command import LaunchedCommand
 from internal.sandbox.launcher.process import Launcher
 from internal.sandbox.limits.control_groups import ControlGroup, ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
 from internal.sandbox.mounts import CHANGED, SYSTEM_FILES
+from internal.sandbox.roots import PrivatePlaces, find_root
 from internal.sandbox.workspaces import SessionFolders
 
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -65,7 +67,7 @@ class LandlockSandbox:
 
     Args:
         homes: the private folders of the sessions, outside of every workspace.
-        hidden: files and folders of Larkspur: a folder that contains one is no workspace.
+        private: the files and folders of Larkspur: a folder that contains one is no workspace.
         read_only: further paths that every command may read.
         limits: bounds of each command.
         groups: makes the bounds hold for all processes of a command together.
@@ -78,22 +80,24 @@ class LandlockSandbox:
         self,
         homes: SessionFolders,
         *,
-        hidden: Iterable[Path] = (),
+        private: PrivatePlaces | None = None,
         read_only: Iterable[str] = (),
         limits: ResourceLimits | None = None,
         groups: ControlGroups | None = None,
         environment: CommandEnvironment | None = None,
     ) -> None:
         self._homes = homes
-        self._hidden = tuple(hidden)
-        self._read_only = tuple(read_only)
+        self._private = private or PrivatePlaces()
+        self._read_only = resolve_links(read_only)
         self._limits = limits or ResourceLimits()
         self._groups = groups
         self._environment = environment or CommandEnvironment()
         self._launcher = Launcher()
-        bounded = groups is not None and len(groups.resources) > 1
+        bounded = groups is not None and groups.bounds_commands
         self.capabilities = SandboxCapabilities(
-            isolated=True, bounds="command" if bounded else "process"
+            isolated=True,
+            bounds="command" if bounded else "process",
+            bounded_together=groups.bounded_together if groups else (),
         )
 
     def close(self) -> None:
@@ -121,7 +125,10 @@ class LandlockSandbox:
                 launched = LaunchedCommand(
                     self._launcher,
                     command,
-                    [*self._limits.arguments(command.timeout_seconds), *program],
+                    [
+                        *self._limits.arguments(command.timeout_seconds, writes=command.writes),
+                        *program,
+                    ],
                     self._environment.variables(home, further),
                     on_output=output.write,
                     confinement=descriptors,
@@ -157,37 +164,44 @@ class LandlockSandbox:
                 calls.write(calls_denied_without_namespaces())
                 groups = [stack.enter_context(each.open("wb")) for each in group.members()]
             except OSError as error:
+                if error.errno in {errno.ELOOP, errno.ENOTDIR}:  # a folder became a link just now
+                    raise ToolError(CHANGED) from error
                 reason = describe_system_error(error)
                 raise ToolError(f"the sandbox cannot be started: {reason}") from error
             yield temporary, [ruleset, calls.fileno(), *(each.fileno() for each in groups)]
 
-    def _rules(self, access: FileAccess, home: str) -> list[tuple[str, int]]:
+    def _rules(self, access: FileAccess, home: str) -> list[LandlockRule]:
         """Return what a command may do with which files.
 
         A path in a writable folder adds nothing: it may be a link that an earlier command made.
 
         Raises:
-            ToolError: a folder contains one of Larkspur, which could not be hidden, or a path
-                should be exact and is not.
+            ToolError: a root leads elsewhere, is of Larkspur, or contains a folder of Larkspur,
+                which could not be hidden.
         """
         writable = [os.path.normpath(path) for path in (*access.writable, home)]
-        hidden = list(map(os.path.realpath, self._hidden))
-        for folder in map(os.path.realpath, (*writable, *access.exact, *self._read_only)):
+        readable = (
+            path
+            for path in map(os.path.normpath, access.read_only)
+            if not any(_is_in(path, folder) for folder in writable)
+        )
+        changed = [find_root(path, access.links) for path in _outermost(writable)]
+        read = [find_root(path, access.links) for path in readable]
+        roots = [each for each in (*changed, *read) if each is not None]
+        self._private.check(roots)
+        hidden = list(map(os.path.realpath, self._private.hidden))
+        for folder in (*(each.real for each in roots), *self._read_only.values()):
             if found := next((one for one in hidden if _is_in(one, folder)), None):
                 raise ToolError(
                     f"{folder} contains {found} of Larkspur, which the sandbox of this machine"
                     " (landlock) cannot hide; choose another folder"
                 )
-        if any(os.path.realpath(path) != path for path in access.exact):
-            raise ToolError(CHANGED)
+        system = (*_SYSTEM_FOLDERS, *_FILES, *self._read_only)
         return [
-            *((path, READ) for path in (*_SYSTEM_FOLDERS, *_FILES, *self._read_only)),
-            *((path, READ | WRITE) for path in (*_DEVICES, *_outermost(writable))),
-            *(
-                (path, READ)
-                for path in map(os.path.normpath, access.read_only)
-                if not any(_is_in(path, folder) for folder in writable)
-            ),
+            *(LandlockRule(path, READ) for path in system),
+            *(LandlockRule(path, READ | WRITE) for path in _DEVICES),
+            *(LandlockRule(each.real, READ | WRITE, is_exact=True) for each in changed if each),
+            *(LandlockRule(each.real, READ, is_exact=True) for each in read if each),
         ]
 
 

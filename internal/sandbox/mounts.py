@@ -2,18 +2,19 @@
 
 Earlier commands of a session may have replaced a file that is to be mounted by a symbolic link, and
 a running one may do so at any moment. So links are resolved here, and a program that is the first
-inside compares what was mounted with what is meant.
+inside compares what was mounted with what is meant: see `roots`.
 """
 
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.ports.sandbox import FileAccess
+from internal.sandbox.roots import PrivatePlaces, Root, find_root
 
 SYSTEM_FILES = (
     "/etc/alternatives",
@@ -41,17 +42,21 @@ _RESERVED = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/
 
 CHANGED = "the files of the workspace changed while the command started; try again"
 
-# $1: mount points as /proc writes them, $2: their device:inode numbers, $3: their paths.
+# $1: mount points inside of writable folders as /proc writes them, $2: the device:inode numbers of
+# what is mounted, $3: the paths. The programs are those of the system, whatever PATH is.
 _COMPARE = f"""
 set -f
-points=" "
-while read -r _ _ _ _ point _; do points="$points$point "; done </proc/self/mountinfo
-for point in $1; do
-  case "$points" in *" $point "*) ;; *) echo "{CHANGED}"; exit 125 ;; esac
-done
+if [ -n "$1" ]; then
+  points=" "
+  while read -r _ _ _ _ point _; do points="$points$point "; done </proc/self/mountinfo
+  for point in $1; do
+    case "$points" in *" $point "*) ;; *) echo "{CHANGED}"; exit 125 ;; esac
+  done
+fi
 IFS='
 '
-[ "$(stat -c %d:%i -- $3)" = "$2" ] || {{ echo "{CHANGED}"; exit 125; }}
+[ "$(command -p stat -c %d:%i -- $3)" = "$2" ] || {{ echo "{CHANGED}"; exit 125; }}
+unset IFS
 shift 3
 exec "$@"
 """
@@ -60,17 +65,25 @@ exec "$@"
 MountKind = Literal["writable", "read-only", "hidden folder", "hidden file"]
 
 
+class Mount(NamedTuple):
+    """A mount: what is at `source` outside is at `path` inside."""
+
+    source: str
+    path: str
+    kind: MountKind
+
+
 class Mounts:
     """The mounts of one command.
 
     Args:
         access: the files of the command.
         home: its private home folder.
-        read_only: further paths that it may read.
-        hidden: files and folders that it does not see.
+        read_only: further paths that it may read, each with the place to which it must lead.
+        private: the files and folders of Larkspur, which it does not see.
 
     Raises:
-        ToolError: a folder would replace the system's own, or a path should be exact and is not.
+        ToolError: a root would replace a folder of the system, leads elsewhere, or is private.
     """
 
     def __init__(
@@ -78,24 +91,27 @@ class Mounts:
         access: FileAccess,
         home: str,
         *,
-        read_only: Iterable[str] = (),
-        hidden: Iterable[Path] = (),
+        read_only: Mapping[str, str] = MappingProxyType({}),
+        private: PrivatePlaces | None = None,
     ) -> None:
         self._mounts: dict[str, MountKind] = {}
         self._compared: dict[str, str] = {}
-        self._roots: dict[str, str] = {}
-        self._hidden = [str(path) for path in hidden]
+        self._roots: dict[str, Root] = {}
+        self._hidden = [] if private is None else list(private.hidden)
         self._writable = [_checked(path) for path in (*access.writable, home)]
         readable = [_checked(path) for path in access.read_only if not _is_system(path)]
-        self._exact = frozenset(map(os.path.normpath, access.exact))
-        for path in (_checked(path) for path in read_only if not _is_system(path)):
-            self._add_root(path, "read-only")
+        for path in read_only:
+            if not _is_system(path):
+                self._add_root(_checked(path), "read-only", read_only)
+        shared = len(self._roots)
         kinds: tuple[tuple[list[str], MountKind], ...]
         kinds = ((self._writable, "writable"), (readable, "read-only"))
         for paths, kind in kinds:
             for path in paths:
                 if not self._can_be_replaced(path):
-                    self._add_root(path, kind)
+                    self._add_root(path, kind, access.links)
+        if private is not None:
+            private.check([*self._roots.values()][shared:])
         for path in self._hidden.copy():
             self._hidden += self._places(path)
         for path in filter(self._can_be_replaced, readable):
@@ -103,10 +119,13 @@ class Mounts:
         for path in self._hidden:
             self._hide(path)
 
-    def sorted(self) -> list[tuple[str, MountKind]]:
+    def sorted(self) -> list[Mount]:
         """Return the mounts, parents first."""
         paths = sorted(self._mounts, key=lambda path: (path.count("/"), path))
-        return [(path, self._mounts[path]) for path in paths]
+        return [
+            Mount(self._roots[path].real if path in self._roots else path, path, self._mounts[path])
+            for path in paths
+        ]
 
     def comparison(self) -> list[str]:
         """Return the program and arguments in front of a command that compare the mounts, or none.
@@ -115,7 +134,7 @@ class Mounts:
         """
         if not self._compared:
             return []
-        points = " ".join(map(_encode, self._compared))
+        points = " ".join(_encode(path) for path in self._compared if path not in self._roots)
         return [
             *("/bin/sh", "-c", _COMPARE, "sh", points),
             *("\n".join(self._compared.values()), "\n".join(self._compared)),
@@ -132,16 +151,12 @@ class Mounts:
             for folder in self._writable
         )
 
-    def _add_root(self, path: str, kind: MountKind) -> None:
-        if not os.path.exists(path):  # noqa: PTH110  # text like the others
-            return
-        self._mounts[path] = kind
-        self._roots[path] = os.path.realpath(path)
-        if path in self._exact:
-            if self._roots[path] != path:
-                raise ToolError(CHANGED)
-            status = os.lstat(path)
-            self._compared[path] = f"{status.st_dev}:{status.st_ino}"
+    def _add_root(self, path: str, kind: MountKind, links: Mapping[str, str]) -> None:
+        root = find_root(path, links)
+        if root is not None:
+            self._mounts[path] = kind
+            self._roots[path] = root
+            self._compared[path] = f"{root.device}:{root.inode}"
 
     def _protect(self, path: str) -> None:
         """Make a path in a writable folder read-only, or what it leads to in one."""
@@ -164,9 +179,9 @@ class Mounts:
             real = os.path.realpath(path, strict=True)
         except OSError:
             return
-        for root, real_root in self._roots.items():
-            if _is_inside(real, real_root):
-                yield os.path.normpath(f"{root}/{os.path.relpath(real, real_root)}")
+        for root in self._roots.values():
+            if _is_inside(real, root.real):
+                yield os.path.normpath(f"{root.path}/{os.path.relpath(real, root.real)}")
 
     def _add_inside(self, path: str, kind: MountKind) -> None:
         try:

@@ -22,12 +22,12 @@ from internal.agent.domain.permissions.network import NO_NETWORK, NetworkAccess
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import truncate
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
+from internal.open_files.paths import resolve_links
 
 PACKAGES_SESSION = SessionId("packages")
 
 _TIMEOUT_SECONDS = 1_800.0
 _PYTHON = str(Path(sys.executable).resolve())
-_LIST = "installed.txt"  # written last: without it an environment is not complete
 _MAX_REQUIREMENTS_BYTES = 1_000_000
 _MAX_ERROR_CHARS = 500
 _VARIABLES = {"PIP_CONFIG_FILE": os.devnull}
@@ -73,7 +73,7 @@ async def install_packages(
         place = _place(content, folder)
         with contextlib.ExitStack() as stack:
             await asyncio.to_thread(stack.enter_context, _locked(folder))
-            if not (place / _LIST).exists():
+            if not _is_complete(place):
                 async with open_sandbox() as sandbox:
                     await _install(content, place, sandbox, network)
             return _installed(place)
@@ -89,7 +89,7 @@ def find_packages(requirements: Path, folder: Path) -> PackageEnvironment | None
     """
     try:
         place = _place(_read(requirements), folder)
-        return _installed(place) if (place / _LIST).exists() else None
+        return _installed(place) if _is_complete(place) else None
     except OSError as error:
         raise _unusable(error) from error
 
@@ -103,7 +103,7 @@ async def _install(content: bytes, place: Path, sandbox: Sandbox, network: Netwo
         await _run(sandbox, place, (_PYTHON, "-m", "venv", str(place)))
         await _run(sandbox, place, (python, *pip, *install, *wheels), network)
         listed = await _run(sandbox, place, (python, *pip, "freeze", "--all"))
-        (place / _LIST).write_text(listed, encoding="utf-8")
+        _list(place).write_text(listed, encoding="utf-8")
     except ToolError as error:
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         message = f"The packages of sandbox.packages cannot be installed: {error}"
@@ -129,7 +129,7 @@ async def _run(
             _TIMEOUT_SECONDS,
             PACKAGES_SESSION,
             environment=_VARIABLES,
-            access=FileAccess((str(place),), _interpreter()),
+            access=FileAccess((str(place),), _interpreter(), resolve_links(_interpreter())),
             network=network,
         ),
         output.extend,
@@ -152,8 +152,21 @@ def _place(content: bytes, folder: Path) -> Path:
     return folder / key.hexdigest()[:16]
 
 
+def _list(place: Path) -> Path:
+    """Return the file that lists the packages of an environment.
+
+    It is written last: without it an environment is not complete. It lies beside the environment,
+    where an installation cannot put a link in its place.
+    """
+    return place.with_suffix(".txt")
+
+
+def _is_complete(place: Path) -> bool:
+    return _list(place).exists() and place.is_dir()
+
+
 def _installed(place: Path) -> PackageEnvironment:
-    return PackageEnvironment(place, tuple((place / _LIST).read_text(encoding="utf-8").split()))
+    return PackageEnvironment(place, tuple(_list(place).read_text(encoding="utf-8").split()))
 
 
 def _unusable(error: OSError) -> SandboxUnavailable:
@@ -161,6 +174,7 @@ def _unusable(error: OSError) -> SandboxUnavailable:
 
 
 def _create(place: Path, content: bytes) -> None:
+    _list(place).unlink(missing_ok=True)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(mode=0o700)
     (place / "requirements.txt").write_bytes(content)

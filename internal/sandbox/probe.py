@@ -29,13 +29,17 @@ from internal.agent.ports.sandbox import (
     SandboxCommand,
     SandboxResult,
 )
+from internal.open_files.paths import destination
 from internal.sandbox.command_io import create_home
+from internal.sandbox.limits.system_calls import FAMILIES
 from internal.sandbox.workspaces import SessionFolders
 
 _TIMEOUT_SECONDS = 20.0
 _END_SECONDS = 2.0
 _SESSION = SessionId("probe")
 _OTHER_SESSION = SessionId("probe-2")
+_VSOCK = 40  # the only family that knows no network namespace and needs no rights
+_MAX_FAMILIES = 64
 
 # Each line that it prints names something that it could do, or a program that it found.
 # The last line says that everything was tried.
@@ -75,6 +79,16 @@ if process == 0:
     os._exit(0)
 if process > 0:
     print("namespaces")
+outside = os.environ["OUTSIDE"]
+with contextlib.suppress(OSError):
+    os.utime(outside + "/secret", (1, 1))
+if kernel.inotify_add_watch(kernel.inotify_init1(0), outside.encode(), 0x100) >= 0:  # IN_CREATE
+    print("watch-outside")
+for family in map(int, os.environ["FAMILIES"].split()):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+        with contextlib.suppress(OSError):
+            socket.socket(family, kind).close()
+            print("sockets")
 ' 2>/dev/null
 try host-processes grep -q " $STARTED " "/proc/$GATEWAY/stat"
 if ! unknown=$(tr '\0' '\n' </proc/1/environ | while IFS='=' read -r name _; do
@@ -92,6 +106,8 @@ SENTENCES = {
     "write-workspace": "A command can write to its workspace.",
     "read-outside": "No file outside of the workspace can be read.",
     "write-outside": "No file outside of the workspace can be written.",
+    "change-times": "The times of no file outside of the workspace can be changed.",
+    "watch-outside": "No folder outside of the workspace can be watched.",
     "other-sessions": "The home of another session cannot be listed.",
     "write-system": "The programs of the machine cannot be changed.",
     "remount": "No file system can be mounted again as writable.",
@@ -103,6 +119,7 @@ SENTENCES = {
     "tcp6": "No service of the machine can be reached by IPv6.",
     "udp": "No datagram leaves the sandbox.",
     "abstract": "No abstract socket of the machine can be reached.",
+    "sockets": "No socket leads around the network, such as to the host of a virtual machine.",
     "host-environment": "The environment of the process that starts commands cannot be read.",
     "host-processes": "The processes of the machine cannot be seen.",
     "survival": "No process outlives its command.",
@@ -159,7 +176,9 @@ async def _try_everything(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
     """
     token = f"larkspur-probe-{secrets.token_hex(8)}"
     with (
-        tempfile.TemporaryDirectory(prefix="larkspur-probe-") as folder,
+        tempfile.TemporaryDirectory(
+            prefix="larkspur-probe-", dir=destination(tempfile.gettempdir())
+        ) as folder,
         _open_services(token) as services,
     ):
         workspace, outside = Path(folder, "workspace"), Path(folder, "outside")
@@ -174,6 +193,7 @@ async def _try_everything(sandbox: Sandbox, homes: SessionFolders) -> set[str]:
             "TCP_6": _port(services, "tcp6"),
             "UDP": _port(services, "udp"),
             "ABSTRACT": token,
+            "FAMILIES": " ".join(map(str, _families(sandbox))),
             "GATEWAY": str(os.getpid()),
             "STARTED": _start_time(),
             "TOKEN": token,
@@ -233,6 +253,13 @@ def _open_services(token: str) -> Generator[dict[str, socket.socket]]:
         yield services
 
 
+def _families(sandbox: Sandbox) -> list[int]:
+    """Return the families of which no socket should be made, whichever of them the kernel has."""
+    if sandbox.provider == "container":  # the filter is that of the engine
+        return [_VSOCK]
+    return [each for each in range(_MAX_FAMILIES) if each not in FAMILIES]
+
+
 def _port(services: dict[str, socket.socket], name: str) -> str:
     return str(services[name].getsockname()[1]) if name in services else "9"
 
@@ -255,6 +282,8 @@ def _traces(workspace: Path, outside: Path) -> set[str]:
         found.add("no-workspace")
     if (outside / "written").exists():
         found.add("write-outside")
+    if (outside / "secret").stat().st_mtime == 1:
+        found.add("change-times")
     return found
 
 

@@ -13,17 +13,18 @@ from msgspec import structs
 
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.ports.sandbox import Sandbox, SandboxCapabilities
+from internal.landlock.rules import MIN_VERSION, supported_version
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
 from internal.sandbox.container import ContainerSandbox
 from internal.sandbox.environment import DEFAULT_PATH, CommandEnvironment
 from internal.sandbox.landlock import LandlockSandbox
-from internal.sandbox.landlock_rules import MIN_VERSION, supported_version
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.limits.system_calls import calls_denied_without_namespaces
 from internal.sandbox.native import NativeSandbox
 from internal.sandbox.packages import PackageEnvironment
 from internal.sandbox.probe import Wall, probe_sandbox
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class Inspection(NamedTuple):
 async def open_sandbox(
     provider: Provider,
     homes: SessionFolders,
-    hidden: Iterable[Path],
+    private: PrivatePlaces,
     *,
     private_networks: bool = False,
     read_only: Iterable[Path] = (),
@@ -95,7 +96,7 @@ async def open_sandbox(
     Args:
         provider: the value of `sandbox.provider`.
         homes: the private folders of the sessions.
-        hidden: the files and folders of Larkspur itself.
+        private: the files and folders of Larkspur itself.
         private_networks: let commands reach permitted hosts on private networks.
         read_only: what every command may read besides the programs of the machine.
         skills: the folders of skills, which commands may read.
@@ -108,7 +109,7 @@ async def open_sandbox(
     readable = tuple(map(str, read_only))
     options = _Options(
         homes,
-        tuple(hidden),
+        private,
         private_networks,
         readable,
         skills=tuple(map(str, skills)),
@@ -154,7 +155,7 @@ async def require_isolation(sandbox: Sandbox, homes: SessionFolders) -> None:
 async def inspect_sandbox(
     provider: Provider,
     homes: SessionFolders,
-    hidden: Iterable[Path],
+    private: PrivatePlaces,
     *,
     read_only: Iterable[Path] = (),
     packages: PackageEnvironment | None = None,
@@ -166,9 +167,7 @@ async def inspect_sandbox(
     """
     inspections: list[Inspection] = []
     readable = tuple(map(str, read_only))
-    options = _Options(
-        homes, tuple(hidden), read_only=readable, packages=packages, container=container
-    )
+    options = _Options(homes, private, read_only=readable, packages=packages, container=container)
     for candidate in _candidates(provider):
         try:
             async with _open(candidate, options) as sandbox:
@@ -197,7 +196,7 @@ class _Options(NamedTuple):
     """What all sandboxes have in common; see `open_sandbox`."""
 
     homes: SessionFolders
-    hidden: tuple[Path, ...]
+    private: PrivatePlaces
     private_networks: bool = False
     read_only: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
@@ -238,7 +237,7 @@ async def _open(provider: Provider, options: _Options) -> AsyncGenerator[Sandbox
     await _require(provider, options.container)
     limits = ResourceLimits()
     common: dict[str, Any] = {
-        "hidden": options.hidden,
+        "private": options.private,
         "read_only": options.readable(),
         "limits": limits,
         "environment": options.environment(),

@@ -4,6 +4,7 @@ An archive contains regular files, folders and symbolic links that lead to somet
 devices, no owners, no rights of other users, and each file once, also if it has several hard links.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ import secrets
 import stat
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -26,10 +27,17 @@ from internal.sandbox.workspaces import VERSIONS_FOLDER, remove_tree
 
 MAX_VERSIONS = 20
 """Versions of a folder that are remembered."""
+MAX_DEPTH = 100
+"""Folders in each other: each is open while what is in it is packed."""
+MAX_PATH_BYTES = 2_000
+"""The length of the path of a folder in an archive: hosts unpack it by path."""
+_CHANGING = "they are being changed"
 _COMPRESSION_LEVEL = 1
 _CHUNK_BYTES = 1024 * 1024
 _WORKSPACE, _TASKS = "workspace", "tasks"
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PERMISSIONS = 0o777
 _TASK_FOLDER = re.compile(r"[A-Za-z0-9._-]+")
@@ -44,10 +52,14 @@ class ArchiveLimits(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A file, folder or link; `path` is that in the archive, `at` that on this host."""
+    """A file, folder or link: its path in the archive, and its name in an open folder.
+
+    Commands may change the folders at any moment, so nothing is reached by a path.
+    """
 
     path: str
-    at: str
+    folder: int
+    name: str
     status: os.stat_result
 
 
@@ -56,17 +68,10 @@ class FolderArchives:
 
     Args:
         root: the folder with the folders `workspaces`, `task-folders` and `worktrees`.
-        on_unpacked: is called with the paths of unpacked files before anybody uses them.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        limits: ArchiveLimits | None = None,
-        on_unpacked: Callable[[Iterable[str]], None] = lambda _paths: None,
-    ) -> None:
+    def __init__(self, root: Path, limits: ArchiveLimits | None = None) -> None:
         self._root = root
-        self._on_unpacked = on_unpacked
         self._limits = limits or ArchiveLimits()
 
     def versions(self, session_id: SessionId, /) -> frozenset[str]:
@@ -133,7 +138,6 @@ class FolderArchives:
                     file.seek(0)
                     _Unpacking(new, self._limits).read(file)
             self._replace(session_id, new)
-            self._on_unpacked([entry.at for entry in self._entries(session_id)])
             self._write_versions(session_id, [version])
         except (tarfile.TarError, EOFError, zlib.error, UnicodeError) as error:
             raise StoreCorrupt(f"the archive is damaged ({error})") from error
@@ -158,7 +162,7 @@ class FolderArchives:
                 if member.isreg():
                     total += member.size
                     self._check_size(total, file.tell())
-                    count += _add_file(archive, member, entry.at)
+                    count += _add_file(archive, member, entry)
                 else:
                     archive.addfile(member)
         self._check_size(total, file.tell())
@@ -179,15 +183,22 @@ class FolderArchives:
         tasks = sorted((self._root / "task-folders").glob(f"{session_id}.*"))
         tops = [(_WORKSPACE, folder), *((f"{_TASKS}/{each.name}", each) for each in tasks)]
         for prefix, top in tops:
-            if top.is_symlink() or not top.is_dir():
-                continue
-            if prefix != _WORKSPACE:
-                yield _Entry(prefix, str(top), top.lstat())
-            for entry in _walk(prefix, str(top)):
-                count += 1
-                if count > self._limits.entries:
-                    raise NotArchivable(f"they are more than {self._limits.entries:,}")
-                yield entry
+            try:
+                opened = os.open(top, _FOLDER_FLAGS)
+            except OSError as error:
+                if error.errno in _NO_FOLDER:
+                    continue
+                raise NotArchivable(_unreadable(prefix, error)) from error
+            try:
+                if prefix != _WORKSPACE:
+                    yield _Entry(prefix, opened, ".", os.fstat(opened))
+                for entry in _walk(opened, prefix):
+                    count += 1
+                    if count > self._limits.entries:
+                        raise NotArchivable(f"they are more than {self._limits.entries:,}")
+                    yield entry
+            finally:
+                os.close(opened)
 
     def _replace(self, session_id: SessionId, new: Path) -> None:
         """Put what was unpacked in place of what the session has."""
@@ -295,25 +306,48 @@ class _Unpacking:
             os.utime(descriptor, (member.mtime, member.mtime))
 
 
-def _walk(prefix: str, top: str) -> Iterator[_Entry]:
-    """Yield what is in a folder. Links are not followed."""
-    pending = [(prefix, top)]
-    while pending:
-        path, at = pending.pop()
-        try:
-            with os.scandir(at) as found:
-                children = sorted(found, key=lambda each: each.name)
-            for child in children:
-                entry = _Entry(
-                    f"{path}/{child.name}", child.path, child.stat(follow_symlinks=False)
-                )
-                yield entry
-                if stat.S_ISDIR(entry.status.st_mode):
-                    pending.append((entry.path, entry.at))
-        except FileNotFoundError:
-            continue  # removed since it was listed
-        except OSError as error:
-            raise NotArchivable(_unreadable(path, error)) from error
+def _walk(folder: int, path: str) -> Iterator[_Entry]:
+    """Yield what is in an open folder and below it. Links are not followed."""
+    if path.count("/") > MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES:
+        raise NotArchivable("their folders are nested too deeply")
+    folders: list[_Entry] = []
+    for entry in _children(folder, path):
+        yield entry
+        if stat.S_ISDIR(entry.status.st_mode):
+            folders.append(entry)
+    for entry in reversed(folders):
+        opened = _open(entry, _FOLDER_FLAGS)
+        if opened is not None:
+            try:
+                yield from _walk(opened, entry.path)
+            finally:
+                os.close(opened)
+
+
+def _children(folder: int, path: str) -> Iterator[_Entry]:
+    try:
+        for name in sorted(os.listdir(folder)):
+            with suppress(FileNotFoundError):  # removed since it was listed
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                yield _Entry(f"{path}/{name}", folder, name, status)
+    except OSError as error:
+        raise NotArchivable(_unreadable(path, error)) from error
+
+
+def _open(entry: _Entry, flags: int) -> int | None:
+    """Open what was found, None if it is gone; the caller closes it."""
+    try:
+        opened = os.open(entry.name, flags, dir_fd=entry.folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in _NO_FOLDER:  # a link or something else has taken its place
+            raise NotArchivable(_CHANGING) from error
+        raise NotArchivable(_unreadable(entry.path, error)) from error
+    if os.path.samestat(os.fstat(opened), entry.status):
+        return opened
+    os.close(opened)
+    raise NotArchivable(_CHANGING)
 
 
 def _member(entry: _Entry) -> tarfile.TarInfo | None:
@@ -328,7 +362,7 @@ def _member(entry: _Entry) -> tarfile.TarInfo | None:
         member.size = entry.status.st_size
     elif stat.S_ISLNK(mode):
         try:
-            target = os.readlink(entry.at)  # noqa: PTH115 - pathlib changes the target
+            target = os.readlink(entry.name, dir_fd=entry.folder)
         except OSError:
             return None
         if not _leads_inside(entry.path, target):
@@ -354,25 +388,19 @@ def _leads_inside(path: str, target: str) -> bool:
     return reached == top or reached.startswith(f"{top}/")
 
 
-def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, at: str) -> int:
+def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: _Entry) -> int:
     """Add a regular file as it is now; return how many were added: 0 if it is gone."""
-    try:
-        descriptor = os.open(at, _READ_FLAGS)
-    except FileNotFoundError:
+    descriptor = _open(entry, _READ_FLAGS)
+    if descriptor is None:
         return 0
-    except OSError as error:
-        raise NotArchivable(_unreadable(member.name, error)) from error
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return 0
-        if found.st_size != member.size:
-            raise NotArchivable("they are being changed")
+        if os.fstat(descriptor).st_size != member.size:
+            raise NotArchivable(_CHANGING)
         try:
             archive.addfile(member, file)
         except OSError as error:
             if error.errno is None:  # of tarfile: the file has become shorter
-                raise NotArchivable("they are being changed") from error
+                raise NotArchivable(_CHANGING) from error
             raise
     return 1
 

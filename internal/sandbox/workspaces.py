@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
-import shutil
+import secrets
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from internal.agent.domain.delegation.subtask import WorkspaceChoice
@@ -14,6 +17,7 @@ from internal.agent.domain.tasks import Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.attachments import FileFolders
 from internal.agent.ports.workspaces import Worktrees
+from internal.open_files.paths import find_links, names_in, open_folder
 
 VERSIONS_FOLDER = "workspace-versions"
 """The folder with a file for each session: the versions of the archives that its folder has."""
@@ -106,7 +110,8 @@ class Workspaces:
 
     def __init__(self, home: Path, worktrees: Worktrees, root: Path | None = None) -> None:
         self._home = home
-        self.root = root or home
+        # commands are given folders whose paths pass no symbolic link
+        self.root = (root or home).resolve()
         self.worktrees = worktrees
         self.folders = SessionFolders(self.root / "workspaces")
         self.task_folders = TaskFolders(self.root / "task-folders")
@@ -119,6 +124,15 @@ class Workspaces:
         """The folders whose entries belong to one session each."""
         task_roots = (self.task_folders.root, self.worktree_folders.root)
         return (self.folders.root, self.homes.root, self.files.root, *task_roots)
+
+    def of_session(self, session_id: SessionId) -> list[Path]:
+        """Return the folders of a session, which need not exist."""
+        own = (self.folders, self.homes, self.files)
+        tasks = (self.task_folders, self.worktree_folders)
+        return [
+            *(Path(each.path(session_id)) for each in own),
+            *(Path(folder) for each in tasks for folder in each.list_of_session(session_id)),
+        ]
 
     def find(self, task: Task, choice: WorkspaceChoice = "shared") -> str:
         """Return the workspace of a task. Of the managed ones only a worktree is created.
@@ -141,7 +155,13 @@ class Workspaces:
             return self.folders.path(task.session_id)
         if not os.path.isdir(named):  # noqa: PTH112 - pathlib raises for a name too long
             raise InvalidRequest(f"The workspace {truncate(named, 200)} is not a folder.")
-        if self._is_private(Path(named).resolve()):
+        if real := _find_links(named):
+            raise InvalidRequest(
+                f"The workspace {truncate(named, 200)} leads to {truncate(real, 200)}: a symbolic"
+                " link is in the place of a folder. Nothing was done there. To work there, name"
+                " that path."
+            )
+        if self._is_private(Path(named)):
             raise InvalidRequest(f"The workspace {named} belongs to Larkspur itself.")
         return named
 
@@ -243,36 +263,42 @@ class Workspaces:
             return False  # there is no home folder, or the workspace is gone
 
 
+def _find_links(folder: str) -> str:
+    try:
+        return find_links(os.path.normpath(folder))
+    except OSError as error:
+        reason = error.strerror
+        raise InvalidRequest(f"The workspace {truncate(folder, 200)}: {reason}.") from error
+
+
 _FILE_FOLDERS = ("input", "output")
 
 
 def _is_empty(folder: str, before: float) -> bool:
     """Return True for an old folder with nothing but empty folders for files."""
     try:
-        if os.lstat(folder).st_mtime >= before:
-            return False
-        with os.scandir(folder) as entries:
-            inner = [(each.name, each.path) for each in entries]
-        return all(name in _FILE_FOLDERS and not _has_entries(path) for name, path in inner)
+        with open_folder(folder) as opened:
+            if os.fstat(opened).st_mtime >= before:
+                return False
+            return all(
+                name in _FILE_FOLDERS and _is_bare(name, opened) for name in names_in(opened)
+            )
     except OSError:
         return False
 
 
-def _has_entries(folder: str) -> bool:
-    """Return True if there is anything in a folder; raises OSError for a link."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        with os.scandir(opened) as entries:
-            return any(entries)
-    finally:
-        os.close(opened)
+def _is_bare(name: str, parent: int) -> bool:
+    """Return True if there is nothing in a folder; raises OSError for a link."""
+    with open_folder(name, parent) as folder:
+        return not names_in(folder)
 
 
 def _remove_empty(folder: Path) -> bool:
     # rmdir refuses a folder that is not empty, and a link
-    for name in _FILE_FOLDERS:
-        with contextlib.suppress(OSError):
-            (folder / name).rmdir()
+    with contextlib.suppress(OSError), open_folder(str(folder)) as opened:
+        for name in _FILE_FOLDERS:
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=opened)
     try:
         folder.rmdir()
     except OSError:
@@ -300,16 +326,19 @@ def _remove(folder: Path) -> None:
     Raises:
         StoreUnavailable: a part of it cannot be removed.
     """
+    if not os.path.lexists(folder):
+        return
     try:
         remove_tree(folder)
-    except FileNotFoundError:
-        return
     except OSError as error:
         raise StoreUnavailable(f"{folder} cannot be removed: {error.strerror}.") from error
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and everything in it, or a link. Symbolic links are not followed.
+    """Remove a folder and everything in it, or a link.
+
+    Symbolic links are not followed, also those that take the place of a folder meanwhile: what a
+    command may change is reached from open folders only. It may be nested as deep as it likes.
 
     Raises:
         OSError: a part of it cannot be removed.
@@ -317,9 +346,49 @@ def remove_tree(folder: Path) -> None:
     if folder.is_symlink():
         folder.unlink()
         return
-    folder.chmod(0o700)
-    for name, folders, _ in os.walk(folder):  # a tool may have taken the right to change a folder
-        for child in (Path(name, each) for each in folders):
-            if not child.is_symlink():
-                child.chmod(0o700)
-    shutil.rmtree(folder)
+    with _writable(str(folder)) as opened:
+        _empty(opened)
+    folder.rmdir()
+
+
+def _empty(top: int) -> None:
+    """Remove everything in an open folder."""
+    pending = names_in(top)
+    while pending:
+        name = pending.pop()
+        if _is_unlinked(name, top):
+            continue
+        with _writable(name, top) as folder:
+            for child in names_in(folder):
+                if not _is_unlinked(child, folder):
+                    # moved up instead of entered: two folders are open at a time, at any depth
+                    moved = f".removed-{secrets.token_hex(8)}"
+                    with _writable(child, folder):
+                        os.rename(child, moved, src_dir_fd=folder, dst_dir_fd=top)
+                    pending.append(moved)
+        os.rmdir(name, dir_fd=top)
+
+
+def _is_unlinked(name: str, parent: int) -> bool:
+    """Remove an entry of an open folder unless it is a folder; return True if it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            return False
+        os.unlink(name, dir_fd=parent)
+    return True
+
+
+@contextlib.contextmanager
+def _writable(name: str, parent: int | None = None) -> Iterator[int]:
+    """Open a folder and take the right to change it, which a tool may have given up."""
+    try:
+        with open_folder(name, parent):
+            pass
+    except PermissionError:
+        try:
+            os.chmod(name, 0o700, dir_fd=parent, follow_symlinks=False)
+        except NotImplementedError as error:  # a link by now, or a C library that cannot tell
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP)) from error
+    with open_folder(name, parent) as opened:
+        os.fchmod(opened, 0o700)
+        yield opened

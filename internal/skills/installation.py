@@ -13,8 +13,14 @@ from msgspec.structs import replace
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.domain.text import find_invisible
+from internal.open_files.paths import names_in, open_folder
 from internal.skills.library import Skill, find_skill_folders, read_skill
-from internal.skills.skill_folder import MAX_BYTES, MAX_FILES, MAX_FOLDER_DEPTH
+from internal.skills.skill_folder import (
+    MAX_BYTES,
+    MAX_FILES,
+    MAX_FOLDER_DEPTH,
+    read_file,
+)
 
 MAX_RATIO = 100
 """How many times as large as the ZIP file its content may be."""
@@ -45,7 +51,7 @@ def add_skill(source: Path, folder: Path) -> Skill:
         try:
             unpacked.mkdir()
             if source.is_dir():
-                _Copy(source, unpacked).copy("", 0)
+                _Copy(source, unpacked).copy()
             else:
                 _unpack(source, unpacked)
             skill = _only_skill(unpacked, source)
@@ -94,44 +100,47 @@ class _Copy:
         self._source, self._target = source, target
         self._files = self._bytes = 0
 
-    def copy(self, folder: str, depth: int) -> None:
-        """Copy what is in a folder, a relative path."""
+    def copy(self) -> None:
+        """Copy what is in the source."""
+        with open_folder(str(self._source), follows_link=True) as folder:
+            self._copy(folder, "", 0)
+
+    def _copy(self, folder: int, prefix: str, depth: int) -> None:
         if depth > MAX_FOLDER_DEPTH:
-            raise SkillRefused(f"{self._source}/{folder}: its folders are nested too deeply.")
-        with os.scandir(self._source / folder) as found:
-            entries = [entry for entry in found if entry.name not in _LEFT_OUT]
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
+            raise SkillRefused(f"{self._source}/{prefix}: its folders are nested too deeply.")
+        for name in names_in(folder):
+            if name in _LEFT_OUT:
+                continue
+            path = f"{prefix}{name}"
             self._files += 1
             if self._files > 2 * MAX_FILES:  # folders are counted as well
                 raise SkillRefused(f"{self._source} has more than {MAX_FILES} files.")
-            if entry.is_symlink():
-                self._copy_link(path)
-            elif entry.is_dir(follow_symlinks=False):
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                self._copy_link(os.readlink(name, dir_fd=folder), path)
+            elif stat.S_ISDIR(mode):
                 (self._target / path).mkdir()
-                self.copy(path, depth + 1)
+                with open_folder(name, folder) as inner:
+                    self._copy(inner, f"{path}/", depth + 1)
             else:
-                self._copy_file(path)
+                self._copy_file(folder, name, path)
 
-    def _copy_link(self, path: str) -> None:
-        link = (self._source / path).readlink()
+    def _copy_link(self, link: str, path: str) -> None:
         root = os.path.realpath(self._source)
-        real = os.path.realpath(self._source / path)
-        if link.is_absolute() or not real.startswith(f"{root}/"):
+        real = os.path.realpath((self._source / path).parent / link)
+        if link.startswith("/") or not real.startswith(f"{root}/"):
             raise SkillRefused(f"{self._source / path} is a link that leads out of the skill.")
         (self._target / path).symlink_to(link)
 
-    def _copy_file(self, path: str) -> None:
-        if not stat.S_ISREG((self._source / path).lstat().st_mode):
+    def _copy_file(self, folder: int, name: str, path: str) -> None:
+        found = read_file(folder, name, MAX_BYTES - self._bytes)
+        if found is None:
             raise SkillRefused(f"{self._source / path} is neither a file nor a folder.")
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(self._source / path, flags), "rb") as file:  # noqa: PTH123 - a descriptor
-            content = file.read(MAX_BYTES - self._bytes + 1)
-            executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
+        content, mode = found
         self._bytes += len(content)
         if self._bytes > MAX_BYTES:
             raise SkillRefused(f"{self._source} has more than {MAX_BYTES:,} bytes.")
-        _write(self._target / path, [content], executable=executable)
+        _write(self._target / path, [content], executable=bool(mode & 0o111))
 
 
 def _unpack(source: Path, target: Path) -> None:

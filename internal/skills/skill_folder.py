@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from internal.agent.domain.system_errors import describe_system_error
+from internal.open_files.paths import names_in, open_folder
 from internal.skills.errors import SkillUnreadable
 
 MAX_FILES = 500
@@ -95,6 +96,23 @@ def folder_version(root: Path, now_ns: int) -> FolderVersion | None:
     return None if abs(now_ns - newest) < _SETTLED_NS else tuple(sorted(entries))
 
 
+def read_file(folder: int, name: str, max_bytes: int) -> tuple[bytes, int] | None:
+    """Return the content of a file in an open folder and its mode, None if it is no regular file.
+
+    Of a larger file it is one byte more than `max_bytes`.
+
+    Raises:
+        OSError: it cannot be read, or is a link.
+    """
+    # looked at before it is opened: to open a device may have an effect
+    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        return None
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        return (file.read(max_bytes + 1), mode) if stat.S_ISREG(mode) else None
+
+
 def _inside(root: Path, path: str) -> str:
     """Return the path of a file of the skill without links, relative to the skill.
 
@@ -119,37 +137,32 @@ class _Reader:
         self._kept: bytes | None = None
 
     def read(self) -> SkillContents:
-        self._read_folder("", 0)
+        with open_folder(str(self._root), follows_link=True) as folder:
+            self._read_folder(folder, "", 0)
         return SkillContents(tuple(self._entries), self._hash.hexdigest(), self._kept)
 
-    def _read_folder(self, folder: str, depth: int) -> None:
+    def _read_folder(self, folder: int, prefix: str, depth: int) -> None:
         if depth > MAX_FOLDER_DEPTH:
-            raise SkillUnreadable(f"{self._root}/{folder}: its folders are nested too deeply.")
-        with os.scandir(self._root / folder) as found:
-            names = sorted(entry.name for entry in found)
-        for name in names:
-            path = f"{folder}/{name}" if folder else name
-            status = (self._root / path).lstat()
+            raise SkillUnreadable(f"{self._root}/{prefix}: its folders are nested too deeply.")
+        for name in sorted(names_in(folder)):
+            path = f"{prefix}{name}"
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
                 self._add("folder", path, b"", executable=False)
-                self._read_folder(path, depth + 1)
+                with open_folder(name, folder) as inner:
+                    self._read_folder(inner, f"{path}/", depth + 1)
             elif stat.S_ISLNK(status.st_mode):
-                link = str((self._root / path).readlink())
+                link = os.readlink(name, dir_fd=folder)
                 self._append(SkillEntry(path, 0, link=link))
                 self._add("link", path, link.encode(), executable=False)
             else:
-                self._read_file(path)
+                self._read_file(folder, name, path)
 
-    def _read_file(self, path: str) -> None:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        mode = (self._root / path).lstat().st_mode
-        if not stat.S_ISREG(mode):
+    def _read_file(self, folder: int, name: str, path: str) -> None:
+        found = read_file(folder, name, MAX_BYTES - self._bytes)
+        if found is None:
             raise SkillUnreadable(f"{self._root}/{path} is neither a file nor a folder.")
-        with open(os.open(self._root / path, flags), "rb") as file:  # noqa: PTH123 - a descriptor
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise SkillUnreadable(f"{self._root}/{path} is neither a file nor a folder.")
-            content = file.read(MAX_BYTES - self._bytes + 1)
+        content, mode = found
         self._bytes += len(content)
         if self._bytes > MAX_BYTES:
             raise SkillUnreadable(f"{self._root}: a skill may have at most {MAX_BYTES:,} bytes.")

@@ -7,7 +7,7 @@ in a child process. Reading order:
 - `registry`: the list of tools, and `ToolBox`, which runs them
 - `workspace`: safe access to the files of the workspace
 - `protected_paths`: the files of Larkspur itself, which no tool opens
-- `untrusted_files`: instruction files that commands wrote
+- `instruction_trust`: instruction files that commands wrote
 - `instruction_files`: the instructions of the owner and of a folder
 - `filesystem`: read_file, write_file, edit_file, list_dir
 - `document_files`: documents and pictures in read_file

@@ -15,6 +15,7 @@ from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.domain.text import format_size
+from internal.agent.ports.instructions import FILE_NAMES
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.diffs import unified_diff
 from internal.tools.document_files import open_file, read_document, read_picture, read_text
@@ -135,6 +136,8 @@ async def _preview_write(context: ToolContext, path: WorkspacePath, content: str
             return f"[no preview: {error}]"
         if before == content:
             raise ToolError(f"{path} has exactly this content already: nothing to write")
+        if _instructs(path):  # a yes is to the whole text, see `_remember_agreement`
+            before = ""
         return unified_diff(escape_name(str(path)), before, content) or "[a new empty file]"
 
     return await asyncio.to_thread(diff)
@@ -172,13 +175,34 @@ async def write_file(
             f"the content has {format_size(len(encoded))}, more than {format_size(MAX_BYTES)}"
         )
     async with context.locks.hold(context.workspace, path):
+        await _begin_change(context, path)
         created = await run_to_completion(context.workspace.write, path, encoded)
+        if context.call.is_agreed and _instructs(path):
+            await asyncio.to_thread(_remember_agreement, context, path, encoded)
     verb = "created" if created else "overwritten"
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
     return ToolOutcome(
         f"{path} {verb}: {format_size(len(encoded))}, {lines:,} lines",
         metadata={"path": str(path), "created": created, "size": len(encoded)},
     )
+
+
+def _instructs(path: WorkspacePath) -> bool:
+    return bool(path.parts) and path.parts[-1] in FILE_NAMES
+
+
+async def _begin_change(context: ToolContext, path: WorkspacePath) -> None:
+    """Keep the instructions of the folder before the first change that nobody agrees to."""
+    asked = context.call.is_agreed or context.workspace.belongs_to_session
+    if _instructs(path) and not asked:
+        watched = context.background.watched
+        await asyncio.to_thread(watched.begin_changes, context.workspace.root)
+
+
+def _remember_agreement(context: ToolContext, path: WorkspacePath, content: bytes) -> None:
+    """Let agents follow a text that a person has seen as a whole and agreed to."""
+    file = os.path.realpath("/".join((context.workspace.root_of(path), *path.parts)))
+    context.background.watched.trust.trust(file, content)
 
 
 def encode_text(text: str) -> bytes:
@@ -300,6 +324,7 @@ async def edit_file(
     The text must occur exactly once, blanks and line breaks included, unless replace_all is set.
     """
     async with context.locks.hold(context.workspace, path):
+        await _begin_change(context, path)
         edit = await run_to_completion(
             _edit, context.workspace, path, (old_string, new_string), replace_all
         )

@@ -1,15 +1,16 @@
 """Reads the instruction files of the owner and of a folder: `AGENTS.md`, else `CLAUDE.md`.
 
 Files are opened below the root of the repository as tools open them below a workspace: a symbolic
-link may only lead to such a file in it, and no file of Larkspur itself is read. What a command of
-an agent wrote is not followed before a person's yes.
+link may only lead to such a file in it, and no file of Larkspur itself is read. A text that a
+command of an agent may have written is not followed before a person's yes.
 """
 
 import errno
 import os
 import stat
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from internal.agent.domain.text import escape_invisible, truncate_line
@@ -22,9 +23,9 @@ from internal.agent.ports.instructions import (
     Instruction,
     InstructionSource,
 )
+from internal.open_files.paths import destination, open_beneath, open_components, real_path
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths, Protection
-from internal.tools.untrusted_files import UntrustedFiles
-from internal.tools.workspace import open_beneath, open_components, real_path
 
 MAX_FOLDERS = 32
 """Folders of a repository that are searched: the deepest ones."""
@@ -53,20 +54,20 @@ class WorkspaceInstructionFiles:
     Args:
         home: the folder of the owner's file, whose symbolic links are not followed.
         protected: the files of Larkspur, which are never read as instructions of a folder.
-        untrusted: the files that commands wrote.
+        trust: the texts that may be followed.
     """
 
-    def __init__(self, home: Path, protected: ProtectedPaths, untrusted: UntrustedFiles) -> None:
+    def __init__(self, home: Path, protected: ProtectedPaths, trust: InstructionTrust) -> None:
         self._home = str(home)
         self._protected = protected
-        self._untrusted = untrusted
+        self._trust = trust
 
     def read(self, workspace: str | None, /) -> FoundInstructions:
         """Return the owner's file, then those from the repository's root down to the workspace."""
         ignored: list[IgnoredFile] = []
         texts = [*self._owner(ignored)]
         if workspace is not None and not _is_missing(workspace):
-            texts += self._folder(os.path.realpath(workspace), ignored)
+            texts += self._folder(destination(workspace), ignored)
         return FoundInstructions(tuple(texts), tuple(ignored))
 
     def _owner(self, ignored: list[IgnoredFile]) -> Iterator[Instruction]:
@@ -91,7 +92,8 @@ class WorkspaceInstructionFiles:
             os.close(home)
 
     def _folder(self, workspace: str, ignored: list[IgnoredFile]) -> list[Instruction]:
-        root = workspace if self._protected.is_session_folder(workspace) else _root_of(workspace)
+        is_own = self._protected.is_session_folder(workspace)
+        root = workspace if is_own else root_of(workspace)
         below = Path(workspace).relative_to(root).parts
         try:
             folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -105,38 +107,15 @@ class WorkspaceInstructionFiles:
         try:
             protection = self._protected.protection(workspace)
             for depth in range(max(len(below) + 1 - MAX_FOLDERS, 0), len(below) + 1):
-                found += self._read_first(folder, below[:depth], protection, ignored)
+                check = partial(self._check, protection=protection)
+                accept = partial(self._accept, is_own=is_own)
+                found += _read_first(folder, below[:depth], (check, accept), ignored)
         finally:
             os.close(folder)
         return found
 
-    def _read_first(
-        self,
-        root: int,
-        parts: tuple[str, ...],
-        protection: Protection,
-        ignored: list[IgnoredFile],
-    ) -> list[Instruction]:
-        """Return the instructions of one folder below the root, none if they are ignored."""
-        for file_name in FILE_NAMES:
-            name = "/".join((*parts, file_name))
-            try:
-                file = open_beneath(root, (*parts, file_name), os.O_RDONLY)
-                try:
-                    self._check(file, protection)
-                    return [_read(file, "folder", name)]
-                finally:
-                    os.close(file)
-            except (OSError, _Ignored) as error:
-                if found := _reason(error):
-                    shown, (reason, text) = _shown(name), found
-                    sentence = f"{shown} was ignored: {text}"
-                    ignored.append(IgnoredFile("folder", shown, reason, sentence))
-                    return []
-        return []
-
     def _check(self, file: int, protection: Protection) -> None:
-        """Check an open file of a folder.
+        """Check where an open file of a folder is.
 
         Raises:
             _Ignored: it may not instruct the model.
@@ -146,10 +125,46 @@ class WorkspaceInstructionFiles:
             raise _Ignored("protected", "it belongs to Larkspur")
         if os.path.basename(path) not in FILE_NAMES:  # noqa: PTH119 - text
             raise _Ignored("link", "it is a symbolic link to a file of another name")
-        content = os.pread(file, MAX_TEXT_BYTES, 0) if stat.S_ISREG(status.st_mode) else b""
-        if self._untrusted.contains(path, content):
-            advice = f"read it, then run: larkspur trust {_shown(path)}"
-            raise _Ignored("written", f"a command wrote it; {advice}")
+
+    def _accept(self, file: int, content: bytes, *, is_own: bool) -> None:
+        """Check what an open file of a folder contains.
+
+        Raises:
+            _Ignored: nobody has agreed to it.
+        """
+        path = real_path(file)
+        if not self._trust.follows(path, content, is_own=is_own):
+            advice = f"to read and follow it, run: larkspur trust {_shown(path)}"
+            raise _Ignored("written", f"a command of an agent may have written it; {advice}")
+
+
+def _read_first(
+    root: int,
+    parts: tuple[str, ...],
+    checks: tuple[Callable[[int], None], Callable[[int, bytes], None]],
+    ignored: list[IgnoredFile],
+) -> list[Instruction]:
+    """Return the instructions of one folder below the root, none if they are ignored.
+
+    The checks are of where an open file is, and of what it contains.
+    """
+    check, accept = checks
+    for file_name in FILE_NAMES:
+        name = "/".join((*parts, file_name))
+        try:
+            file = open_beneath(root, (*parts, file_name), os.O_RDONLY)
+            try:
+                check(file)
+                return [_read(file, "folder", name, accept)]
+            finally:
+                os.close(file)
+        except (OSError, _Ignored) as error:
+            if found := _reason(error):
+                shown, (reason, text) = _shown(name), found
+                sentence = f"{shown} was ignored: {text}"
+                ignored.append(IgnoredFile("folder", shown, reason, sentence))
+                return []
+    return []
 
 
 def _is_missing(path: str) -> bool:
@@ -161,7 +176,26 @@ def _is_missing(path: str) -> bool:
     return False
 
 
-def _root_of(workspace: str) -> str:
+def read_beginning(root: str, name: str) -> tuple[str, bytes]:
+    """Return the real path of a file below a folder, and its beginning up to `MAX_TEXT_BYTES`.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file below the folder.
+    """
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        file = open_beneath(folder, name.split("/"), os.O_RDONLY)
+    finally:
+        os.close(folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO), name)
+        return real_path(file), os.pread(file, MAX_TEXT_BYTES, 0)
+    finally:
+        os.close(file)
+
+
+def root_of(workspace: str) -> str:
     """Return the nearest folder with a repository, from the workspace upwards; else the workspace.
 
     A folder of another user is no root: in `/tmp`, anybody could leave instructions for everybody.
@@ -176,11 +210,16 @@ def _root_of(workspace: str) -> str:
     return workspace
 
 
-def _read(file: int, source: InstructionSource, name: str) -> Instruction:
-    """Read an open file up to its bound.
+def _read(
+    file: int,
+    source: InstructionSource,
+    name: str,
+    accept: Callable[[int, bytes], None] = lambda _file, _content: None,
+) -> Instruction:
+    """Read an open file up to its bound; `accept` gets what was read.
 
     Raises:
-        OSError, _Ignored: it cannot be read, or is no regular file.
+        OSError, _Ignored: it cannot be read, is no regular file, or is not accepted.
     """
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
@@ -188,6 +227,7 @@ def _read(file: int, source: InstructionSource, name: str) -> Instruction:
         raise _Ignored("no_file", "it is a folder" if is_folder else "it is not a regular file")
     with os.fdopen(os.dup(file), "rb") as opened:
         content = opened.read(MAX_TEXT_BYTES)
+    accept(file, content)
     unread = max(status.st_size - len(content), 0)
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(content, final=not unread)  # else the last character may be cut

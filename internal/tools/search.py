@@ -15,6 +15,7 @@ from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
 from internal.agent.ports.tools import ToolOutcome
+from internal.open_files.paths import real_path, resolve_links
 from internal.tools.filesystem import escape_name
 from internal.tools.search_fallback import (
     MAX_FILE_BYTES,
@@ -74,27 +75,29 @@ async def search_files(
             folder,
             _TIMEOUT_SECONDS,
             context.call.session_id,
-            access=FileAccess(read_only=(folder, *_ENGINE_FOLDERS)),
+            access=FileAccess(read_only=(folder, *_ENGINE_FOLDERS), links=_ENGINE_FOLDERS),
         ),
         matches.write,
     )
     return matches.outcome(finished)
 
 
-_ENGINE_FOLDERS = (sys.base_prefix, sys.prefix, str(Path(__file__).parents[1]))
+_ENGINE_FOLDERS = resolve_links((sys.base_prefix, sys.prefix, str(Path(__file__).parents[1])))
 """Where the programs of both engines are, besides the system's own folders."""
 
 
 def _resolve(workspace: Workspace, path: WorkspacePath) -> tuple[str, str, str]:
     """Return the folder to search (as shown, and resolved) and the single file in it or "".
 
-    The engines open files themselves, so they get the path that the kernel resolved.
+    The engines open files themselves, so they get the path that the kernel resolved. What is at
+    that path when they start must be no link, else the search is not started.
     """
     with workspace.open(path) as descriptor:
-        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-    root = Path(workspace.root_of(path)).resolve()
-    found = root.joinpath(*path.parts).resolve()
-    folder, file = (found, "") if is_folder else (found.parent, found.name)
+        mode, found = os.fstat(descriptor).st_mode, Path(real_path(descriptor))
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise ToolError(f"{path} is neither a file nor a folder")
+    folder, file = (found, "") if stat.S_ISDIR(mode) else (found.parent, found.name)
+    root = Path(workspace.root_of(path))
     if not folder.is_relative_to(root):  # replaced since it was opened
         raise ToolError(f"{path} leads outside the workspace")
     shown = "" if folder == root else f"{folder.relative_to(root).as_posix()}/"

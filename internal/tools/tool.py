@@ -9,7 +9,6 @@ import asyncio
 import codecs
 import difflib
 import inspect
-import os
 import typing
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,18 +19,22 @@ import msgspec
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.targets import PathTarget, Risk, Target, UrlTarget
+from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.documents import DocumentReader
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.i18n.language import Language
 from internal.normal_forms.json_schema import type_schema
+from internal.open_files.paths import destination
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
 from internal.tools.web_search.search import WebSearch
 from internal.tools.workspace import Workspace, WorkspacePath
 
+MAX_SENT_CHARS = 200
+"""Characters of a value in the error about it."""
 MAX_RESULT_CHARS = 30_000
 """The longest tool result that a model receives."""
 
@@ -84,7 +87,7 @@ class FileLocks:
     async def hold(self, workspace: Workspace, path: WorkspacePath) -> AsyncGenerator[None]:
         """Keep other calls of this process from changing a file while a block runs."""
         named = "/".join((workspace.root_of(path), *path.parts))
-        real = await asyncio.to_thread(os.path.realpath, named)
+        real = await asyncio.to_thread(destination, named)
         lock = self._locks.setdefault(real, asyncio.Lock())
         async with lock:
             yield
@@ -191,7 +194,8 @@ def _convert(workspace: Workspace, name: str, parameter: Parameter, value: objec
     try:
         return msgspec.convert(value, parameter.hint, strict=False, dec_hook=guard)
     except msgspec.ValidationError as error:
-        raise ToolError(f"argument {name!r}: {error}") from error
+        sent = truncate(msgspec.json.encode(value).decode(), MAX_SENT_CHARS)
+        raise ToolError(f"argument {name!r}: {error}; you sent {sent}") from error
 
 
 _TARGET_OF_GUARD: dict[type, type[PathTarget | UrlTarget]] = {

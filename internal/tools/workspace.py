@@ -4,23 +4,18 @@ Tools do not handle paths as text: only `Workspace.parse` creates a `WorkspacePa
 `Workspace` opens one. All work is done on open descriptors (open, fstat, read; write a temporary
 file, fsync, rename in the same open folder), so a check applies to the file that is used.
 
-On Linux, openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS opens a path: symbolic links are
-followed as long as they stay inside. Where the kernel or a container's seccomp filter lacks the
-call, the path is opened component by component with O_NOFOLLOW: no symbolic link is followed.
+Symbolic links are followed as long as they stay inside; see `open_beneath`. The path of the
+workspace itself passes none: a folder above it may be in the workspace of another session.
 
 The files of Larkspur itself are refused inside the workspace too; see `protected_paths`.
 """
 
 import contextlib
-import ctypes
 import errno
-import fcntl
-import functools
 import os
 import secrets
 import stat
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Self
 
@@ -29,90 +24,8 @@ import msgspec
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions import paths
 from internal.agent.ports.attachments import FileFolders
+from internal.open_files.paths import find_links, open_beneath, open_without_links, real_path
 from internal.tools.protected_paths import ProtectedPaths, Protection
-
-_OPENAT2 = 437  # on every architecture except alpha
-_RESOLVE = 0x08 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS (linux/openat2.h)
-_MAX_RETRIES = 16  # EAGAIN: a concurrent rename
-_OPEN_FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK  # opening a fifo must not block
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL | None:
-    return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
-
-def _openat2(folder: int, path: str, flags: int) -> int:
-    """Open a path with openat2(2).
-
-    Raises:
-        OSError: as open(2); ENOSYS where the call does not exist.
-    """
-    libc = _libc()
-    if libc is None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    how = _OpenHow(flags, 0, _RESOLVE)
-    for _ in range(_MAX_RETRIES):
-        opened: int = libc.syscall(
-            _OPENAT2, folder, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how)
-        )
-        if opened >= 0:
-            return opened
-        if (number := ctypes.get_errno()) not in {errno.EAGAIN, errno.EINTR}:
-            raise OSError(number, os.strerror(number), path)
-    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
-
-
-def open_components(folder: int, parts: Sequence[str], flags: int) -> int:
-    """Open a path component by component without following symbolic links.
-
-    Raises:
-        OSError: as open(2); ELOOP or ENOTDIR at a symbolic link.
-    """
-    here = os.dup(folder)
-    for number, part in enumerate(parts or (".",), start=1):
-        last = number >= len(parts)
-        wanted = flags if last else os.O_RDONLY | os.O_DIRECTORY
-        try:
-            opened = os.open(part, wanted | os.O_NOFOLLOW | _OPEN_FLAGS, dir_fd=here)
-        finally:
-            os.close(here)
-        here = opened
-    return here
-
-
-def open_beneath(folder: int, parts: Sequence[str], flags: int) -> int:
-    """Open the path `parts` below an open folder. `parts` are plain names, never `..`.
-
-    Raises:
-        OSError: as open(2); EXDEV if a symbolic link leads outside.
-    """
-    try:
-        return _openat2(folder, "/".join(parts) or ".", flags | _OPEN_FLAGS)
-    except OSError as error:
-        if error.errno not in {errno.ENOSYS, errno.EPERM, errno.E2BIG}:
-            raise
-    return open_components(folder, parts, flags)
-
-
-def real_path(descriptor: int) -> str:
-    """Return the path of an open file without symbolic links, as the kernel knows it.
-
-    Raises:
-        OSError: it cannot be told, such as without /proc.
-    """
-    if sys.platform == "darwin":
-        return os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-    return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - half the time of pathlib
-
 
 MAX_BYTES = 16 * 1024 * 1024
 """The largest file that a tool reads or writes."""
@@ -202,10 +115,9 @@ def _session_relative(text: str, outside: Mapping[str, str]) -> str:
 
 
 def _relative(text: str, root: str) -> str:
-    for known in (root, os.path.realpath(root)):
-        folder = known.rstrip("/") + "/"
-        if f"{text}/".startswith(folder):
-            return text[len(folder) :] or "."
+    folder = root.rstrip("/") + "/"
+    if f"{text}/".startswith(folder):
+        return text[len(folder) :] or "."
     raise ToolError(f"{text} is outside the workspace")
 
 
@@ -243,6 +155,11 @@ class Workspace:
             self.outside = {"input": folders.input, "output": folders.output}
         self._protected = protected
         self._protections: dict[str, Protection] = {}
+
+    @property
+    def belongs_to_session(self) -> bool:
+        """True for a folder of a session or a task in Larkspur's home: no person works there."""
+        return self._protected.is_session_folder(self.root)
 
     def parse(self, text: str) -> WorkspacePath:
         """Parse a path from a model.
@@ -384,14 +301,16 @@ class Workspace:
 
     @contextlib.contextmanager
     def _open_root(self, path: WorkspacePath) -> Iterator[int]:
-        """Open the folder that a path is below. One outside the workspace is no symbolic link."""
+        """Open the folder that a path is below."""
         root = self.root_of(path)
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         try:
-            descriptor = os.open(root, flags | (os.O_NOFOLLOW if path.place in self.outside else 0))
+            descriptor = open_without_links(root, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             what = "folder" if path.place in self.outside else "workspace"
-            raise ToolError(f"the {what} {root} cannot be opened: {error.strerror}") from error
+            reason = error.strerror
+            with contextlib.suppress(OSError):
+                reason = f"it leads to {real}" if (real := find_links(root)) else reason
+            raise ToolError(f"the {what} {root} cannot be opened: {reason}") from error
         try:
             yield descriptor
         finally:

@@ -1,6 +1,5 @@
 """Worktrees of git repositories for subtasks.
 
-- `git_process`: runs git without anything that a repository configures
 - `repository`: checks that a folder is a repository of its own, and reads what is needed of it
 - `worktrees`: makes worktrees, and takes their changes over
 """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.text import truncate
-from internal.worktrees.git_process import GitFailed, run_git
+from internal.git.process import GitFailed, run_git
 
 READ_TIMEOUT_SECONDS = 20.0
 """For reading a name: a repository can make git wait, such as by including a pipe."""
@@ -54,7 +54,7 @@ def check_repository(folder: str) -> None:
                 f"{named} is a worktree or submodule, or .git is a link: its repository is"
                 " elsewhere, so it has no worktree."
             )
-        if os.path.lexists(git / "commondir"):
+        if _is_shared(git / "commondir"):
             raise InvalidRequest(f"The repository {named} shares that of another folder.")
         if os.path.lexists(git / "objects" / "info" / "alternates"):
             raise InvalidRequest(
@@ -80,6 +80,7 @@ def read_repository(folder: str) -> Repository:
             folder=folder,
             variables=variables,
             timeout_seconds=READ_TIMEOUT_SECONDS,
+            only=(folder,),
         )
     except GitFailed as error:
         named = truncate(folder, 200)
@@ -87,6 +88,18 @@ def read_repository(folder: str) -> Repository:
             raise InvalidRequest(f"The repository {named} has no commit yet.") from error
         raise InvalidRequest(f"The repository {named} cannot be used: {error}") from error
     return Repository(folder, head.decode("ascii").strip())
+
+
+def _is_shared(commondir: Path) -> bool:
+    """Return True unless the file is missing, or names its own folder, as while a command runs."""
+    try:
+        file = os.open(commondir, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        return not stat.S_ISREG(os.fstat(file).st_mode) or os.read(file, 3) != b".\n"
+    finally:
+        os.close(file)
 
 
 def _explain(root: Path, named: str) -> str:

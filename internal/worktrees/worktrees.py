@@ -10,22 +10,25 @@ the agent would share the branches and the configuration of the person.
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from internal.agent.domain.errors import Conflict, InvalidRequest, StoreUnavailable
 from internal.agent.domain.text import format_size
 from internal.agent.ports.workspaces import WorktreeChanges
-from internal.worktrees.git_process import GitFailed, OutputTooLarge, run_git
+from internal.git.private_repository import object_format, private_repository
+from internal.git.process import GitFailed, OutputTooLarge, run_git
+from internal.open_files.paths import open_without_links
 from internal.worktrees.repository import Repository, check_repository, read_repository
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
 """The size of a file that is taken over."""
 MAX_PATCH_BYTES = 16 * 1024 * 1024
 BRANCH_PREFIX = "larkspur/"
+_MAX_SHALLOW_BYTES = 64 * 1024 * 1024
 _SHORT_ID, _SHORT_HASH = 8, 10
 _MAX_NAMED = 5
 _SUBMODULE = b"160000 "
@@ -99,7 +102,7 @@ class GitWorktrees:
             raise Conflict("The worktree is gone.")
         try:
             check_repository(record.repository)
-            with _private_git(folder, record.objects, record.base) as own:
+            with private_repository(folder, record.objects, record.base) as own:
                 left_out = _stage(folder, own, record.base)
                 tree = _line("write-tree", variables=own)
                 if tree == _line("rev-parse", f"{record.base}^{{tree}}", variables=own):
@@ -136,7 +139,7 @@ def _apply(repository: str, patch: bytes, *options: str) -> bytes:
     """
     check_repository(repository)
     try:
-        with _private_git(repository) as own:
+        with private_repository(repository) as own:
             try:
                 return _run(*_APPLY, *options, variables=own, content=patch)
             except GitFailed:
@@ -156,17 +159,20 @@ def _fill(folder: Path, source: Repository, branch: str) -> None:
         OSError: a file cannot be written.
     """
     where, git = str(folder), folder / ".git"
-    form, first = _object_format(source.head), f"--initial-branch={branch}"
+    form, first = object_format(source.head), f"--initial-branch={branch}"
     run_git("init", "--quiet", "--template=", form, first, ".", folder=where)
     (git / "objects" / "info").mkdir(exist_ok=True)
     (git / "objects" / "info" / "alternates").write_text(f"{source.objects}\n", encoding="utf-8")
     with suppress(FileNotFoundError):  # its history ends there
-        shutil.copy(f"{source.git_folder}/shallow", git / "shallow", follow_symlinks=False)
+        shallow = open_without_links(f"{source.git_folder}/shallow", os.O_RDONLY)
+        with os.fdopen(shallow, "rb") as file:
+            (git / "shallow").write_bytes(file.read(_MAX_SHALLOW_BYTES))
     own = {"GIT_DIR": str(git), "GIT_WORK_TREE": where}
+    run = partial(_run, variables=own, only=(source.folder,))
     for name, value in (("user.name", "Larkspur"), ("user.email", "larkspur@localhost")):
-        _run("config", name, value, variables=own)
-    _run("update-ref", f"refs/heads/{branch}", source.head, variables=own)
-    _run("reset", "--quiet", "--hard", variables=own)
+        run("config", name, value)
+    run("update-ref", f"refs/heads/{branch}", source.head)
+    run("reset", "--quiet", "--hard")
 
 
 def _stage(folder: str, own: Mapping[str, str], base: str) -> tuple[str, ...]:
@@ -242,7 +248,7 @@ def _delete_branch(record: _Record) -> None:
     before = _branch_commit(record)
     git = Repository(record.repository, record.base).git_folder
     head = Path(git, "HEAD").read_text(encoding="utf-8").strip()
-    with _private_git(record.repository, record.objects, record.base) as own:
+    with private_repository(record.repository, record.objects, record.base) as own:
         if before and head != f"ref: {record.reference}" and _is_ours(before, record, own):
             _run("update-ref", "-d", record.reference, before, variables={"GIT_DIR": git})
 
@@ -266,22 +272,20 @@ def _is_ours(commit: str, record: _Record, own: Mapping[str, str]) -> bool:
     return shown == f"{record.base} larkspur@localhost"
 
 
-@contextmanager
-def _private_git(work: str, objects: str = "", base: str = "") -> Iterator[dict[str, str]]:
-    """Yield the variables for a new repository with the files of a folder, and given objects."""
-    with TemporaryDirectory(prefix="larkspur-git-") as folder:
-        form = _object_format(base)
-        run_git("init", "--quiet", "--bare", "--template=", form, ".", folder=folder)
-        own = {"GIT_DIR": folder, "GIT_WORK_TREE": work}
-        yield {**own, "GIT_OBJECT_DIRECTORY": objects} if objects else own
-
-
 def _run(
-    *arguments: str, variables: Mapping[str, str], content: bytes = b"", max_bytes: int = 0
+    *arguments: str,
+    variables: Mapping[str, str],
+    content: bytes = b"",
+    max_bytes: int = 0,
+    only: Sequence[str] = (),
 ) -> bytes:
+    """Run git, which reaches the folders of the variables and `only` these others."""
     folder = variables.get("GIT_WORK_TREE", variables["GIT_DIR"])
     limit = {"max_bytes": max_bytes} if max_bytes else {}
-    return run_git(*arguments, folder=folder, variables=variables, content=content, **limit)
+    reached = (*variables.values(), *only)
+    return run_git(
+        *arguments, folder=folder, variables=variables, content=content, only=reached, **limit
+    )
 
 
 def _line(*arguments: str, variables: Mapping[str, str]) -> str:
@@ -303,23 +307,18 @@ def _change_index(own: Mapping[str, str], entries: Sequence[bytes]) -> None:
 
 def _large_files(folder: str) -> Iterator[str]:
     """Yield the paths of files that are too large, relative to the folder."""
-    for where, folders, names in os.walk(folder):
+    for where, folders, names, opened in os.fwalk(folder):  # follows no link, at no moment
         folders[:] = [name for name in folders if name != ".git"]
         for name in names:
             with suppress(OSError):
-                path = os.path.join(where, name)  # noqa: PTH118 - text
-                if os.lstat(path).st_size > MAX_FILE_BYTES:
-                    yield os.path.relpath(path, folder)
+                if os.stat(name, dir_fd=opened, follow_symlinks=False).st_size > MAX_FILE_BYTES:
+                    yield os.path.relpath(f"{where}/{name}", folder)
 
 
 def _named(paths: Iterable[str]) -> str:
     shown = list(paths)
     more = len(shown) - _MAX_NAMED
     return ", ".join(shown[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _object_format(commit: str) -> str:
-    return f"--object-format={'sha256' if len(commit) == 64 else 'sha1'}"  # noqa: PLR2004 - hex digits of SHA-256
 
 
 def _zeros(commit: str) -> str:

@@ -3,7 +3,6 @@
 import http.client
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.ports import free_port
 
 PYTHON = sys.executable
 LARKSPUR = str(Path(PYTHON).with_name("larkspur"))
@@ -174,13 +175,6 @@ def get(port: int, path: str) -> int:
         return response.status
     finally:
         connection.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def seconds_of(command: Sequence[str], environ: dict[str, str]) -> float:

@@ -25,7 +25,7 @@ from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.instruction_trust import InstructionTrust
 from tests.bench.load import run
 from tests.bench.table import Row, Table, least
 from tests.support.owner_reviews import owner_reviews
@@ -63,7 +63,7 @@ async def _rate(address: str, folder: Path, writers: int, together: int) -> floa
             dispatcher=IdleDispatcher(),
             clock=clock,
             files=session_files(folder, database, stores),
-            commands=BackgroundCommandPool(clock, UntrustedFiles(folder)),
+            commands=BackgroundCommandPool(clock, InstructionTrust(folder)),
             reviews=owner_reviews(folder),
         )
         streams = []

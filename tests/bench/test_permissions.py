@@ -12,8 +12,14 @@ import tree_sitter_bash
 from tree_sitter import Language, Parser
 
 from internal.agent.domain.permissions.policy import Mode, Policy, evaluate_call
+from internal.agent.domain.permissions.rules import (
+    MAX_RULE_CHARACTERS,
+    MAX_RULES,
+    check_rule_lengths,
+)
 from internal.config.home import prepare
 from internal.tools.commands.shell import shell
+from larkspur.task_defaults import tool_targets
 from tests.bench.table import Row, Table, most
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Call, Reply
@@ -144,3 +150,25 @@ async def test_the_event_loop_while_a_reply_is_reviewed(tmp_path: Path, table: T
         Row(f"longest event-loop lag while {reply}", "ms", longest, idle, "idle loop", LAG_GOAL),
         Row("the same, p99", "ms", p99, idle, "idle loop, longest"),
     )
+
+
+def rules_of(text: str, first: int) -> tuple[str, ...]:
+    """Return as many rules as a request may have, each of a repeated text and a new number."""
+    size = MAX_RULE_CHARACTERS // MAX_RULES - len("shell(0000)")
+    numbers = range(first, first + MAX_RULES)
+    return tuple(f"shell({text * (size // len(text))}{number})" for number in numbers)
+
+
+def test_the_most_rules_of_a_request(table: Table) -> None:
+    """They are parsed on the event loop."""
+    targets, ours = tool_targets(), []
+    for number in range(ROUNDS):  # each with rules of its own: parsed ones are remembered
+        taken = []
+        for text in ("a", "a ", "'a' ", "\\a", "git -c a "):
+            rules = rules_of(text, number * MAX_RULES)
+            check_rule_lengths(rules)
+            begun = time.perf_counter()
+            Policy(deny=rules).check(targets)
+            taken.append((time.perf_counter() - begun) * 1000)
+        ours.append(max(taken))
+    table.add(Row("the most permission rules of a request", "ms", ours, goal=most(50, "ours")))

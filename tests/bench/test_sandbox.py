@@ -15,6 +15,7 @@ from msgspec import structs
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.permissions.network import EVERY_HOST, NO_NETWORK, NetworkAccess
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import Provider, open_sandbox
 from internal.sandbox.workspaces import SessionFolders
 from tests.bench.table import Row, Table, most
@@ -111,7 +112,8 @@ async def test_a_command(tmp_path: Path, table: Table, provider: Provider, netwo
     command = _command(workspace, "true", access)
     held = structs.replace(command, argv=("sh", "-c", "echo; sleep 60"))
     taken, cpu, bare, memory, floor = [], [], [], [], []
-    async with open_sandbox(provider, SessionFolders(tmp_path / "homes"), ()) as sandbox:
+    homes = SessionFolders(tmp_path / "homes")
+    async with open_sandbox(provider, homes, PrivatePlaces()) as sandbox:
         await _calls(sandbox, command)
         for _ in range(ROUNDS):
             one, used = await _calls(sandbox, command)

@@ -101,7 +101,7 @@ def context(browser: Browser, stack: ExitStack) -> Callable[..., BrowserContext]
 
     def note(asked: Request) -> None:
         # Chromium's viewer of PDF files is an extension with resources of its own
-        own = ("http://127.0.0.1:", "blob:", "chrome-extension:", "chrome:")
+        own = ("http://127.0.0.1:", "file:", "blob:", "chrome-extension:", "chrome:")
         if not asked.url.startswith(own):
             foreign.append(asked)
 

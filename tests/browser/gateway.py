@@ -103,7 +103,7 @@ class Gateway:
         )
         assert self._process.stderr is not None
         self.said = ""
-        while "#code=" not in self.said:
+        while " is at http" not in self.said:
             line = self._process.stderr.readline().decode()
             assert line, f"larkspur serve ended: {self.said}"
             self.said += line
@@ -129,9 +129,14 @@ class Gateway:
         token = (self.home / "token").read_text().strip()
         return call(self.url, method, path, body, token)
 
-    def printed_link(self) -> str:
-        """The link that was printed at the start."""
-        return str(re.findall(r"page\s+(\S+)", self.said)[0])
+    def opened(self) -> str:
+        """The address that `larkspur open` gives to the browser."""
+        program, said = self.home / "browser", self.home / "address"
+        program.write_text(f'#!/bin/sh\necho "$1" > {said}\n')
+        program.chmod(0o700)
+        environ = {**self.environ, "BROWSER": str(program)}
+        subprocess.run([LARKSPUR, "open"], env=environ, check=True, capture_output=True)
+        return said.read_text().strip()
 
     def link(self) -> str:
         """A fresh one-time link."""

@@ -21,7 +21,8 @@ MAX_CHUNKS = {
     "sessions": 6_000,
     "task_options": 2_000,
     "run_actions": 3_500,
-    "run_texts": 3_000,
+    # a sentence for each refusal of a model, in both languages
+    "run_texts": 6_000,
     "earlier_messages": 2_000,
     "files": 14_700,
     "highlight": 27_000,

@@ -57,6 +57,7 @@ def test_a_row_that_cannot_be_rendered_is_shown_as_text(
     thread = page.get_by_test_id("thread")
     send(page, "hello")
     expect(thread.get_by_text("First answer.")).to_be_visible()
+    status(page, "completed")  # the end of the run writes the answer once more
     page.evaluate(
         """() => window.larkspur.sessionStore.setState(({ state }) => {
           const broken = { ...state.thread.lines.at(-1), answer: { broken: 'row' } };

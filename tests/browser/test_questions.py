@@ -229,6 +229,36 @@ def test_a_message_answers_the_question_above_it(
 
 
 @pytest.mark.slow
+def test_a_text_from_before_the_question_does_not_answer_it(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    touch = Call("shell", {"command": "touch one"})
+    model = script(
+        [
+            planned(),
+            Reply(calls=[touch], hold="touch", when=when(1)),
+            Reply(text="All said.", when=when(2)),
+        ]
+    )
+    page = enter(gateway := serve(model))
+    send(page, "touch it")
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+    message = page.get_by_label("Message", exact=True)
+    message.fill("ok")
+    model.release("touch")
+    expect(bar(page)).to_contain_text("touch one")
+    expect(bar(page).get_by_role("button").first).to_be_enabled()
+    message.press("Enter")
+    refusal = "This was written before the question: nothing was allowed. Send it again to answer."
+    expect(page.get_by_role("alert")).to_have_text(refusal)
+    expect(message).to_have_value("ok")
+    assert open_question(gateway)["status"] == "open"
+    message.press("Enter")
+    expect(page.get_by_test_id("thread").get_by_text("All said.")).to_be_visible()
+    assert tools(gateway, session_of(page)) == ["touch one"]
+
+
+@pytest.mark.slow
 def test_a_session_is_allowed_with_one_key(serve: Serve, script: Any, enter: Open) -> None:
     model = script(
         [planned(), shell("touch one", 1), shell("touch one", 2), Reply(text="Done.", when=when(3))]

@@ -93,7 +93,7 @@ def test_a_task_reaches_the_chosen_network(
     expect(page.get_by_text("isolated · package indexes")).to_be_visible()
     send(page, "reach it")
     status(page, "completed")
-    expect(page.get_by_test_id("thread")).to_contain_text("⚠ .git/hooks/pre-commit")
+    expect(page.get_by_test_id("thread")).to_contain_text("⚠ .git, .git/hooks/pre-commit")
     page.screenshot(path=shots / "trusted-files.png")
     rows = gateway.events(session_of(page))
     done = [row["event"] for row in rows if row["event"]["event"] == "workflow.tool.completed"]

@@ -234,6 +234,7 @@ def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     thread = page.get_by_test_id("thread")
     send(page, "the first word?")
     expect(thread.get_by_text("It is alder.")).to_be_visible()
+    status(page, "completed")  # until then, a message steers the run
     origin = session_of(page)
     send(page, "the second word?")
     expect(thread.get_by_text("It is birch.")).to_be_visible()

@@ -15,8 +15,11 @@ from internal.agent.ports.sandbox import FileAccess, SandboxResult
 from internal.sandbox.container import ContainerSandbox
 from internal.sandbox.limits.resource_limits import ResourceLimits
 from internal.sandbox.probe import probe_sandbox
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import ContainerSettings, open_sandbox
+from internal.sandbox.workspaces import SessionFolders
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place
+from tests.unit.sandbox.test_mounts import ROLES, attack
 
 pytestmark = [pytest.mark.chaos, pytest.mark.podman, pytest.mark.timeout(300)]
 
@@ -67,8 +70,8 @@ def place(tmp_path: Path) -> Place:
 
 
 def sandbox(engine: str, place: Place, limits: ResourceLimits | None = None) -> ContainerSandbox:
-    hidden = (place.home, place.settings)
-    return ContainerSandbox(engine, IMAGE, place.homes, hidden=hidden, limits=limits)
+    private = PrivatePlaces((place.home, place.settings))
+    return ContainerSandbox(engine, IMAGE, place.homes, private=private, limits=limits)
 
 
 async def test_the_probe_finds_every_wall(engine: str, place: Place) -> None:
@@ -81,19 +84,28 @@ async def test_a_command_in_a_container(engine: str, place: Place) -> None:
     protected = place.workspace / "AGENTS.md"
     protected.write_text("rules")
     script = (
-        "cat; echo made >made; echo kept >~/kept; echo x >AGENTS.md; ls -A .larkspur-home;"
-        f" cat larkspur.yaml {place.outside}/secret; exit 3"
+        "cat; echo $KEY; echo made >made; echo kept >~/kept; echo x >AGENTS.md;"
+        f" ls -A .larkspur-home; cat larkspur.yaml {place.outside}/secret; exit 3"
     )
     command = structs.replace(
         place.command(script),
         stdin=b"given\n",
+        environment={"KEY": "of-a-server"},
         access=FileAccess((str(place.workspace),), (str(protected),)),
     )
     assert await sandbox(engine, place).run(command, place.take) == SandboxResult(3)
-    assert place.output.startswith(b"given\n")
+    assert place.output.startswith(b"given\nof-a-server\n")
     assert place.token.encode() not in place.output
     assert (place.workspace / "made").read_text() == "made\n"
     assert protected.read_text() == "rules"
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_root_that_changes_all_the_time_is_the_right_one_or_none(
+    engine: str, role: str, tmp_path: Path
+) -> None:
+    runs = ContainerSandbox(engine, IMAGE, SessionFolders(tmp_path / "homes"))
+    await attack(runs, role, tmp_path, "outer")
 
 
 async def test_containers_end_with_their_commands(engine: str, place: Place) -> None:
@@ -124,7 +136,7 @@ async def test_containers_of_killed_processes_are_removed(engine: str, place: Pl
         create = (engine, "create", "--name", name, "--network", "none", IMAGE, "sh")
         await asyncio.to_thread(say, *create)
     chosen = ContainerSettings(engine, IMAGE)
-    async with open_sandbox("container", place.homes, (), container=chosen) as opened:
+    async with open_sandbox("container", place.homes, PrivatePlaces(), container=chosen) as opened:
         assert opened.provider == "container"
     listed = await asyncio.to_thread(say, engine, "ps", "-a", "--format", "{{.Names}}")
     assert listed == sorted(names[1:])
@@ -140,5 +152,5 @@ async def test_what_is_missing_is_named(engine: str, place: Place) -> None:
         (ContainerSettings(engine, ""), "sandbox.image"),
     ):
         with pytest.raises(SandboxUnavailable, match=said):
-            async with open_sandbox("container", place.homes, (), container=chosen):
+            async with open_sandbox("container", place.homes, PrivatePlaces(), container=chosen):
                 pass

@@ -173,6 +173,7 @@ FAULTS_OF_A_SERVER: dict[str, Disturb] = {
         for fault in FAULTS
     ],
 )
+@pytest.mark.slow
 async def test_a_conversation_survives(tmp_path: Path, environ: Environ, fault: str) -> None:
     environ = {**environ, "LARKSPUR_DISPATCH__LEASE_SECONDS": str(LEASE_SECONDS)}
     await run_conversation(tmp_path, environ, [NO_CRASH], FAULTS[fault])

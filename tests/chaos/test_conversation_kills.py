@@ -60,6 +60,7 @@ async def kill(folder: Path, environ: Environ, plans: Sequence[str], record: Rec
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 async def test_a_dozen_kills(
     tmp_path: Path, on_database: Environ, plans: tuple[str, ...], record_property: Record
 ) -> None:

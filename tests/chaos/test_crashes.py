@@ -205,6 +205,7 @@ async def test_crashes_during_a_stream_and_a_tool_and_a_stop_during_a_tool(
     invariants.check_file(gateway.home / "larkspur.db")
 
 
+@pytest.mark.slow
 async def test_an_acknowledged_stop_survives_a_crash(tmp_path: Path, environ: Environ) -> None:
     steps = {
         "A": (

@@ -100,6 +100,7 @@ async def run_scenario(folder: Path, environ: Environ, plans: list[str]) -> Rest
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 async def test_questions_survive_crashes(
     tmp_path: Path, environ: Environ, plans: tuple[str, ...]
 ) -> None:

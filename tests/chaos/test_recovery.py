@@ -78,6 +78,7 @@ async def test_a_run_and_its_steering_survive_six_clean_restarts(
         assert str(await list_messages(gateway, task["session_id"])).count(STEERING) == 1
 
 
+@pytest.mark.slow
 async def test_runs_of_a_killed_process_are_retried_one_at_a_time(
     tmp_path: Path, environ: Environ
 ) -> None:

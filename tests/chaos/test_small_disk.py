@@ -15,6 +15,8 @@ from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Reply, Rules
 from tests.support.small_disk import SmallDisk, small_disk
 
+pytestmark = pytest.mark.needs("mounts")
+
 MEGABYTES = 8
 FULL_SECONDS = 5.0
 """How long the disk is full; a write is tried again every five seconds at the latest."""
@@ -86,6 +88,7 @@ async def test_no_gateway_starts_on_a_full_disk(
     await create(tmp_path, on_disk, disk)
 
 
+@pytest.mark.slow
 async def test_no_gateway_starts_on_a_read_only_disk(
     tmp_path: Path, on_disk: Environ, disk: SmallDisk
 ) -> None:

@@ -246,6 +246,7 @@ def check_file(database: Path) -> None:
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 async def test_subtasks_survive_crashes(
     tmp_path: Path, environ: Environ, name: str, plans: tuple[str, ...]
 ) -> None:
@@ -280,6 +281,7 @@ async def test_a_hand_over_at_a_commit(
     await run_scenario(tmp_path, environ, name, [f"term:{number}", NO_CRASH])
 
 
+@pytest.mark.slow
 async def test_a_kill_of_a_report_tells_each_end_once(tmp_path: Path, environ: Environ) -> None:
     scenario = SCENARIOS["background"]
 
@@ -330,6 +332,7 @@ async def stop(person: Person) -> None:
 
 
 @pytest.mark.parametrize("side", [pytest.param("stored", marks=pytest.mark.slow), "unstored"])
+@pytest.mark.slow
 async def test_a_crash_between_a_stop_and_its_effect(
     tmp_path: Path, environ: Environ, side: str
 ) -> None:

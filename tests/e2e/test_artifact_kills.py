@@ -120,6 +120,7 @@ async def finished(gateway: Served, sim: LarkSim) -> None:
         for phase, crash in PHASES.items()
     ],
 )
+@pytest.mark.slow
 async def test_a_kill_in_each_phase_leaves_each_file_once(tmp_path: Path, crash: str) -> None:
     await run_with_kill(tmp_path, crash)
 

@@ -119,6 +119,7 @@ async def test_edited_plan_is_reviewed_again_before_its_tools_run(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_feedback_leads_to_another_plan_that_is_reviewed_again(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -139,6 +140,7 @@ async def test_feedback_leads_to_another_plan_that_is_reviewed_again(
 
 
 @PROCESS
+@pytest.mark.slow
 async def test_rejected_plan_exits_with_4_and_runs_nothing(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -158,6 +160,7 @@ async def test_rejected_plan_exits_with_4_and_runs_nothing(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_one_shot_denies_calls_that_need_approval(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -170,6 +173,7 @@ async def test_one_shot_denies_calls_that_need_approval(
     assert "--allow 'shell(touch made)'" in denied.err
 
 
+@pytest.mark.slow
 async def test_detached_task_waits_for_approval_of_its_calls(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -268,6 +272,7 @@ async def test_refused_answer_changes_nothing(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_expired_question_cannot_be_answered(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -357,6 +362,7 @@ async def test_stopped_task_is_resumed(way: str, home: Path, environ: dict[str, 
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_failed_task_is_resumed_from_its_last_step(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -372,6 +378,7 @@ async def test_failed_task_is_resumed_from_its_last_step(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_waiting_task_is_watched_and_stopped(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -424,6 +431,7 @@ async def test_pairing_code_is_printed_once_and_not_stored(
         pytest.param(["questions"], marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 async def test_empty_lists_print_nothing_to_standard_output(
     argv: list[str], home: Path, environ: dict[str, str]
 ) -> None:

@@ -48,6 +48,7 @@ async def test_sessions_are_listed_shown_exported_renamed_and_deleted(
 
 
 @PROCESS
+@pytest.mark.slow
 async def test_task_is_watched_steered_and_stopped(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -82,6 +83,7 @@ async def test_task_is_watched_steered_and_stopped(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_ended_task_is_watched_as_json(way: str, home: Path, environ: dict[str, str]) -> None:
     async with cli_environment(way, home, environ, [Reply(text="fine")]) as cli:
         shot = await cli.shot("how are you?", "--output-format", "json")
@@ -117,6 +119,7 @@ async def test_ambiguous_and_unknown_ids_exit_with_2(home: Path, environ: dict[s
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.first_rows(1)
 def test_completion_script_has_every_command(shell: str, environ: dict[str, str]) -> None:
     done = subprocess.run(
         [LARKSPUR, "completion", shell], env=environ, capture_output=True, check=True, text=True

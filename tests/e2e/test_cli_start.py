@@ -97,6 +97,7 @@ def test_help_imports_only_the_standard_library(environ: dict[str, str], work: P
     assert loaded.isdisjoint({*HEAVY, "http.client"})
 
 
+@pytest.mark.slow
 def test_serve_is_ready_before_it_imports_what_only_some_runs_need(
     environ: dict[str, str], home: Path, work: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_serve_is_ready_before_it_imports_what_only_some_runs_need(
     assert RARE & {*before} == set()
 
 
+@pytest.mark.slow
 def test_serve_loads_no_plugin_of_pydantic(environ: dict[str, str], work: Path) -> None:
     packages = work / "packages"
     (packages / "other-1.dist-info").mkdir(parents=True)
@@ -174,6 +176,7 @@ def test_every_command_has_help(argv: list[str], environ: dict[str, str], work: 
         ([b"-p", b"\xff", b"--\xfe"], "\ufffd"),
     ],
 )
+@pytest.mark.first_rows(4)
 def test_usage_error_is_one_sentence(
     argv: list[str | bytes], sentence: str, environ: dict[str, str], home: Path, work: Path
 ) -> None:
@@ -187,6 +190,7 @@ def test_usage_error_is_one_sentence(
     assert done.returncode in {1, 2, 3}
 
 
+@pytest.mark.slow
 def test_invalid_setting_exits_with_3(environ: dict[str, str], home: Path, work: Path) -> None:
     (home / "config.yaml").write_text("llm:\n  modle: x\n")
     done = larkspur("-p", "hello", environ=environ, cwd=work)
@@ -289,6 +293,7 @@ def test_doctor_reports_problems(environ: dict[str, str], home: Path, work: Path
     assert lines["home:"] == "warn"
 
 
+@pytest.mark.slow
 def test_doctor_reports_invalid_settings(environ: dict[str, str], home: Path, work: Path) -> None:
     (home / "config.yaml").write_text("server: [\n")
     done = larkspur("doctor", environ=environ, cwd=work)
@@ -306,6 +311,7 @@ def test_doctor_reports_invalid_settings(environ: dict[str, str], home: Path, wo
         pytest.param("\x04", "", 2, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 async def test_mistyped_command_is_confirmed_on_a_terminal(
     answer: str, seen: str, code: int, environ: dict[str, str], home: Path, work: Path
 ) -> None:

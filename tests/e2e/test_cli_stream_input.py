@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.test_cli_oneshot import BOTH_TRANSPORTS, CliEnvironment, cli_environment
 from tests.support.scripted_model import Call, Reply, Rules, When
 
@@ -65,6 +67,7 @@ async def conversation(cli: CliEnvironment, *argv: str) -> AsyncGenerator[Conver
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_tasks_answers_and_unusable_lines(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -101,6 +104,7 @@ async def test_tasks_answers_and_unusable_lines(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_running_task_is_stopped_and_the_next_one_runs(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -118,6 +122,7 @@ async def test_a_running_task_is_stopped_and_the_next_one_runs(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_the_input_ends_while_a_question_is_open(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -130,6 +135,7 @@ async def test_the_input_ends_while_a_question_is_open(
         assert one.of("result")[0]["questions"][0]["kind"] == "approval"
 
 
+@pytest.mark.slow
 async def test_the_options_must_fit_together(home: Path, environ: dict[str, str]) -> None:
     async with cli_environment("process", home, environ, []) as cli:
         for argv, words in (
@@ -164,6 +170,7 @@ async def test_a_message_reaches_the_running_task(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_the_questions_of_subtasks_are_answered_one_after_the_other(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

@@ -104,7 +104,10 @@ NAMES = {
 FOLDERS = ("attachments", "workspaces", "session-files", "task-folders")
 """Folders of a home that are made when they are first needed."""
 NAME = re.compile(r"\b(?:ID|SESSION|QUESTION|Kd81mZ-1)\b")
-WAITING = {'larkspur -p "make a report about prices" --plan-review always': 6}
+WAITING = {
+    'larkspur -p "make a report about prices" --plan-review always': 6,
+    "larkspur trust AGENTS.md": 2,  # it asks, and nobody can be asked here
+}
 """The exit codes of commands that end with a question."""
 SETUP = """
 set -euo pipefail
@@ -202,6 +205,7 @@ def test_the_targets_of_make_exist() -> None:
     assert {each for each in named if f"\n{each}:" not in makefile} == set()
 
 
+@pytest.mark.needs("curl")
 @pytest.mark.parametrize(
     "name", ["readme", *(pytest.param(each, marks=pytest.mark.slow) for each in [*GROUPS][1:])]
 )

@@ -109,6 +109,7 @@ def names(pid: int) -> str:
     return f"process {pid} on {socket.gethostname()}"
 
 
+@pytest.mark.slow
 def test_second_home_on_the_database_is_refused_until_the_first_is_killed(
     gateways: Gateways,
 ) -> None:
@@ -134,12 +135,14 @@ def test_symbolic_links_name_the_same_database(gateways: Gateways, tmp_path: Pat
         assert names(first) in gateways.refusal("two", path)
 
 
+@pytest.mark.slow
 def test_stopped_gateway_is_alive(gateways: Gateways) -> None:
     first = gateways.serve("one", WITHOUT_LOCKS)
     os.kill(first, signal.SIGSTOP)
     assert names(first) in gateways.refusal("two", before=WITHOUT_LOCKS)
 
 
+@pytest.mark.slow
 def test_row_decides_when_the_lock_file_was_deleted(gateways: Gateways) -> None:
     first = gateways.serve("one")
     (lock,) = gateways.database.parent.glob("*-gateway")

@@ -72,6 +72,7 @@ async def test_a_host_with_other_files_is_refused_when_it_starts(hosts: Hosts) -
     await hosts.serve_once("two")
 
 
+@pytest.mark.slow
 async def test_a_session_is_moved_from_the_command_line(hosts: Hosts) -> None:
     async with running_gateway(hosts.environ("one"), prepare(hosts.home("one"))) as gateway:
         body = {"task": "list the files here"}

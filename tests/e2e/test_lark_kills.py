@@ -68,6 +68,7 @@ async def say(sim: LarkSim, text: str) -> str:
         for phase, crash in PHASES.items()
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, crash: str) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("exactly once")])) as model:
         async with served(tmp_path, sim, model, crash) as gateway:
@@ -152,6 +153,7 @@ async def test_a_kill_while_the_model_answers_leaves_one_reply_and_a_final_card(
         pytest.param("answer_question", id="answered", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 async def test_a_kill_around_a_question_leaves_one_card_and_one_reply(
     tmp_path: Path, statement: str
 ) -> None:

@@ -19,6 +19,7 @@ from tests.support.scripted_model import Reply
 NOT_IN_CHAT = 230002
 
 
+@pytest.mark.slow
 async def test_a_message_that_was_given_up_is_sent_again_by_the_running_gateway(
     tmp_path: Path,
 ) -> None:
@@ -46,6 +47,7 @@ async def test_a_message_that_was_given_up_is_sent_again_by_the_running_gateway(
 
 
 @pytest.mark.needs("openssl")
+@pytest.mark.slow
 async def test_the_proxy_and_the_certificates_of_the_settings_are_used(tmp_path: Path) -> None:
     authority = make_authority(tmp_path, "open.lark.test")
     async with (

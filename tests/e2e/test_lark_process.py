@@ -135,6 +135,7 @@ async def test_the_web_channel_serves_at_once_and_logs_the_run(tmp_path: Path) -
         assert events[-1]["event"]["payload"]["final_answer"] == "seen by all"
 
 
+@pytest.mark.slow
 async def test_a_wrong_secret_leaves_the_web_channel_available(tmp_path: Path) -> None:
     async with (
         LarkSim([APP]) as sim,
@@ -153,6 +154,7 @@ async def test_a_wrong_secret_leaves_the_web_channel_available(tmp_path: Path) -
 @pytest.mark.parametrize(
     "missing", ["LARKSPUR_CHANNELS__LARK__APP_ID", "LARKSPUR_CHANNELS__LARK__APP_SECRET"]
 )
+@pytest.mark.first_rows(1)
 async def test_lark_without_an_app_does_not_start(tmp_path: Path, missing: str) -> None:
     environ = {
         "LARKSPUR_CHANNELS__LARK__ENABLED": "true",

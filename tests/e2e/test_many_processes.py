@@ -1,6 +1,7 @@
 """Gateways and workers, as real processes on one PostgreSQL database."""
 
 import asyncio
+import base64
 import re
 import shutil
 import signal
@@ -17,10 +18,12 @@ from internal.config.home import prepare, read_token
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic, When
+from tests.support.documents import picture
 from tests.support.gateway_process import LARKSPUR
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP, shown_text
 from tests.support.postgres_server import postgres_url, shared_server
+from tests.support.refusing_server import RefusingAnthropic, picture_count, refuse_pictures
 
 pytestmark = pytest.mark.postgres
 
@@ -167,8 +170,8 @@ async def end_all(team: Team) -> None:
             await member.process.communicate()
 
 
-async def submit(member: Member, text: str) -> dict[str, Any]:
-    body = {"task": text, "options": {"permission_mode": "full"}}
+async def submit(member: Member, text: str, **more: Any) -> dict[str, Any]:
+    body = {"task": text, "options": {"permission_mode": "full"}, **more}
     made: dict[str, Any] = (await member.client.post("/api/tasks", body)).json()
     return made
 
@@ -241,6 +244,51 @@ async def test_a_stopped_worker_ends_its_runs_and_hands_over_after_a_second_sign
         assert await here.rows("select max(fence), max(crashes) from runs") == [(2, 0)]
 
 
+@pytest.mark.slow
+async def test_a_gateway_does_not_send_the_picture_that_the_model_refused_to_another_one(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """Each gateway executes one run at a time, so a held run makes the other one work."""
+    blind = refuse_pictures("messages.0.content.1: image input is not supported by this model")
+    script = Rules(
+        [
+            Reply("held", hold="one", when=When(last_user="hold one")),
+            Reply("held", hold="two", when=When(last_user="hold two")),
+            Reply("fine"),
+        ]
+    )
+    png = {
+        "name": "a.png",
+        "media_type": "image/png",
+        "data": base64.b64encode(picture("PNG")).decode(),
+    }
+    environ = {**environ, "LARKSPUR_DISPATCH__CONCURRENCY": "1"}
+    async with RefusingAnthropic(blind, script) as model, team(tmp_path, environ, model) as here:
+        gateways = [await here.serve() for _ in range(2)]
+        first = gateways[0]
+
+        async def show_the_picture() -> Member:
+            """Return the gateway that executed the run with the picture."""
+            made = await submit(first, "what is this?", attachments=[png])
+            run = f"from runs where id = '{made['run_id']}'"
+            await here.until(f"select status {run}", ("completed",))
+            return await here.owner(f"select owner {run}")
+
+        await submit(first, "hold one")
+        await model.until_asked(1)
+        learner = await show_the_picture()
+        assert len(model.refused) == 1
+        await submit(first, "hold two")
+        await model.until_asked(4)  # the picture was asked about twice
+        model.release("one")
+        other = await show_the_picture()
+        model.release("two")
+        assert {learner.process.pid, other.process.pid} == {one.process.pid for one in gateways}
+        assert len(model.refused) == 1
+        assert "cannot see pictures" in str(model.requests[-1]["messages"])
+        assert picture_count(model.requests[-1]) == 0
+
+
 def answer(request: dict[str, Any]) -> Reply:
     """Answer with the last word of the person."""
     content = request["messages"][-1]["content"]
@@ -305,6 +353,7 @@ async def test_two_gateways_and_two_workers_answer_each_message_once_and_in_orde
 
 
 @pytest.mark.parametrize("argv", [("worker",), ("serve", "--no-work")])
+@pytest.mark.first_rows(1)
 async def test_sqlite_is_refused_for_several_processes(
     environ: dict[str, str], argv: tuple[str, ...]
 ) -> None:

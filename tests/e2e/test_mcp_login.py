@@ -59,6 +59,7 @@ async def test_a_person_signs_in_reviews_and_signs_out(environ: dict[str, str], 
         assert "sign in to docs with: larkspur mcp login docs" in said.decode()
 
 
+@pytest.mark.slow
 async def test_ctrl_c_ends_the_wait_without_a_trace(environ: dict[str, str], home: Path) -> None:
     async with signing_in(environ, home) as (_, process, _url):
         process.send_signal(signal.SIGINT)

@@ -94,6 +94,7 @@ async def test_a_restarted_gateway_is_found_again(home: Path) -> None:
                 assert [one["session_id"] for one in found["sessions"]] == [made["session_id"]]
 
 
+@pytest.mark.slow
 async def test_responses_are_complete_when_the_input_ends(home: Path) -> None:
     environ = environment(home)
     lines = [

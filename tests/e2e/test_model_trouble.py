@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,8 @@ INTERNAL = ("org-", "req_", "Error", "http://10.", "{'", "Traceback", "iter:")
 SECRETIVE = "litellm.RateLimitError: org-9xYz at http://10.0.0.7/v1?key=k {'error': 'x'} req_01AbC"
 BUSY = Fault("status", status=429, error="rate_limit_error", message=SECRETIVE, retry_after=3_000)
 CUT = Fault("cut_after_bytes", bytes=700)
+QUOTA = {"code": "AccountQuotaExceeded", "message": "It will reset at 22:50:29 +0800 CST."}
+USED_UP = Fault("status", status=429, body=json.dumps({"error": QUOTA}))
 
 
 @dataclass
@@ -96,7 +98,12 @@ class Channels:
 
 @asynccontextmanager
 async def channels(
-    folder: Path, reply: Reply, *, retries: int, sleep: HeldSleep
+    folder: Path,
+    reply: Reply,
+    *,
+    retries: int,
+    sleep: HeldSleep,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[tuple[Channels, Any]]:
     """Ask in Lark and in a terminal; yields both and the stream that the page reads."""
     rules = Rules(
@@ -111,7 +118,8 @@ async def channels(
         ]
     )
     settings = ChatChannelSettings(react_emoji="off")
-    environ = {"LARKSPUR_LLM__MAX_RETRIES": str(retries), "LARKSPUR_AGENT__GATES": "off"}
+    retrying = {"LARKSPUR_LLM__MAX_RETRIES": str(retries), "LARKSPUR_AGENT__GATES": "off"}
+    environ = {**retrying, **(environ or {})}
     home = folder / "home"
     home.mkdir(mode=0o700)
     async with (
@@ -142,8 +150,9 @@ async def channels(
     [
         (Reply(text="So far.", stop_reason="max_tokens"), "max_output", "", 5),
         (Reply(text="I will not", stop_reason="refusal"), "error", "model_refused", 1),
+        (Reply(fault=USED_UP), "error", "model_quota_used_up", 1),
     ],
-    ids=["limit", "refusal"],
+    ids=["limit", "refusal", "quota"],
 )
 async def test_a_limit_and_a_refusal_are_said_alike(
     tmp_path: Path, reply: Reply, reason: str, code: str, exit_code: int
@@ -156,9 +165,26 @@ async def test_a_limit_and_a_refusal_are_said_alike(
     assert (final["stop_reason"], final.get("error_code", "")) == (reason, code)
 
 
+async def test_everybody_is_told_which_model_answered_instead(tmp_path: Path) -> None:
+    busy = Fault("status", status=529, error="overloaded_error", times=1)
+    reply = Reply(text="From the second.", fault=busy)
+    fallbacks = {"LARKSPUR_LLM__FALLBACKS": '["anthropic:claude-second"]'}
+    sleep = HeldSleep(go_on=asyncio.Semaphore(9))
+    names = "claude-second", "claude-x"
+    async with channels(tmp_path, reply, retries=0, sleep=sleep, environ=fallbacks) as (
+        here,
+        stream,
+    ):
+        seen = await here.end(ZH.answered_by(*names), stream, "workflow.result.final")
+    assert EN.answered_by(*names) in seen.terminal
+    assert "From the second." in seen.lark
+    final = seen.events[-1]["payload"]
+    assert (final["model"], final["instead_of"]) == names
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "waits"),
-    [(BUSY, "model_busy", set()), (CUT, "model_unreachable", {"unreachable"})],
+    [(BUSY, "model_rate_limited", set()), (CUT, "model_unreachable", {"unreachable"})],
     ids=["busy", "cut"],
 )
 async def test_a_run_that_waits_for_a_person_says_why_alike(

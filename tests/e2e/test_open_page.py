@@ -1,7 +1,10 @@
 """`larkspur open` and `larkspur serve --open`: the link reaches the browser and logs in once."""
 
 import asyncio
+import html
 import os
+import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +18,7 @@ def with_browser(environ: dict[str, str], tmp_path: Path) -> tuple[dict[str, str
     """An environment whose browser writes the address that it gets into a pipe."""
     pipe, program = tmp_path / "address", tmp_path / "browser"
     os.mkfifo(pipe)
-    program.write_text(f'#!/bin/sh\necho "$1" > {pipe}\n')
+    program.write_text(f'#!/bin/sh\necho "$*" > {pipe}\n')
     program.chmod(0o700)
     return {**environ, "BROWSER": str(program)}, pipe
 
@@ -36,9 +39,21 @@ async def larkspur(environ: Mapping[str, str], *arguments: str) -> tuple[int, st
 
 
 async def opened(pipe: Path) -> str:
-    """Wait until the browser was started and return its address."""
+    """Wait until the browser was started and return the link in the file that it gets."""
     async with asyncio.timeout(30):
-        return (await asyncio.to_thread(pipe.read_text)).strip()
+        arguments = (await asyncio.to_thread(pipe.read_text)).strip()
+    return link_in(arguments)
+
+
+def link_in(arguments: str) -> str:
+    """Return the link in the file that a browser gets, which is for this user only."""
+    assert arguments.startswith("file:///"), arguments
+    file = Path(arguments.removeprefix("file://"))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    (link,) = re.findall(r"url=([^\"]+)", file.read_text())
+    assert "#code=" in link
+    return html.unescape(link)
 
 
 async def test_the_page_is_opened_with_a_new_link(
@@ -58,6 +73,9 @@ async def test_the_page_is_opened_with_a_new_link(
         second = await reading
         assert (code, output.strip()) == (0, second)
         assert "once, within 5 minutes" in messages
+        log = await running.logged("page")
+        assert "open` prints a link" in log  # no link in a log
+        assert "#code=" not in log
         assert first != second
         for link in (first, second):
             body = {"code": link.partition("#code=")[2]}

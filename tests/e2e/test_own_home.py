@@ -26,6 +26,7 @@ ATTEMPTS = [
 
 @BOTH_TRANSPORTS
 @pytest.mark.parametrize("mode", ["accept-edits", "full"])
+@pytest.mark.first_rows(1)
 async def test_no_tool_reads_or_writes_what_belongs_to_larkspur(
     way: str, mode: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -99,6 +100,7 @@ async def test_a_session_asks_in_the_home_directory(
         assert await tty.wait_exit() == (0 if answer == "y" else 2)
 
 
+@pytest.mark.slow
 async def test_settings_named_on_the_command_line_are_refused_too(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -117,6 +119,7 @@ async def test_settings_named_on_the_command_line_are_refused_too(
     assert results.count("here.yaml belongs to Larkspur itself") >= 2
 
 
+@pytest.mark.slow
 async def test_a_folder_of_larkspur_is_no_working_folder(
     home: Path, environ: dict[str, str]
 ) -> None:

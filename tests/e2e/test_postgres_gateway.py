@@ -81,6 +81,7 @@ async def test_a_killed_run_is_resumed(home: Path, environ: dict[str, str], url:
     assert rows[0][0] == rows[0][1] == rows[0][2], "no event is missing or twice"
 
 
+@pytest.mark.slow
 async def test_a_task_in_the_terminal_and_the_doctor(
     home: Path, environ: dict[str, str], url: str
 ) -> None:

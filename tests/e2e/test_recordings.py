@@ -89,6 +89,7 @@ async def test_an_unusable_recording_is_named_with_its_line(
     assert failed.err.count("\n") == 1
 
 
+@pytest.mark.slow
 async def test_tools_that_are_missing_end_the_recording(
     home: Path, environ: dict[str, str]
 ) -> None:

@@ -36,6 +36,7 @@ async def larkspur(environ: Mapping[str, str], folder: Path, command: str) -> tu
     return process.returncode, output.decode()
 
 
+@pytest.mark.slow
 async def test_a_replaced_token_is_valid_at_once_and_the_old_one_ends(
     environ: dict[str, str], home: Path
 ) -> None:

@@ -66,6 +66,7 @@ def replace_files(home: Path, backup: Path) -> None:
 @pytest.mark.parametrize(
     "back_up", [pytest.param(copy_files, marks=pytest.mark.slow), copy_with_backup]
 )
+@pytest.mark.slow
 async def test_a_cursor_of_lost_events_is_reset(
     tmp_path: Path,
     back_up: Callable[[Path, Path], None],

@@ -195,6 +195,7 @@ async def count_tasks(app: WebApp) -> int:
 
 
 @KINDS
+@pytest.mark.first_rows(1)
 async def test_another_gateway_answers_when_one_has_gone(
     kind: str, site: ProxySite, tmp_path: Path
 ) -> None:

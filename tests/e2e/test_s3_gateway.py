@@ -61,6 +61,7 @@ async def run(client: HttpClient, text: str, session: str) -> list[str]:
                 return events
 
 
+@pytest.mark.slow
 async def test_files_are_in_the_bucket_and_an_outage_ends_no_run(
     home: Path, s3_environ: dict[str, str], server: S3Server
 ) -> None:

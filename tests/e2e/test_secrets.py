@@ -230,6 +230,7 @@ def assert_absent(secrets: Iterable[str], seen: Iterable[bytes]) -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
+@pytest.mark.slow
 async def test_no_secret_is_stored_shown_sent_or_logged(tmp_path: Path, provider: str) -> None:
     servers: dict[str, type[ScriptedServer]] = {
         "openai": ScriptedOpenAI,

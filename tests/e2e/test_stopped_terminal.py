@@ -80,6 +80,7 @@ async def test_task_of_a_stopped_process_continues_with_it(
     assert len(cli.model.requests) == 2, "the model was asked once for each task"
 
 
+@pytest.mark.slow
 async def test_task_of_a_killed_process_is_recovered_within_its_lease(
     home: Path, environ: dict[str, str]
 ) -> None:

@@ -5,12 +5,15 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.simulators.lark.simulator import LarkSim
 from tests.e2e.test_replaced_token import larkspur
 from tests.support.anthropic_server import Reply, ScriptedAnthropic
 from tests.support.gateway_process import RunningGateway, running_gateway
 from tests.support.http_client import HttpClient
 from tests.support.lark_gateway import APP
+from tests.support.model_site import model_server, model_site
 from tests.support.openai_server import ScriptedOpenAI
 
 KEY, CLAUDE_KEY = "sk-proj-" + "k3y" * 12, "sk-ant-" + "c1aud3" * 6
@@ -89,6 +92,7 @@ async def test_a_first_key_is_tried_stored_and_used_also_by_waiting_tasks(
     assert KEY not in stored.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 async def test_what_the_environment_or_the_file_sets_is_not_changed(
     environ: dict[str, str], home: Path
 ) -> None:
@@ -119,6 +123,7 @@ async def test_what_the_environment_or_the_file_sets_is_not_changed(
             assert await answer_of(client, "hello") == "From Claude."
 
 
+@pytest.mark.slow
 async def test_unusable_settings_are_refused_and_nothing_is_stored(
     environ: dict[str, str], home: Path
 ) -> None:
@@ -144,6 +149,7 @@ async def test_unusable_settings_are_refused_and_nothing_is_stored(
         assert (code, "settings.json is not a JSON object" in output) == (3, True), output
 
 
+@pytest.mark.slow
 async def test_a_lark_app_is_checked_connected_and_removed(
     environ: dict[str, str], home: Path
 ) -> None:
@@ -171,3 +177,37 @@ async def test_a_lark_app_is_checked_connected_and_removed(
         view = await changed(running, "DELETE", "/api/channels/lark")
         assert view["enabled"] is False
         await sim.until(lambda _: not sim.lark.delivery.connections)
+
+
+@pytest.mark.slow
+async def test_an_address_is_tried_stored_and_removed(environ: dict[str, str], home: Path) -> None:
+    server = model_server("/v1", key=KEY, models=["gpt-6-sol", "m-1"])
+    async with model_site(server) as site, running_gateway(environ, home, provider="") as running:
+        client, path = running.client, "/api/providers/openai"
+        entered = {"key": f"Bearer {KEY}", "base_url": f"<{site.origin}/v1/models>"}
+        found = (await client.post(f"{path}/check", entered)).json()
+        assert (found["state"], found["base_url"]) == ("fail", f"{site.origin}/v1")
+        entered["base_url"] = found["base_url"]
+        found = (await client.post(f"{path}/check", entered)).json()
+        assert (found["state"], found["advice"]) == ("ok", "Left out around the key: “Bearer”.")
+        other = {**entered, "model": "m-2"}
+        assert (await client.post(f"{path}/check", other)).json()["state"] == "ok"
+        nowhere = {"key": KEY, "base_url": "not one"}
+        said = (await client.post(f"{path}/check", nowhere)).json()["sentence"]
+        assert said == "“not one” is no address of a server, such as https://example.org/v1."
+        assert not (home / "settings.json").exists()
+
+        view = await changed(running, "PUT", f"{path}/key", entered)
+        assert view["default"] == "openai:gpt-6-sol"
+        assert provider(view, "openai")["base_url"] == f"{site.origin}/v1"
+        assert provider(view, "openai")["address"] == "https://api.openai.com/v1"
+        assert await answer_of(client, "hello") == "It works."
+        listed = (await client.get(f"{path}/models")).json()
+        assert listed["models"] == ["gpt-6-sol", "m-1"]
+        refused = await client.request("PUT", f"{path}/key", {})
+        assert (refused.status, "base_url" in refused.error["message"]) == (400, True)
+        view = await changed(running, "PUT", f"{path}/key", {"base_url": ""})
+        assert provider(view, "openai")["base_url"] == ""
+        assert provider(view, "openai")["key_origin"] == "stored"
+        assert site.keys == {f"Bearer {KEY}"}
+    assert KEY.encode() not in await running.log.read()

@@ -5,7 +5,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ def start_gateway(
 
 
 @pytest.mark.parametrize("limit", [8, 20, 40])
+@pytest.mark.first_rows(1)
 def test_the_start_without_free_descriptors_fails_with_a_sentence(
     environ: dict[str, str], tmp_path: Path, limit: int
 ) -> None:
@@ -47,6 +48,7 @@ def test_the_start_without_free_descriptors_fails_with_a_sentence(
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 16, 400])
+@pytest.mark.first_rows(1)
 def test_the_start_without_space_for_its_files_fails_with_a_sentence(
     environ: dict[str, str], tmp_path: Path, blocks: int
 ) -> None:
@@ -56,6 +58,7 @@ def test_the_start_without_space_for_its_files_fails_with_a_sentence(
     assert done.stderr.decode().splitlines()[-1].endswith(".")
 
 
+@pytest.mark.slow
 def test_an_address_that_cannot_be_written_fails_the_start_with_a_sentence(
     environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
@@ -70,28 +73,49 @@ async def health(client: HttpClient) -> dict[str, Any]:
     return dict((await client.get("/health")).json())
 
 
+@pytest.mark.slow
 async def test_a_gateway_recovers_when_descriptors_are_free_again(
     environ: dict[str, str], home: Path
 ) -> None:
-    limited = ("sh", "-c", f'ulimit -n 64; exec "{LARKSPUR}" serve --port 0')
-    async with running_gateway(environ, home, *limited) as gateway:
-        client = gateway.client
+    async with running_gateway(environ, home) as gateway:
+        pid = gateway.process.pid
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (16, limits[1]))  # fewer than are open
         async with asyncio.timeout(60):
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):  # noqa: PT012 - until it refuses
-                opened = []
-                while True:
-                    reader, writer = await client.connect()
-                    opened.append(writer)
-                    writer.write(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-                    await reader.readuntil(b"\r\n\r\n")
-            while NO_DESCRIPTORS not in (await gateway.log.readline()).decode():
-                pass
-            for writer in opened:
-                writer.close()
-            while "works again" not in (await gateway.log.readline()).decode():
-                pass
-            assert (await health(client))["status"] == "ok"
+            while NO_DESCRIPTORS not in (line := (await gateway.log.readline()).decode()):
+                assert line, "the gateway has ended"
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+            while "works again" not in (line := (await gateway.log.readline()).decode()):
+                assert line, "the gateway has ended"
+            assert (await health(gateway.client))["status"] == "ok"
     assert gateway.process.returncode == 0
+    assert limits[0] > 1024
+
+
+@pytest.mark.slow
+async def test_silent_connections_leave_descriptors_to_everything_else(
+    environ: dict[str, str], home: Path
+) -> None:
+    limited = ("sh", "-c", f'ulimit -Sn 100; ulimit -Hn 200; exec "{LARKSPUR}" serve --port 0')
+    async with running_gateway(environ, home, *limited) as gateway, AsyncExitStack() as opened:
+        reads = []
+        for _ in range(400):
+            reader, writer = await gateway.client.connect()
+            opened.callback(writer.close)
+            reads.append(asyncio.create_task(is_closed(reader)))
+        assert (await health(gateway.client))["status"] == "ok"
+        closed = sum(read.done() for read in reads)
+        assert closed < 400 - 50, "the soft limit was raised, else only 50 would be open"
+        async with asyncio.timeout(30):
+            assert all([await read for read in reads])
+        assert (await gateway.client.get("/api/me")).status == 200
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Return True when the other side has closed a connection."""
+    with suppress(ConnectionError):
+        return await reader.read(1) == b""
+    return True
 
 
 @contextmanager

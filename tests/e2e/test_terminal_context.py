@@ -37,6 +37,7 @@ def tokens(cell: str) -> float:
 
 @GATEWAY
 @pytest.mark.parametrize("size", [(60, 40), pytest.param((120, 40), marks=pytest.mark.slow)])
+@pytest.mark.slow
 async def test_every_part_has_a_row_that_fits_and_the_rows_add_up(
     way: str, size: tuple[int, int], home: Path, environ: dict[str, str]
 ) -> None:
@@ -64,6 +65,7 @@ async def test_every_part_has_a_row_that_fits_and_the_rows_add_up(
     assert tokens(found["loaded skills"][0]) > tokens(found["list of skills"][0]) > 0
 
 
+@pytest.mark.slow
 async def test_the_rows_are_chinese_in_a_chinese_session(
     home: Path, environ: dict[str, str]
 ) -> None:

@@ -28,6 +28,7 @@ SHARE = Call("share_file", {"paths": ["report.md"]})
         ("Summarise report.pdf", b"> Quarterly report\n> Total: 4,711 EUR"),
     ],
 )
+@pytest.mark.first_rows(1)
 def test_a_question_about_a_pdf_is_answered_from_the_pdf_without_a_key(
     environ: dict[str, str], work: Path, tmp_path: Path, ask: str, quoted: bytes
 ) -> None:
@@ -64,6 +65,7 @@ def run_demo(environ: dict[str, str], folder: Path, *argv: str) -> tuple[bytes, 
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_shared_file_is_listed_and_saved(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -83,6 +85,7 @@ async def test_a_shared_file_is_listed_and_saved(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_large_file_is_in_the_input_folder_of_the_session(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -99,6 +102,7 @@ def sizes_of(folder: Path, glob: str) -> list[int]:
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_session_attaches_pasted_paths_and_shows_produced_files(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -121,6 +125,7 @@ async def test_a_session_attaches_pasted_paths_and_shows_produced_files(
     assert "[my notes.txt] summarise" in asked
 
 
+@pytest.mark.slow
 async def test_a_session_attaches_the_picture_of_the_clipboard(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:

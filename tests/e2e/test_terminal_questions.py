@@ -59,6 +59,7 @@ async def test_a_key_approves_the_shown_command(
 
 
 @PROCESS
+@pytest.mark.slow
 async def test_the_reason_of_a_denial_reaches_the_model(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -81,6 +82,7 @@ async def test_the_reason_of_a_denial_reaches_the_model(
         assert not is_made(repl)
 
 
+@pytest.mark.slow
 async def test_an_approval_for_the_session_covers_later_calls(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -95,6 +97,7 @@ async def test_an_approval_for_the_session_covers_later_calls(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_a_rule_can_be_edited_before_it_is_saved(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -122,6 +125,7 @@ async def test_a_rule_can_be_edited_before_it_is_saved(
         await repl.tty.wait_for(f"Removed rule {number}.")
 
 
+@pytest.mark.slow
 async def test_several_calls_are_selected_one_by_one(home: Path, environ: dict[str, str]) -> None:
     calls = [Call("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")]
     script = [Reply(calls=calls), Reply(text="done")]
@@ -142,6 +146,7 @@ async def test_several_calls_are_selected_one_by_one(home: Path, environ: dict[s
     assert there == {"two", "three"}
 
 
+@pytest.mark.slow
 async def test_a_change_is_shown_before_it_is_made(home: Path, environ: dict[str, str]) -> None:
     old = "".join(f"line {n}\n" for n in range(60))
     new = "".join(f"LINE {n} 行\n" for n in range(60))
@@ -174,6 +179,7 @@ def planned(*after: Reply) -> list[Reply]:
 
 
 @PROCESS
+@pytest.mark.slow
 async def test_a_plan_is_edited_in_the_input(way: str, home: Path, environ: dict[str, str]) -> None:
     async with open_session(way, home, environ, planned(Reply(text="done"))) as repl:
         repl.tty.type("/计划 on\r")
@@ -192,6 +198,7 @@ async def test_a_plan_is_edited_in_the_input(way: str, home: Path, environ: dict
         assert "mail it" in last_message(repl)
 
 
+@pytest.mark.slow
 async def test_text_on_a_plan_is_feedback_for_a_new_plan(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -208,6 +215,7 @@ async def test_text_on_a_plan_is_feedback_for_a_new_plan(
         await repl.tty.wait_for("shorter  → yes", "● done")
 
 
+@pytest.mark.slow
 async def test_a_rejected_plan_ends_the_run(home: Path, environ: dict[str, str]) -> None:
     script = planned(Reply(text="never said"))
     async with open_session("process", home, environ, script, "--plan-review", "always") as repl:
@@ -255,6 +263,7 @@ async def test_a_question_is_answered_by_a_digit_or_by_text(
 
 
 @PROCESS
+@pytest.mark.slow
 async def test_an_answer_from_another_client_closes_the_question(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -276,6 +285,7 @@ async def test_an_answer_from_another_client_closes_the_question(
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_ctrl_c_at_a_question_stops_the_run(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -348,6 +358,7 @@ async def test_a_question_stays_open_after_the_terminal_closes(
 
 
 @PROCESS
+@pytest.mark.slow
 async def test_a_question_of_another_session_is_answered_by_a_command(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -395,6 +406,7 @@ async def test_the_window_can_shrink_while_a_question_is_open(
         await repl.tty.wait_for("→ yes", "● done")
 
 
+@pytest.mark.slow
 async def test_ascii_glyphs_and_chinese_messages(home: Path, environ: dict[str, str]) -> None:
     hidden = Call("shell", {"command": "echo \u202eevil\u202c; touch made"})
     script = [Reply(calls=[hidden]), Reply(text="done")]

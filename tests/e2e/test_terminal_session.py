@@ -87,6 +87,35 @@ async def test_replies_and_tool_rows_are_printed_in_order(
     assert "Resume this session:" in rows[9]
 
 
+@PROCESS
+async def test_thoughts_are_folded_until_they_are_asked_for(
+    way: str, home: Path, environ: dict[str, str]
+) -> None:
+    script = [Reply(thinking="First I look.", text="It is **one**.", pieces=3) for _ in range(3)]
+    async with open_session(way, home, environ, script) as repl:
+        await repl.send("how many?")
+        await repl.tty.wait_for("● It is one.", " out")
+        rows = [row for row in repl.tty.screen.text.splitlines() if row]
+        at = rows.index("● It is one.")
+        assert re.fullmatch(r"· Thought for \d+\.\ds", rows[at - 1])
+        assert rows[at - 2] == "> how many?"
+        assert "First I look." not in repl.tty.screen.text
+        repl.tty.type("\x0f")
+        await repl.tty.wait_for("· thoughts before the last reply\nFirst I look.")
+        repl.tty.type("\x04")
+        assert await repl.exit_restored() == 0
+        place = repl.place
+        result = await place.shot("how many?")
+        assert (result.code, result.out, result.err) == (0, b"It is **one**.\n", "")
+        shot: list[str | Path] = [LARKSPUR, "-p", "how many?"]
+        async with start_terminal(shot, place.environ, place.folder) as tty:
+            assert await tty.wait_exit() == 0
+            thought, answer = tty.screen.text.splitlines()
+    assert re.fullmatch(r"Thought for \d+\.\ds", thought)
+    assert answer == "It is **one**."
+    assert b"\x1b[2mThought" in tty.raw
+
+
 @pytest.mark.slow
 @GATEWAY
 async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict[str, str]) -> None:
@@ -143,6 +172,7 @@ async def test_text_steers_a_running_task(way: str, home: Path, environ: dict[st
         assert repl.tty.screen.text.count("shorter") == 1
 
 
+@pytest.mark.slow
 async def test_tab_queues_text_and_up_takes_it_back(home: Path, environ: dict[str, str]) -> None:
     script = [Reply(text="first done", hold="go"), Reply(text="second done")]
     async with open_session("process", home, environ, script) as repl:
@@ -160,6 +190,7 @@ async def test_tab_queues_text_and_up_takes_it_back(home: Path, environ: dict[st
 
 
 @GATEWAY
+@pytest.mark.slow
 async def test_ctrl_c_clears_then_stops_then_quits(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -183,6 +214,7 @@ async def test_ctrl_c_clears_then_stops_then_quits(
     assert (task["status"], task["stop_reason"]) == ("cancelled", "user_stop")
 
 
+@pytest.mark.slow
 async def test_escape_stops_the_task_and_keeps_the_input(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -205,6 +237,7 @@ async def test_escape_stops_the_task_and_keeps_the_input(
         (signal.SIGINT, 130),
     ],
 )
+@pytest.mark.slow
 async def test_a_signal_stops_the_task_and_restores_the_terminal(
     way: str, number: signal.Signals, code: int, home: Path, environ: dict[str, str]
 ) -> None:
@@ -256,6 +289,7 @@ async def test_a_session_can_be_suspended_and_resumed(home: Path, environ: dict[
             assert "draft" not in tty.screen.rows[tty.screen.cursor.y - 1]
 
 
+@pytest.mark.slow
 async def test_the_window_can_be_resized_during_a_reply(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -295,6 +329,7 @@ async def test_a_resize_leaves_one_frame_as_a_single_render_does(
         assert repl.tty.screen.text.count("● fine") == 1
 
 
+@pytest.mark.slow
 async def test_a_restarted_reply_repeats_no_printed_block(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -311,6 +346,7 @@ async def test_a_restarted_reply_repeats_no_printed_block(
     assert shown.count("third") == 30
 
 
+@pytest.mark.slow
 async def test_chinese_by_locale_and_its_commands(home: Path, environ: dict[str, str]) -> None:
     chinese = {**environ, "LANG": "zh_CN.UTF-8"}
     async with open_session("process", home, chinese, [Reply(text="你好")]) as repl:
@@ -377,6 +413,7 @@ async def test_slash_commands(home: Path, environ: dict[str, str]) -> None:
     assert "claude-y" in tasks
 
 
+@pytest.mark.slow
 async def test_a_denied_call_names_the_rule_and_the_rule_allows_it(
     home: Path, environ: dict[str, str]
 ) -> None:

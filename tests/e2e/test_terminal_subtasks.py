@@ -25,6 +25,7 @@ COMPARED = [
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_one_shot_command_waits_while_its_run_awaits_subtasks(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -77,6 +78,7 @@ async def test_ctrl_b_frees_the_prompt_and_the_end_of_the_task_is_one_line(
         assert await repl.exit_restored() == 0
 
 
+@pytest.mark.slow
 async def test_leaving_asks_first_while_a_task_of_this_process_is_in_the_background(
     home: Path, environ: dict[str, str]
 ) -> None:
@@ -119,6 +121,7 @@ async def test_subtasks_have_rows_in_a_session_and_in_the_tree_of_tasks(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_one_shot_command_ends_when_only_a_person_can_continue_its_subtasks(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -158,6 +161,7 @@ ONE = Call("subagent", {"prompt": "read one"})
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_subtask_is_steered_and_watched_from_another_process(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -186,6 +190,7 @@ async def test_a_subtask_is_steered_and_watched_from_another_process(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_stopped_subtask_does_not_stop_the_run_that_created_it(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -206,6 +211,7 @@ async def test_a_stopped_subtask_does_not_stop_the_run_that_created_it(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_ctrl_c_stops_the_run_in_front_and_not_the_task_in_the_background(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:
@@ -230,6 +236,7 @@ async def test_ctrl_c_stops_the_run_in_front_and_not_the_task_in_the_background(
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_subtasks_of_a_run_with_a_plan_have_rows_below_the_plan(
     way: str, home: Path, environ: dict[str, str]
 ) -> None:

@@ -43,6 +43,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.first_rows(1)
 async def test_an_unusable_database_is_refused(
     environ: dict[str, str], home: Path, work: Path, case: str
 ) -> None:

@@ -100,6 +100,7 @@ async def test_a_file_that_is_uploaded_while_it_is_removed_is_kept(
 
 
 @pytest.mark.parametrize("plan", ["unstored", pytest.param("stored", marks=pytest.mark.slow)])
+@pytest.mark.slow
 async def test_a_removal_that_is_killed_is_finished_by_the_next(
     plan: str, home: Path, environ: dict[str, str]
 ) -> None:

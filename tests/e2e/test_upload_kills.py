@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from internal.config.home import prepare
 from tests.support.gateway_process import serve
 
@@ -15,6 +17,7 @@ PATH = f"/api/attachments?name=a.bin&sha256={SHA256}"
 HALF = 1_500_000
 
 
+@pytest.mark.slow
 async def test_an_upload_is_continued_after_the_gateway_was_killed(home: Path) -> None:
     prepare(home)
     async with serve(home, signal.SIGKILL) as client:

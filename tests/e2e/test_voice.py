@@ -19,6 +19,7 @@ async def service() -> TranscriptionServer:
 
 
 @BOTH_TRANSPORTS
+@pytest.mark.slow
 async def test_a_recording_is_attached_in_the_terminal(
     way: str, home: Path, environ: dict[str, str], service: TranscriptionServer
 ) -> None:

@@ -49,6 +49,7 @@ async def run(environ: Mapping[str, str], *argv: str) -> tuple[int | None, str]:
     return process.returncode, output.decode()
 
 
+@pytest.mark.slow
 async def test_changes_are_shown_and_applied_through_a_gateway(
     home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -68,6 +69,7 @@ async def test_changes_are_shown_and_applied_through_a_gateway(
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("", 2)])
+@pytest.mark.first_rows(1)
 async def test_a_person_is_asked_before_files_are_changed(
     home: Path, environ: dict[str, str], tmp_path: Path, answer: str, code: int
 ) -> None:

@@ -14,8 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import playwright
+
+from internal.landlock.rules import (
+    MIN_VERSION,
+    READ,
+    LandlockRule,
+    create_ruleset,
+    supported_version,
+)
 from internal.sandbox.environment import DEFAULT_PATH
-from internal.sandbox.landlock_rules import MIN_VERSION, READ, create_ruleset, supported_version
 from tests.machine.programs import find_program
 from tests.support.postgres_server import create_cluster, find_binaries
 
@@ -89,7 +97,7 @@ def _create_landlock_rule() -> None:
     if (found := supported_version()) < MIN_VERSION:
         raise Failed(f"the kernel has version {found} of Landlock, {MIN_VERSION} is needed")
     try:
-        os.close(create_ruleset([("/usr", READ)]))
+        os.close(create_ruleset([LandlockRule("/usr", READ)]))
     except OSError as error:
         raise Failed(str(error)) from error
 
@@ -115,6 +123,8 @@ def _create_database() -> None:
 
 
 def _show_page() -> None:
+    # Playwright starts Chromium with a Node.js of its own
+    run_program(str(Path(playwright.__file__).with_name("driver") / "node"), "--version")
     with tempfile.TemporaryDirectory(prefix="larkspur-try-", ignore_cleanup_errors=True) as profile:
         where = f"--user-data-dir={profile}"
         page = "data:text/html,<title>x</title><p id=a><script>a.textContent=6*7</script>"

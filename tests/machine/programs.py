@@ -4,6 +4,7 @@
 nothing but the standard library.
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ _NO_SERVICES = "#!/bin/sh\nexit 101\n"
 
 
 class Program(NamedTuple):
-    """A program and the Debian package that has it."""
+    """A program, or a library, and the Debian package that has it."""
 
     name: str
     package: str
@@ -34,6 +35,8 @@ PROGRAMS = (
     Program("postgres", "postgresql"),
     Program("pgbouncer", "pgbouncer"),
     Program("chromium", "chromium"),
+    # The Node.js that Playwright brings needs this library, which Debian does not always have.
+    Program("libatomic.so.1", "libatomic1"),
     Program("openssl", "openssl"),
     Program("nginx", "nginx-light"),
     Program("caddy", "caddy"),
@@ -51,6 +54,12 @@ def find_program(name: str) -> str | None:
         python = shutil.which("python3", path=SYSTEM_PATH) or sys.executable
         done = subprocess.run([python, "-c", "import ensurepip"], check=False, capture_output=True)
         return None if done.returncode else python
+    if ".so." in name:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            return None
+        return name
     if name == "postgres":
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
         return str(found[-1]) if found else None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ from larkspur.services import (
 from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 from tests.support.database_files import write_new_database
 from tests.support.scripted_model import ScriptedServer
+
+WAIT_SECONDS = 150.0
+"""Below the time limit of a test, so that a test that waits in vain says what it has seen."""
 
 TERMINAL = {"workflow.result.final", "workflow.result.cancelled"}
 
@@ -96,14 +99,18 @@ class Core:
         """Return the envelopes of a session, ephemeral ones included, up to a wanted one."""
         start = Cursor(self.services.broadcaster.epoch, 0)
         seen: list[dict[str, Any]] = []
-        async with aclosing(self.services.gateway.watch(frozenset({session}), start)) as batches:
-            async for batch in batches:
-                for shown in batch:
-                    if isinstance(shown, EventRecord):
-                        seen.append(msgspec.json.decode(shown.json))
-                        if wanted(seen[-1]):
-                            return seen
-        raise AssertionError(f"the stream ended after {[each['event'] for each in seen]}")
+        with suppress(TimeoutError):
+            async with (
+                asyncio.timeout(WAIT_SECONDS),
+                aclosing(self.services.gateway.watch(frozenset({session}), start)) as batches,
+            ):
+                async for batch in batches:
+                    for shown in batch:
+                        if isinstance(shown, EventRecord):
+                            seen.append(msgspec.json.decode(shown.json))
+                            if wanted(seen[-1]):
+                                return seen
+        raise AssertionError(f"no such event came after {[each['event'] for each in seen]}")
 
     async def end_of(self, submitted: Submitted) -> list[dict[str, Any]]:
         """Return the envelopes of a session up to the end of a run."""

@@ -259,6 +259,7 @@ async def open_channel(
         services.remote_files,
         make_chat_instructions(services),
         services.leaderships,
+        services.question_recipients,
     )
     channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())

@@ -25,6 +25,7 @@ from internal.channels.chat.transport import (
     ReceivedMessage,
     RemovedFromChat,
     RunContent,
+    SentPost,
     StopAction,
     TextContent,
     TransportHealth,
@@ -138,7 +139,7 @@ class EchoTransport:
             return None
         return event.message or RecalledMessage(event.recalled)
 
-    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
+    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         service = self._service
         service.attempts += 1
         service.notify()
@@ -156,21 +157,21 @@ class EchoTransport:
             service.notify()
         if service.is_lossy:
             raise TransportUnavailable("the response was lost", unconfirmed=True)
-        return found.message_id
+        return SentPost(found.message_id)
 
     async def find_sent(
         self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
-    ) -> str:
+    ) -> SentPost | None:
         if self._service.is_reading_refused:
             raise TransportRejected(f"posts since {since} cannot be listed")
         same = (post.chat_id, post.reply_to, type(post.content))
         found = (
-            each.message_id
+            SentPost(each.message_id)
             for each in self._service.posts
             if (each.chat_id, each.reply_to, type(each.content)) == same
             and each.message_id not in known
         )
-        return next(found, "")
+        return next(found, None)
 
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         post = next(each for each in self._service.posts if each.message_id == message_id)
@@ -198,6 +199,9 @@ class EchoTransport:
             yield content
 
         yield RemoteContent("", chunks())
+
+    def is_user(self, listed: str) -> bool:
+        return listed != "*"
 
     async def display_name(self, user_id: str) -> str:
         return user_id.title()

@@ -161,6 +161,7 @@ async def open_lark(
         services.remote_files,
         make_chat_instructions(services),
         services.leaderships,
+        services.question_recipients,
         services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from internal.agent.app.access import Access
 from internal.agent.app.chats import ChatDelivery
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, UnsentMessage
@@ -17,6 +18,7 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
 from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
 from internal.config.chat import ChatChannelSettings
@@ -54,8 +56,9 @@ class Outbox:
         leaderships = make_leaderships(database, self.stores)
         self.leadership = leaderships.of_account(f"lark:{APP.app_id}")
         delivery = ChatDelivery(database, self.stores, self.clock)
+        access = Access(database, self.stores, self.clock)
         self.sender = OutboxSender(
-            self.transport,
+            ChatUsers(self.transport, access, ChatChannelSettings()),
             delivery,
             self.clock,
             files=self.files,

@@ -48,6 +48,7 @@ _MESSAGE_FIELDS = {
     "assistant": {"content", "tool_calls"},
     "tool": {"content", "tool_call_id"},
 }
+_OPAQUE = {"extra_content", "reasoning_details"}
 _ERROR_TYPES = {
     400: ("invalid_request_error", None),
     401: ("invalid_request_error", "invalid_api_key"),
@@ -59,7 +60,10 @@ _IMAGE = re.compile(r"^data:image/(png|jpeg|gif|webp);base64,(.*)$", re.DOTALL)
 
 class Manners(msgspec.Struct, frozen=True):
     """What a server insists on: the name of the limit, thoughts given back, no effort with tools,
-    its own temperature, no `stream_options`, no key.
+    its own temperature, no `stream_options`, no `tool_choice`, no key, the header of the
+    key, further fields.
+
+    `opaque`: it takes its opaque fields back.
     """
 
     limit: Literal["max_tokens", "max_completion_tokens", ""] = ""
@@ -67,7 +71,11 @@ class Manners(msgspec.Struct, frozen=True):
     no_effort: bool = False
     no_temperature: bool = False
     no_stream_options: bool = False
+    no_tool_choice: bool = False
     no_key: bool = False
+    key_header: str = "authorization"
+    fields: tuple[str, ...] = ()
+    opaque: bool = False
 
 
 def check_request(
@@ -77,7 +85,7 @@ def check_request(
     _check_key(headers, manners, api_key)
     need(isinstance(body, dict), "We could not parse the JSON body of your request.")
     for name in body:
-        need(name in _FIELDS, f"Unrecognized request argument supplied: {name}")
+        need(name in {*_FIELDS, *manners.fields}, f"Unrecognized request argument supplied: {name}")
     need(isinstance(body.get("model"), str) and body["model"], "you must provide a model parameter")
     _check_limit(body, manners)
     if "stream_options" in body:
@@ -95,7 +103,10 @@ def check_request(
 
 
 def _check_key(headers: Mapping[str, str], manners: Manners, api_key: str | None) -> None:
-    given = headers.get("authorization", "")
+    given = headers.get(manners.key_header, "")
+    if manners.key_header != "authorization":
+        need("authorization" not in headers, "only one credential is wanted here")
+        given = f"Bearer {given}" if given else ""
     if manners.no_key:
         need(not given, "no key is wanted here")
         return
@@ -133,6 +144,7 @@ def _check_tools(body: Mapping[str, Any], manners: Manners) -> None:
         need(_NAME.match(function.get("name", "")), f"Invalid 'tools[{n}].function.name'")
         need(set(function) == {"name", "description", "parameters"}, f"Invalid 'tools[{n}]'")
         need(function["parameters"].get("type") == "object", f"Invalid schema for 'tools[{n}]'")
+    need(not manners.no_tool_choice or "tool_choice" not in body, "tool_choice is not supported")
     need(body.get("tool_choice", "auto") in {"auto", "none", "required"}, "Invalid 'tool_choice'")
     need(
         not manners.no_effort or body.get("reasoning_effort") == "none",
@@ -151,6 +163,8 @@ def _check_messages(messages: Any, manners: Manners) -> None:
         extra = set(message) - _MESSAGE_FIELDS[role] - {"role"}
         if role == "assistant" and manners.thoughts:
             extra -= {"reasoning_content"}
+        if role == "assistant" and manners.opaque:
+            extra -= _OPAQUE
         need(not extra, f"Unknown parameter: 'messages[{n}].{min(extra, default='')}'.")
         need(role != "system" or n == 0, f"Invalid 'messages[{n}]': the system message is first")
         if role == "tool":
@@ -188,7 +202,8 @@ def _check_assistant(n: int, message: Mapping[str, Any], manners: Manners) -> li
         )
     for call in calls:
         function = call.get("function", {})
-        need(set(call) == {"id", "type", "function"}, f"Invalid 'messages[{n}].tool_calls'")
+        known = set(call) - _OPAQUE if manners.opaque else set(call)
+        need(known == {"id", "type", "function"}, f"Invalid 'messages[{n}].tool_calls'")
         need(_NAME.match(function.get("name", "")), f"Invalid 'messages[{n}]': function.name")
         need(0 < len(call["id"]) <= _LONGEST_ID, f"Invalid 'messages[{n}]': id is too long")
         arguments = msgspec.json.decode(function.get("arguments", ""))
@@ -276,7 +291,8 @@ class _Answer:
         if "message" in self._quirks:
             choice = {"index": 0, "message": self._message(), "finish_reason": self._stop}
             return [sse(self._chunk(choices=[choice], usage=self._usage)), b"data: [DONE]\n\n"]
-        events = [self._delta({"role": "assistant", "content": None, "refusal": None})]
+        begun = {"role": "assistant", "content": None, "refusal": None, **self.reply.opaque}
+        events = [self._delta(begun)]
         events += self._said()
         for n, call in enumerate(self.reply.calls):
             events += self._called(n, call)
@@ -316,7 +332,8 @@ class _Answer:
         start: dict[str, Any] = {"name": call.name, "arguments": ""}
         if "objects" in self._quirks:
             start["arguments"], pieces = call.input, []
-        yield self._piece(n, {"id": self._id(n, call), "type": "function", "function": start})
+        begun = {"id": self._id(n, call), "type": "function", "function": start, **call.opaque}
+        yield self._piece(n, begun)
         again = {"name": call.name} if "names_again" in self._quirks else {}
         for piece in pieces:
             yield self._piece(n, {"function": {**again, "arguments": piece}})

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from tests.support.postgres_server import PASSWORD, USER, PostgresServer, free_port
+from tests.support.ports import free_port
+from tests.support.postgres_server import PASSWORD, USER, PostgresServer
 
 
 @asynccontextmanager

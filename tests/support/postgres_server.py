@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -21,6 +20,7 @@ from typing import Any
 import asyncpg
 
 from internal.storage.database_url import open_database
+from tests.support.ports import free_port
 
 USER, PASSWORD = "larkspur", "password-of-the-tests"
 _ADMIN = "postgres"
@@ -203,10 +203,3 @@ def _as_postgres(*options: str) -> list[str]:
     if os.geteuid() == 0:
         options = (*options, "--reuid=postgres", "--regid=postgres", "--clear-groups")
     return ["setpriv", *options, "--"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

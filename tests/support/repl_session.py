@@ -52,9 +52,9 @@ class GatewaySession:
         """Let the gateway answer the requests of a path."""
         self._server.answers[path] = (status, json.dumps(body).encode())
 
-    def refuse(self, path: str, message: str, status: int = 409) -> None:
+    def refuse(self, path: str, message: str, status: int = 409, code: str = "conflict") -> None:
         """Let the gateway refuse the requests of a path."""
-        self.answer(path, {"error": {"code": "conflict", "message": message}}, status)
+        self.answer(path, {"error": {"code": code, "message": message}}, status)
 
     @property
     def bodies(self) -> list[bytes]:

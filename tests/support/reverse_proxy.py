@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import re
-import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from tests import ROOT
 from tests.support.certificates import Authority, make_authority
 from tests.support.http_client import HttpClient
+from tests.support.ports import free_port
 
 HOST = "larkspur.example.com"
 """The host in the examples."""
@@ -36,9 +36,7 @@ class ProxySite(NamedTuple):
 def make_site(folder: Path) -> ProxySite:
     """Choose a free port and make a certificate."""
     folder.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = int(listening.getsockname()[1])
-    return ProxySite(folder, port, make_authority(folder, HOST))
+    return ProxySite(folder, free_port(), make_authority(folder, HOST))
 
 
 class ProxyClient(HttpClient):

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from internal.attachments.s3_client import Bucket
+from tests.support.ports import free_port
 
 BUCKET = "files"
 _RCLONE = Path(sys.executable).with_name("rclone")
-_ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
 class S3Server:
@@ -21,7 +22,7 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = 0  # any free one
+        self.port = free_port()
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -58,10 +59,9 @@ class S3Server:
         assert self._process.stderr is not None
         line = ""
         async with asyncio.timeout(30):
-            while (found := _ADDRESS.search(line)) is None:
+            while _ADDRESS.search(line) is None:
                 line = (await self._process.stderr.readline()).decode()
                 assert line, "rclone ended"
-        self.port = int(found[1])
 
     async def stop(self) -> None:
         if self._process is not None:

@@ -32,12 +32,16 @@ _REASONS = {200: "OK", 529: "Overloaded"}
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool call of a reply. `raw` is sent as the argument text instead of `input`."""
+    """A tool call of a reply. `raw` is sent as the argument text instead of `input`.
+
+    `opaque` are more fields of the call, in Chat Completions.
+    """
 
     name: str
     input: dict[str, Any] = {}
     raw: str | None = None
     id: str | None = None
+    opaque: dict[str, Any] = {}
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,7 +116,8 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before the first byte, or after `after_pieces` text deltas. `packets`: the stream in one write,
     or one write per event. `chunks`: sizes in bytes, repeated, to cut the stream into. `times` is
     how many requests of a list it answers. `quirks` are ways in which servers of one wire format
-    differ; the server that knows them says which there are.
+    differ; the server that knows them says which there are. `opaque` are more fields of the
+    message, in Chat Completions.
     """
 
     text: str = ""
@@ -132,6 +137,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fault: Fault | None = None
     times: int = 1
     quirks: list[str] = []
+    opaque: dict[str, Any] = {}
     when: When | None = None
 
 

@@ -39,7 +39,9 @@ class SmallDisk:
 
     async def make_read_only(self) -> None:
         """Allow no more writes. No process may have a file open for writing."""
-        command = (*self.prefix, "mount", "--options", "remount,ro", str(self.path))
+        # without the other options of the disk: an ordinary user may not name its user again
+        options = ("--options-source", "disable", "--options", "remount,ro")
+        command = (*self.prefix, "mount", *options, str(self.path))
         process = await asyncio.create_subprocess_exec(*command)
         assert await process.wait() == 0
 

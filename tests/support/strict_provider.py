@@ -7,7 +7,8 @@ import msgspec
 from internal.agent.domain.messages import Message, Text, Thinking, ToolCall, ToolResult
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.ports.llm import ModelRequest
-from internal.llm.anthropic import encode_request
+from internal.llm.anthropic_request import encode_request
+from internal.llm.dialect import Dialect
 from tests.support.anthropic_server import check_request
 
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
@@ -58,10 +59,10 @@ def check_request_encoding(messages: Sequence[Message], config: RunConfig, *, fi
         tool_choice="none" if final else "auto",
         max_output_tokens=1000,
     )
-    body = encode_request(request)
+    body = encode_request(request, Dialect())
     check_request(HEADERS, msgspec.json.decode(body))
     kept = msgspec.structs.replace(request, messages=messages)
-    assert encode_request(kept) == encode_request(kept) == body
+    assert encode_request(kept, Dialect()) == encode_request(kept, Dialect()) == body
 
 
 def _check_results(at: int, message: Message, open_calls: tuple[str, ...]) -> None:

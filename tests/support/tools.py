@@ -10,10 +10,10 @@ from internal.sandbox.native import NativeSandbox
 from internal.sandbox.workspaces import SessionFolders
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
-from internal.tools.untrusted_files import UntrustedFiles
 
 
 def native_sandbox(folder: Path, **options: str) -> NativeSandbox:
@@ -31,7 +31,7 @@ def tool_box(folder: Path, **options: Any) -> ToolBox:
     """Return the built-in tools for a workspace, with other options than the usual ones."""
     usual: dict[str, Any] = {
         "sandbox": native_sandbox(folder),
-        "background": BackgroundCommandPool(SystemClock(), UntrustedFiles(folder.parent)),
+        "background": BackgroundCommandPool(SystemClock(), InstructionTrust(folder.parent)),
         "documents": ChildDocumentReader(native_sandbox(folder)),
         "web": WebClients(Fetcher()),
         "protected": unprotected(folder),

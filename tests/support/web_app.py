@@ -38,8 +38,8 @@ from internal.observability.clock import SystemClock
 from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.registry import TOOLS
-from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.database_files import write_new_database
 from tests.support.http_client import HttpClient
 from tests.support.owner_reviews import owner_reviews
@@ -160,7 +160,7 @@ async def open_backend(
             dispatcher=dispatcher,
             clock=clock,
             files=session_files(folder, database, stores),
-            commands=BackgroundCommandPool(clock, UntrustedFiles(folder)),
+            commands=BackgroundCommandPool(clock, InstructionTrust(folder)),
             reviews=owner_reviews(folder),
         )
 

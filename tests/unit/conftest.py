@@ -26,7 +26,11 @@ class DatabaseKind(NamedTuple):
 
 
 TWINS = (
-    "agent/store",
+    "agent/store/test_access.py",
+    "agent/store/test_database.py",
+    "agent/store/test_events.py",
+    "agent/store/test_lessons.py",
+    "agent/store/test_runs.py",
     "storage",
     "agent/app/processes/test_leadership.py",
     "dispatch/test_leases.py",

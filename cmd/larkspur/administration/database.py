@@ -27,12 +27,11 @@ from internal.storage.maintenance.sqlite_files import new_file
 from internal.storage.maintenance.status import read_content
 from internal.storage.migrations import Migration
 from larkspur.file_storage import open_workspaces
+from larkspur.retention import make_pruner, retention_policy
 from larkspur.services import (
     make_gateway,
-    make_pruner,
     make_terminal_dispatcher,
     open_services,
-    retention_policy,
 )
 
 

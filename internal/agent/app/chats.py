@@ -11,6 +11,7 @@ import msgspec
 
 from internal.agent.app.access import granted_rights
 from internal.agent.app.files.input_files import FILE_PHASE
+from internal.agent.app.runs.visibility import list_newer, written_at
 from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
@@ -18,10 +19,18 @@ from internal.agent.domain.chats import (
     OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
+    question_key,
 )
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.types import DiagnosticError, InputReceived
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    InputReceived,
+    PartsLeftOut,
+    ResultCancelled,
+    ResultFinal,
+)
 from internal.agent.domain.ids import QuestionId, RunId, TaskId
+from internal.agent.domain.left_out import LeftOut
 from internal.agent.domain.principals import Right
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import (
@@ -237,6 +246,8 @@ DEAD_LETTER_NOTICE = timedelta(days=1)
 class _Payload(msgspec.Struct):
     error_code: str = ""
     reason: str = ""
+    model: str = ""
+    instead_of: str = ""
 
 
 class _Input(msgspec.Struct):
@@ -246,6 +257,21 @@ class _Input(msgspec.Struct):
 class _Diagnostic(msgspec.Struct):
     phase: str = ""
     error: str = ""
+
+
+class ModelLoss(msgspec.Struct, frozen=True):
+    """What the model did not get; see `PartsLeftOut`."""
+
+    what: LeftOut
+    count: int
+    tool_name: str = ""
+
+
+class _LeftOutEvent(msgspec.Struct):
+    payload: ModelLoss
+
+
+_left_out_event = msgspec.json.Decoder(_LeftOutEvent).decode
 
 
 class _DiagnosticEvent(msgspec.Struct):
@@ -269,16 +295,25 @@ class _TerminalEvent(msgspec.Struct):
 _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 
 
+_TOLD = tuple(
+    each.name
+    for each in (InputReceived, DiagnosticError, PartsLeftOut, ResultFinal, ResultCancelled)
+)
+"""The events that a reply tells about, all read by one statement."""
+
+
 class MessageFacts(NamedTuple):
     """What is stored of a message that is about to be processed, of its sender and its chat.
 
     `granted` are the rights of the sender's role. `questions` are the open ones of the chat.
+    `newer` are the ids of those that were asked after the message was written.
     """
 
     is_recalled: bool
     granted: frozenset[Right]
     questions: list[QuestionRecord]
     settings: ChatSettings
+    newer: frozenset[QuestionId] = frozenset()
 
 
 class ReplyContext(NamedTuple):
@@ -286,7 +321,9 @@ class ReplyContext(NamedTuple):
 
     `failure` is an error code or the reason of a stop. Both are "" if unknown. `others` are the
     principals, besides the one of the task, whose messages the run received. `file_problems` say
-    which files of the messages could not be read, and why.
+    which files of the messages could not be read, and why. `models` are the model that wrote the
+    answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
+    get.
     """
 
     instruction: str
@@ -294,6 +331,8 @@ class ReplyContext(NamedTuple):
     others: tuple[str, ...] = ()
     file_problems: tuple[str, ...] = ()
     session_id: str = ""
+    models: tuple[str, str] | None = None
+    left_out: tuple[ModelLoss, ...] = ()
 
 
 class BegunMessage(NamedTuple):
@@ -407,7 +446,8 @@ class ChatDelivery:
         granted = yield from granted_rights(stores, message.principal)
         questions = yield from stores.questions.list_open_in_chat(chat)
         settings = yield from stores.chats.get_settings(chat)
-        return MessageFacts(recalled is not None, granted, questions, settings)
+        newer = yield from list_newer(stores, questions, written_at(message))
+        return MessageFacts(recalled is not None, granted, questions, settings, newer)
 
     async def postpone_processing(
         self, accepted: AcceptedMessage, attempts: int, *, wait: float, failure: str
@@ -519,15 +559,17 @@ class ChatDelivery:
             partial(self._stores.outbox.list_sent_ids, outgoing, since)
         )
 
-    async def mark_sent(self, number: int, remote_id: str) -> bool:
+    async def mark_sent(self, number: int, remote_id: str, sent_at: datetime | None = None) -> bool:
         """Settle a message that was sent; `remote_id` is the channel's id for it.
 
+        `sent_at` is its time by the clock of the chat service, None if unknown.
         Returns whether other messages of its chat are waiting.
         """
         outbox, now = self._stores.outbox, self._now()
+        sent = "" if sent_at is None else rfc3339(sent_at)
 
         def work() -> Write[bool]:
-            yield from outbox.mark_sent(number, remote_id, now)
+            yield from outbox.mark_sent(number, remote_id, now, sent=sent)
             return (yield from outbox.has_pending_beside(number))
 
         return await self._database.write(work)
@@ -563,32 +605,50 @@ class ChatDelivery:
         run_id = RunId(outgoing.run_id)
         if not run_id or outgoing.question_id:
             return ReplyContext("", "")
-        failed = outgoing.stop_reason in {"error", "user_stop", "budget_exceeded"}
         run = yield from self._stores.runs.get(run_id)
         task = None if run is None else (yield from self._stores.tasks.get(run.task_id))
-        last = (yield from self._stores.events.last_event(run_id)) if failed else None
-        payload = _Payload() if last is None else _terminal_event(last.json).payload
-        failure = payload.error_code or payload.reason
+        found: dict[str, list[bytes]] = {kind: [] for kind in _TOLD}
+        for each in (yield from self._stores.events.list_of_kinds(run_id, _TOLD)):
+            found[each.event].append(each.json)
+        ends = found[ResultFinal.name] + found[ResultCancelled.name]
+        payload = _terminal_event(ends[-1]).payload if ends else _Payload()
+        failed = outgoing.stop_reason in {"error", "user_stop", "budget_exceeded"}
+        failure = (payload.error_code or payload.reason) if failed else ""
+        models = (payload.model, payload.instead_of) if payload.instead_of else None
         if task is None:
-            return ReplyContext("", failure)
-        inputs = yield from self._stores.events.list_by_run(run_id, InputReceived.name)
-        senders = dict.fromkeys(_input_event(each.json).payload.sender for each in inputs)
+            return ReplyContext("", failure, models=models)
+        inputs = found[InputReceived.name]
+        senders = dict.fromkeys(_input_event(each).payload.sender for each in inputs)
         senders.pop(task.origin.principal, None)
-        errors = yield from self._stores.events.list_by_run(run_id, DiagnosticError.name)
-        diagnostics = (_diagnostic_event(each.json).payload for each in errors)
+        diagnostics = (_diagnostic_event(each).payload for each in found[DiagnosticError.name])
         problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+        left_out = [_left_out_event(each).payload for each in found[PartsLeftOut.name]]
         asked = yield from find_persons_task(self._stores, task)
-        return ReplyContext(asked.instruction, failure, tuple(senders), problems, task.session_id)
+        return ReplyContext(
+            asked.instruction,
+            failure,
+            tuple(senders),
+            problems,
+            task.session_id,
+            models,
+            tuple(dict.fromkeys(left_out)),
+        )
 
-    async def get_question(self, question_id: QuestionId) -> QuestionContext | None:
-        """Return a question and its message, regardless of who may see it."""
+    async def get_question(
+        self, question_id: QuestionId, recipient: str = ""
+    ) -> QuestionContext | None:
+        """Return a question and its message, regardless of who may see it.
+
+        With a `recipient` the message is the copy for that user.
+        """
+        key = question_key(question_id, recipient)
 
         def work() -> Read[QuestionContext | None]:
             record = yield from self._stores.questions.get(question_id)
             if record is None:
                 return None
             task = yield from self._stores.tasks.get(record.task_id)
-            message_id = yield from self._stores.outbox.get_remote_id(f"{question_id}:asked")
+            message_id = yield from self._stores.outbox.get_remote_id(key)
             if task is None:
                 return QuestionContext(record, "", message_id)
             asked = yield from find_persons_task(self._stores, task)

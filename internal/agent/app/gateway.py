@@ -36,6 +36,7 @@ from internal.agent.app.runs.creation import (
 )
 from internal.agent.app.runs.finalization import RECALLED
 from internal.agent.app.runs.questions import Actor
+from internal.agent.app.runs.visibility import Writing
 from internal.agent.app.task_commands import (
     RecallRequest,
     RecallResult,
@@ -160,6 +161,7 @@ class Gateway:
             NotFound: the session does not exist or belongs to another person.
             Forbidden: the principal may not submit tasks.
             MessageRefused: a hook refused it; it may be asked again about a repeated request.
+            TooManyTasks: so many tasks of the person wait that no more are accepted.
         """
         submission = await self._accepted(submission, principal)
         return await self._create(partial(submit_task, self._stores, submission, principal))
@@ -190,6 +192,7 @@ class Gateway:
         *,
         channel: Channel,
         idempotency_key: str | None = None,
+        writing: Writing = None,
     ) -> Steered:
         """Send a message to the session of a task, or to a task in the background; see `steer`.
 
@@ -206,6 +209,7 @@ class Gateway:
             task.session_id,
             idempotency_key=idempotency_key,
             joins=None if task.lane == task.session_id else task_id,
+            writing=writing,
         )
         return await self.steer(submission, principal)
 
@@ -256,30 +260,41 @@ class Gateway:
         via: Channel,
         *,
         idempotency_key: str | None = None,
+        writing: Writing = None,
     ) -> Status:
         """Stop a task. A running run ends as cancelled within 2 s. Returns the status of the task.
 
         The request is stored first, so it takes effect even if this process crashes, and whether
         the run is about to pause or to end. A repeated idempotency key returns the first result.
+        `writing` says when a text was written that does not name the task.
 
         Raises:
             NotFound: the task does not exist or belongs to another person.
             Forbidden: the principal may not stop the task.
             Conflict: the task has ended.
+            WrittenEarlier: the text was written before the run of the task began.
         """
         task = await self.queries.task(task_id, principal)
         if not may_control(principal, task):
             raise Forbidden("You may not stop this task.")
         stopped = RunStopped(principal.id, via, name=principal.name)
-        return await self.stop_by_channel(task, stopped, idempotency_key=idempotency_key)
+        return await self.stop_by_channel(
+            task, stopped, idempotency_key=idempotency_key, writing=writing
+        )
 
     async def stop_by_channel(
-        self, task: Task, stopped: RunStopped, *, idempotency_key: str | None = None
+        self,
+        task: Task,
+        stopped: RunStopped,
+        *,
+        idempotency_key: str | None = None,
+        writing: Writing = None,
     ) -> Status:
         """Stop a task as `stop` does, without a check of rights.
 
         Raises:
             Conflict: the task has ended.
+            WrittenEarlier: the text was written before the run of the task began.
         """
         status, running, events = await self._database.write(
             partial(
@@ -290,6 +305,7 @@ class Gateway:
                 ids=new_task_ids(),
                 now=self._now(),
                 idempotency_key=idempotency_key,
+                writing=writing,
             )
         )
         if running is not None:
@@ -362,6 +378,7 @@ class Gateway:
             Forbidden: the actor may not answer it. The attempt is added to the audit log.
             InvalidRequest: the answer does not fit the question.
             Conflict: the question is closed; the message says by whom.
+            WrittenEarlier: the writer of the answer could not have seen the question.
         """
         now = self._now()
         work = partial(

@@ -13,18 +13,32 @@ T = TypeVar("T")
 
 
 class RequestKey(NamedTuple):
-    """Identifies a request. `key` is chosen by the client; None for one that is not repeated."""
+    """Identifies a request. `key` is chosen by the client; None for one that is not repeated.
+
+    `target` is the session, task or question that the request is about.
+    """
 
     principal: str
     command: Literal["steer", "stop", "answer"]
     key: str | None
+    target: str = ""
+
+    @property
+    def stored(self) -> str:
+        """The key as it is stored: apart from the same key for another target."""
+        return f"{self.target} {self.key}" if self.target else self.key or ""
+
+
+def scoped_key(endpoint: str, key: str | None) -> str | None:
+    """Return the idempotency key of a task that an endpoint creates: each has keys of its own."""
+    return None if key is None else f"{endpoint} {key}"
 
 
 def find_result(stores: Stores, request: RequestKey, kind: type[T]) -> Read[T | None]:
     """Return the result of an earlier request with the same key, whatever its content was."""
     if request.key is None:
         return None
-    stored = yield from stores.results.get(request.principal, request.command, request.key)
+    stored = yield from stores.results.get(request.principal, request.command, request.stored)
     return None if stored is None else msgspec.json.decode(stored, type=kind)
 
 
@@ -33,5 +47,5 @@ def save_result(
 ) -> Write[None]:
     """Store the result of the first request with this key; it is deleted with the session."""
     if request.key is not None:
-        key = (request.principal, request.command, request.key)
+        key = (request.principal, request.command, request.stored)
         yield from stores.results.add(*key, session_id=session_id, result=to_json(result), now=now)

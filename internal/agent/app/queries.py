@@ -279,7 +279,8 @@ class Queries:
 
         def work() -> Read[list[StoredMessage]]:
             yield from self._get_session(session_id, principal)
-            return (yield from self._stores.sessions.list_messages(session_id, before, limit))
+            sessions = self._stores.sessions
+            return (yield from sessions.list_messages(session_id, before, limit, as_written=True))
 
         return await self._database.read(work)
 
@@ -458,6 +459,16 @@ class Queries:
     async def open_questions(self, chat: str) -> list[QuestionRecord]:
         """Return the open questions of a chat, oldest first."""
         return await self._database.read(partial(self._stores.questions.list_open_in_chat, chat))
+
+    async def open_questions_everywhere(self, *, limit: int = 500) -> list[QuestionRecord]:
+        """Return the newest open questions of all chats, oldest first.
+
+        Which of them a person may see is up to the caller.
+        """
+        work = partial(
+            self._stores.questions.list_page, None, None, "open", before=None, limit=limit
+        )
+        return (await self._database.read(work))[::-1]
 
     async def rules(self, principal: Principal, *, limit: int = 200) -> list[PermissionRule]:
         """Return the permission rules that people granted, newest first.

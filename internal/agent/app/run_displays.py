@@ -98,6 +98,10 @@ class RunDisplays:
         run = await self._database.read(partial(self._stores.runs.get, run_id))
         return run is not None and run.status == "waiting" and not run.awaits_tasks
 
+    async def get_place(self, run_id: RunId) -> int | None:
+        """Return the place of a run in the queue; see `RunStore.get_place`."""
+        return await self._database.read(partial(self._stores.runs.get_place, run_id))
+
     async def list_unfinished(self, channel: str, *, after: RunId | None = None) -> list[RunId]:
         """Return the unfinished runs that came from chats of a channel.
 

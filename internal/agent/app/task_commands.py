@@ -26,10 +26,17 @@ from internal.agent.app.runs.finalization import (
     stop_outcome,
 )
 from internal.agent.app.runs.resume import copy_turn
+from internal.agent.app.runs.visibility import Writing, could_see_run
 from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL
-from internal.agent.domain.errors import Conflict, NotFound, RunStopped
+from internal.agent.domain.errors import (
+    Conflict,
+    NotFound,
+    RunStopped,
+    TooManyTasks,
+    WrittenEarlier,
+)
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
@@ -107,6 +114,7 @@ def submit_task(
 
     Raises:
         NotFound: the session does not exist or belongs to another person.
+        TooManyTasks: so many tasks of the person wait that no more are accepted.
         Conflict: the message that contains the task was handled before.
     """
     if key := submission.idempotency_key:
@@ -132,7 +140,8 @@ def steer(
 ) -> Write[tuple[tuple[Steered, bool], StoredTask]]:
     """Store a message as steering of the session's active run, else as the next task.
 
-    Only who may control the run steers it, and a chat message only a run of its own thread.
+    Only who may control the run steers it, a chat message only a run of its own thread, and a text
+    no run that began after it was written.
     A repeated idempotency key returns the first result. The second result is True for a task that
     another run comes before.
 
@@ -140,7 +149,12 @@ def steer(
         NotFound: the session does not exist or belongs to another person.
         Conflict: the message was handled before, or the task in the background has ended.
     """
-    request = RequestKey(principal.id, "steer", submission.idempotency_key)
+    request = RequestKey(
+        principal.id,
+        "steer",
+        submission.idempotency_key,
+        submission.joins or submission.session_id or "",
+    )
     if (first := (yield from find_result(stores, request, Steered))) is not None:
         return (first, False), StoredTask([])
     submission = msgspec.structs.replace(submission, idempotency_key=None)
@@ -151,7 +165,7 @@ def steer(
     if (
         run is not None
         and run.stop is None
-        and (yield from _may_join(stores, run, message, principal))
+        and (yield from _may_join(stores, run, message, principal, writing=submission.writing))
     ):
         yield from use_attachments(stores, submission.attachments, session_id, principal.id)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
@@ -250,7 +264,9 @@ def interrupt_session(
     if (
         active is None
         or not (active.status == "running" or active.awaits_tasks)
-        or not (yield from _may_join(stores, active, message, principal))
+        or not (
+            yield from _may_join(stores, active, message, principal, writing=submission.writing)
+        )
     ):
         create = _create_task(stores, submission, principal, session_id, ids=ids, now=now)
         return submitted, None, (yield from create).events
@@ -305,21 +321,26 @@ def stop_task(
     ids: TaskIds,
     now: str,
     idempotency_key: str | None = None,
+    writing: Writing = None,
 ) -> Write[tuple[Status, RunId | None, list[EventRecord]]]:
     """Request the stop of a running run, or end an idle one.
 
     Returns the status of the task and the id of the running run to stop, None if there is none. A
-    repeated idempotency key changes nothing and returns the first status.
+    repeated idempotency key changes nothing and returns the first status. `writing` says when a
+    text was written that does not name the task.
 
     Raises:
         Conflict: the task has ended.
+        WrittenEarlier: the text was written before the run began.
     """
-    request = RequestKey(stopped.by, "stop", idempotency_key)
+    request = RequestKey(stopped.by, "stop", idempotency_key, task.id)
     if (first := (yield from find_result(stores, request, _Stopped))) is not None:
         return first.status, None, []
     run = yield from stores.runs.get_by_task(task.id)
     if run is None or run.status in ENDED:
         raise Conflict(f"The task has already ended: {task.status}.")
+    if not (yield from could_see_run(stores, run, task, writing)):
+        raise WrittenEarlier("This was written before the task began: nothing was stopped.")
     yield from stores.audit.add(
         AuditEntry(now, stopped.by, stopped.via, "task.stopped", task.id, "")
     )
@@ -414,9 +435,9 @@ def _session_for(
 
 
 def _may_join(
-    stores: Stores, run: Run, message: InboundMessage, principal: Principal
+    stores: Stores, run: Run, message: InboundMessage, principal: Principal, *, writing: Writing
 ) -> Read[bool]:
-    """Return True if a message may steer or interrupt a run: by whom it is, and from which thread.
+    """Return True if a message may steer or interrupt a run: whose, from where, written when.
 
     Runs and messages from outside of chats have no thread.
     """
@@ -424,7 +445,9 @@ def _may_join(
     origin = task.origin
     in_chats = bool(message.chat_id and origin.chat_id)
     is_elsewhere = in_chats and message.thread_id != origin.thread_id
-    return may_control(principal, task) and not is_elsewhere
+    if is_elsewhere or not may_control(principal, task):
+        return False
+    return (yield from could_see_run(stores, run, task, writing))
 
 
 def _create_task(
@@ -437,6 +460,9 @@ def _create_task(
     now: str,
     slot: RunSlot | None = None,
 ) -> Write[StoredTask]:
+    most = submission.spec.limits.max_waiting
+    if most is not None and (yield from stores.runs.count_new(principal.id)) >= most:
+        raise TooManyTasks(most)
     message = inbox_message(submission, principal, ids=ids, now=now)
     origin = Origin(
         submission.channel,

@@ -12,7 +12,7 @@ from internal.agent.domain.delegation.subtask import ReportMode
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
 from internal.agent.domain.permissions.network import NetworkSetting, widens_network
 from internal.agent.domain.permissions.policy import Mode, Policy, with_network
-from internal.agent.domain.permissions.rules import RuleText
+from internal.agent.domain.permissions.rules import MAX_RULES, RuleText, check_rule_lengths
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
@@ -42,8 +42,8 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     workspace: Annotated[str, Meta(pattern=r"^/[^\x00]*$", max_length=4096)] | None = None
     permission_mode: Mode | None = None
-    allow: tuple[RuleText, ...] = ()
-    deny: tuple[RuleText, ...] = ()
+    allow: Annotated[tuple[RuleText, ...], Meta(max_length=MAX_RULES)] = ()
+    deny: Annotated[tuple[RuleText, ...], Meta(max_length=MAX_RULES)] = ()
     model: str | None = None
     max_iterations: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     max_cost: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
@@ -110,6 +110,7 @@ def build_run_spec(
     """
     profile = find_profile(defaults, profile_name or defaults.profile)
     _check_rights(options, principal)
+    check_rule_lengths((*options.allow, *options.deny))
     if options.permission_mode is not None and profile.exceeds(options.permission_mode):
         raise InvalidRequest(
             f"The profile {profile.name} allows at most the mode {profile.permission_mode}."
@@ -145,6 +146,7 @@ def build_run_spec(
         question_ttl_minutes=defaults.question_ttl_minutes,
         skills=_skills(profile, options.skills),
         report=defaults.report,
+        any_model=principal.may("operate"),
     )
 
 
@@ -230,12 +232,18 @@ def _profile_limits(limits: RunLimits, profile: Profile) -> RunLimits:
 
 
 def _limits(limits: RunLimits, options: TaskOptions, principal: Principal) -> RunLimits:
-    """Return the limits of a task. The daily limits do not apply to the owner and operators."""
-    trusted = principal.may("operate")
+    """Return the limits of a task.
+
+    The daily limits do not apply to the owner and operators, the limits of running and waiting
+    tasks not to the owner.
+    """
+    trusted, is_owner = principal.may("operate"), principal.may("owner")
     return msgspec.structs.replace(
         limits,
         max_daily_cost=None if trusted else limits.max_daily_cost,
         max_daily_tokens=None if trusted else limits.max_daily_tokens,
+        max_running=None if is_owner else limits.max_running,
+        max_waiting=None if is_owner else limits.max_waiting,
         max_iterations=options.max_iterations or limits.max_iterations,
         max_cost=limits.max_cost if options.max_cost is None else options.max_cost,
         timeout_seconds=options.timeout_seconds or limits.timeout_seconds,

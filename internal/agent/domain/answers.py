@@ -8,7 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from internal.agent.domain.errors import InvalidRequest
-from internal.agent.domain.permissions.rules import RuleError, RuleText, parse_allow_rule
+from internal.agent.domain.permissions.rules import (
+    RuleError,
+    RuleText,
+    check_rule_lengths,
+    parse_allow_rule,
+)
 from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS, PlanEdit
 from internal.agent.domain.questions import ApprovalItem, Decision, Grant, Question, QuestionKind
 
@@ -41,8 +46,8 @@ class AnswerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decision: Literal["approve", "edit", "reject", "text"]
     text: Annotated[str, Meta(max_length=MAX_ANSWER_CHARS)] = ""
     edit: PlanEdit | None = None
-    choices: tuple[Annotated[int, Meta(ge=1)], ...] = ()
-    items: dict[str, bool] = {}
+    choices: Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(max_length=200)] = ()
+    items: Annotated[dict[str, bool], Meta(max_length=1_000)] = {}
     grant: Grant = "once"
     rules: Annotated[tuple[RuleText, ...], Meta(max_length=_MAX_RULES)] = ()
 
@@ -183,6 +188,7 @@ def _rules(
         raise InvalidRequest(
             f"No rule may allow this call of {without_rule.tool}: it can be allowed once only."
         )
+    check_rule_lengths(wanted)
     rules = wanted or tuple(rule for call in approved for rule in call.rules)
     for rule in rules:
         try:

@@ -18,6 +18,8 @@ ArtifactType = Literal[
 
 WORKTREE = "worktree"
 """The maker of the diffs of worktrees, which no tool has."""
+MODEL = "model"
+"""The maker of the pictures in replies."""
 UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 MAX_NAME_BYTES = 255
 MAX_CAPTION_CHARACTERS = 300

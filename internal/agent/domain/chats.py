@@ -17,8 +17,8 @@ from internal.agent.domain.tasks import (
 class InboundMessage(msgspec.Struct, frozen=True):
     """A message as its channel received it: `raw` is JSON, `received` RFC 3339.
 
-    `thread_id` and `attachments` are known when the message is processed; they are not stored with
-    it.
+    `sent` is the time of the message by the clock of the chat service, "" if unknown. `thread_id`
+    and `attachments` are known when the message is processed; they are not stored with it.
     """
 
     channel: Channel
@@ -28,6 +28,7 @@ class InboundMessage(msgspec.Struct, frozen=True):
     principal: str
     raw: str
     received: str
+    sent: str = ""
     thread_id: str = ""
     attachments: tuple[Attachment, ...] = ()
 
@@ -38,7 +39,8 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     `key` is unique and stable: every attempt to send the message uses it. `reply_to` is the message
     to answer, "" for none. `stop_reason` and `error` tell how a run ended and are unset for other
     messages. With a `question_id` the message is that question or, when the key ends in `:closed`,
-    the notice that the question was settled.
+    the notice that the question was settled. The `chat_id` of a copy of a question is the id of its
+    recipient: the message goes to the direct chat of that user.
 
     A message with `attachments` is those files: one as a picture or a file, several as a ZIP
     archive. Its `body` names them in words.
@@ -55,6 +57,25 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     error: str = ""
     question_id: str = ""
     attachments: tuple[Attachment, ...] = ()
+
+
+CLOSED = ":closed"
+
+
+def question_key(question_id: str, recipient: str = "") -> str:
+    """Return the key of the message with a question, or of its copy for a recipient."""
+    return f"{question_id}:copy:{recipient}" if recipient else f"{question_id}:asked"
+
+
+def closing_key(question_id: str, recipient: str = "") -> str:
+    """Return the key of the notice that a question, or its copy for a recipient, was settled."""
+    return f"{question_key(question_id, recipient) if recipient else question_id}{CLOSED}"
+
+
+def copy_recipient(outgoing: OutgoingMessage) -> str:
+    """Return the recipient of a copy of a question, "" for any other message."""
+    key = question_key(outgoing.question_id, outgoing.chat_id)
+    return outgoing.chat_id if outgoing.key.removesuffix(CLOSED) == key else ""
 
 
 def reply_key(run_id: str) -> str:

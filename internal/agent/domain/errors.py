@@ -9,7 +9,9 @@ LarkspurError
 │   ├── NotFound            it does not exist, or belongs to another person
 │   ├── Forbidden           the principal lacks the right
 │   │   └── MessageRefused      a hook of the operator refused the message
+│   ├── TooManyTasks        as many tasks of the person wait as may
 │   └── Conflict            the current state does not allow it
+│       └── WrittenEarlier      the text is older than what it would act on
 ├── StoreError              the database cannot be used
 │   ├── StoreUnavailable    full, read-only, locked or missing: nothing was written
 │   └── StoreCorrupt        damaged, foreign or newer than this program: nothing was changed
@@ -22,7 +24,8 @@ LarkspurError
 │   │   └── ModelUnreachable    the connection failed or broke
 │   ├── ContextTooLong      the request exceeds the context window
 │   └── ModelRejected       the provider rejects this request
-│       └── ModelWithoutCredit  the account at the provider has none
+│       ├── ModelWithoutCredit  the account at the provider has none
+│       └── ModelAddressWrong   something else than a model server answers
 ├── ToolError               a tool call failed; the model reads the message
 ├── DocumentUnreadable      a file cannot be read as a document or picture
 └── RunExit                 a run ends before its Turn is done
@@ -31,7 +34,8 @@ LarkspurError
     └── LeaseLost           another process runs it: nothing more may be written
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from internal.agent.domain.secrets import mask_secrets
 
@@ -75,8 +79,23 @@ class MessageRefused(Forbidden):
     """A hook of the operator refused the message. The sentence is for the person who sent it."""
 
 
+class TooManyTasks(RequestError):
+    """The person has as many tasks that wait to be started as may, which is the `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"Not accepted: {limit} of your tasks wait to be started, and no more may. Send this"
+            " again when some of them have started, or stop one."
+        )
+        self.limit = limit
+
+
 class Conflict(RequestError):
     """The current state does not allow it."""
+
+
+class WrittenEarlier(Conflict):
+    """The text was written before the question was shown or the run began. Nothing was done."""
 
 
 class StoreError(LarkspurError):
@@ -102,17 +121,98 @@ class FilesUnavailable(LarkspurError):
     """
 
 
+RefusalKind = Literal[
+    # a part of the request that the server cannot take
+    "picture",
+    "document",
+    "audio",
+    "tools",  # it has no tools at all
+    "tool_schema",
+    "tool_name",
+    "tool_count",
+    "field",
+    "role_order",
+    "empty_content",
+    "call_id",
+    "reasoning",  # earlier reasoning or its signature: it is missing, stale or of another model
+    "too_long",
+    "body_size",  # of a proxy on the way
+    "output_limit",
+    # a part that it will not take
+    "content_filter",
+    # none of our doing
+    "key",
+    "region",
+    "no_model",
+    "no_credit",
+    "quota",
+    "rate",
+    "overloaded",
+    "loading",
+    "unavailable",
+    "unknown",
+]
+
+
+class Refusal(NamedTuple):
+    """What a server refused, as far as it says so.
+
+    `name` is that of the tool, field or call. Of a content filter it is the role of the refused
+    message ("user" is the newest, "history" one before it, "assistant" the reply) or a part of its
+    text. `number` counts tools or messages from 0, as the server does. `limit` is the largest
+    number, size or length that it takes. `change` is what a request has to have instead, in the
+    terms of `internal/llm/dialect.py`.
+    """
+
+    kind: RefusalKind
+    name: str = ""
+    number: int | None = None
+    limit: int | None = None
+    change: Mapping[str, Any] = {}
+
+
+CODES: Mapping[RefusalKind, str] = {
+    "picture": "model_picture_refused",
+    "document": "model_document_refused",
+    "audio": "model_audio_refused",
+    "tools": "model_without_tools",
+    "tool_schema": "model_tool_refused",
+    "tool_name": "model_tool_refused",
+    "tool_count": "model_tool_refused",
+    "body_size": "request_too_large",
+    "content_filter": "model_message_filtered",
+    "region": "model_region_refused",
+    "no_model": "model_not_found",
+    "quota": "model_quota_used_up",
+    "rate": "model_rate_limited",
+    "loading": "model_loading",
+    "unavailable": "model_unavailable",
+}
+"""The codes of refusals that have a sentence of their own."""
+
+MESSAGE_FILTERED_CODE = "model_message_filtered"
+"""The `error_code` of a run whose messages a content filter of the provider refused."""
+
+
 class ModelError(LarkspurError):
     """The model call failed. `code` is the `error_code` of `workflow.result.final`.
 
-    `detail` is for the log: the words of the provider, with addresses and request ids.
+    It is that of the refusal, if that has one, else that of the class. `detail` is for the log: the
+    words of the provider, with addresses and request ids.
     """
 
-    code: ClassVar[str] = "model_error"
+    default_code: ClassVar[str] = "model_error"
 
-    def __init__(self, sentence: str, *, detail: str = "") -> None:
+    def __init__(self, sentence: str, *, detail: str = "", refusal: Refusal | None = None) -> None:
         super().__init__(sentence)
         self.detail = detail or sentence
+        self.refusal = refusal
+
+    @property
+    def code(self) -> str:
+        """What kind of error it is, for programs."""
+        known = None if self.refusal is None else CODES.get(self.refusal.kind)
+        return known or self.default_code
 
     @property
     def detail(self) -> str:
@@ -123,11 +223,16 @@ class ModelError(LarkspurError):
     def detail(self, text: str) -> None:
         self._detail = mask_secrets(text)
 
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a content filter of the provider refused a message."""
+        return self.refusal is not None and self.refusal.kind == "content_filter"
+
 
 class ModelKeyRejected(ModelError):
     """The key is missing or wrong. Retrying does not help."""
 
-    code: ClassVar[str] = "model_key_refused"
+    default_code: ClassVar[str] = "model_key_refused"
 
 
 class ModelUnavailable(ModelError):
@@ -136,43 +241,54 @@ class ModelUnavailable(ModelError):
     `retry_after` is the wait in seconds that the provider requests, None if it does not say.
     """
 
-    code: ClassVar[str] = "model_unavailable"
+    default_code: ClassVar[str] = "model_unavailable"
 
     def __init__(
-        self, sentence: str, retry_after: float | None = None, *, detail: str = ""
+        self,
+        sentence: str,
+        retry_after: float | None = None,
+        *,
+        detail: str = "",
+        refusal: Refusal | None = None,
     ) -> None:
-        super().__init__(sentence, detail=detail)
+        super().__init__(sentence, detail=detail, refusal=refusal)
         self.retry_after = retry_after
 
 
 class ModelOverloaded(ModelUnavailable):
     """The provider is rate limiting or overloaded."""
 
-    code: ClassVar[str] = "model_busy"
+    default_code: ClassVar[str] = "model_busy"
 
 
 class ModelUnreachable(ModelUnavailable):
     """The connection failed or broke, or the response violates the protocol."""
 
-    code: ClassVar[str] = "model_unreachable"
+    default_code: ClassVar[str] = "model_unreachable"
 
 
 class ContextTooLong(ModelError):
     """The request exceeds the context window of the model."""
 
-    code: ClassVar[str] = "context_too_long"
+    default_code: ClassVar[str] = "context_too_long"
 
 
 class ModelRejected(ModelError):
     """The provider rejects this request; retrying does not help."""
 
-    code: ClassVar[str] = "model_rejected"
+    default_code: ClassVar[str] = "model_rejected"
 
 
 class ModelWithoutCredit(ModelRejected):
     """The account at the provider has no credit left."""
 
-    code: ClassVar[str] = "model_no_credit"
+    default_code: ClassVar[str] = "model_no_credit"
+
+
+class ModelAddressWrong(ModelRejected):
+    """Something else than a model server answers at the configured address."""
+
+    default_code: ClassVar[str] = "model_wrong_address"
 
 
 class ToolError(LarkspurError):

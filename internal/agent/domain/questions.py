@@ -103,7 +103,8 @@ class Question(msgspec.Struct, frozen=True):
     are the permission targets of the tools of the run: the rules in an answer are parsed with them.
     `reason_code` says in other languages why a run cannot continue: an `error_code`, or `crashed`.
     `asked_by` is the place of the subtask that asks, such as `task 2 · analyst`, "" for the task
-    itself.
+    itself. `is_for_others`: when it was asked, nobody in the chat of the task was allowed to answer
+    it. Then `recipients`, users of the chat service, get a copy in their direct chats.
     """
 
     id: QuestionId
@@ -118,6 +119,8 @@ class Question(msgspec.Struct, frozen=True):
     targets: dict[str, tuple[Target, ...]] = {}
     reason_code: str = ""
     asked_by: str = ""
+    is_for_others: bool = False
+    recipients: tuple[str, ...] = ()
 
     def audience(self, *, direct: bool) -> Audience:
         """Return who may answer; `direct`: the task was submitted in a direct chat."""

@@ -167,6 +167,19 @@ def rule_scope(chat: str, principal: str) -> str:
     return chat or f"principal:{principal}"
 
 
+class Share(NamedTuple):
+    """The share of the running runs that a run takes: at most `max_running` of the `person`.
+
+    "" is the owner, who has no limit.
+    """
+
+    person: str
+    max_running: int
+
+
+NO_SHARE = Share("", 0)
+
+
 class RunSpec(msgspec.Struct, frozen=True):
     """How a task runs. Fixed when the task is submitted and stored with it.
 
@@ -174,7 +187,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     call that needs approval is denied. A question is open for `question_ttl_minutes`. `skills` are
     the names of the skills that it may load; None for all. With `own_folder` it works in a new
     folder, apart from that of the session. `delegates`: it may create tasks, whose
-    ends are told as `report` says if it has ended before.
+    ends are told as `report` says if it has ended before. `any_model`: its person may choose a
+    model.
     """
 
     profile: Profile = Profile()
@@ -192,6 +206,12 @@ class RunSpec(msgspec.Struct, frozen=True):
     own_folder: bool = False
     delegates: bool = True
     report: ReportMode = "group"
+    any_model: bool = False
+
+    def share_of(self, principal: str) -> Share:
+        """Return the share that a run of a principal takes."""
+        most = self.limits.max_running
+        return NO_SHARE if most is None else Share(principal, most)
 
 
 Rating = Literal["up", "down"]

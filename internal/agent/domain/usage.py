@@ -109,7 +109,8 @@ class RunLimits(msgspec.Struct, frozen=True):
 
     `max_cost` is in US dollars. `max_tokens` limits the tokens of models without a known price,
     whose cost is unknown. The daily limits are those of the person whose task it is, for all runs
-    of a day (UTC).
+    of a day (UTC). `max_running` limits how many runs of that person run at once, `max_waiting`
+    how many tasks wait to be started.
     """
 
     max_iterations: int = 60
@@ -119,6 +120,8 @@ class RunLimits(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     max_daily_cost: float | None = None
     max_daily_tokens: int | None = None
+    max_running: int | None = None
+    max_waiting: int | None = None
 
     @property
     def has_daily_limit(self) -> bool:

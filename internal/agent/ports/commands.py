@@ -44,10 +44,6 @@ class BackgroundCommands(Protocol):
         """
         ...
 
-    async def note_changes(self) -> None:
-        """Do not trust instruction files that running commands have changed so far."""
-        ...
-
     def request_end(self, run_id: RunId) -> None:
         """Begin to end the commands of a run that are not kept."""
         ...

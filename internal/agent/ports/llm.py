@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import Message, Part
 from internal.agent.domain.react.steps import ReplyStop
 from internal.agent.domain.tools import ToolSpec
@@ -25,7 +26,9 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
     They are `RequestMessages` if their encodings are to be kept for later requests.
     `images` holds the images of the messages in base64, by SHA-256; those that cannot be read are
-    missing.
+    missing. `origin` is the provider and the model that get it, as in `Message.origin`; with
+    fallbacks those that get it first, "" for the first of all. `found` are tools that are not
+    offered, but that the model knows: calls of them in its text are calls.
     """
 
     model: str
@@ -38,6 +41,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     patience_seconds: float = math.inf
     """How long the call may be repeated while the model is overloaded or cannot be reached."""
     images: Mapping[str, str] = {}
+    origin: str = ""
+    found: tuple[ToolSpec, ...] = ()
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -48,13 +53,20 @@ class TextDelta(msgspec.Struct, frozen=True):
     reasoning: bool = False
 
 
+class ReplyRevised(msgspec.Struct, frozen=True):
+    """The text so far was taken for the other kind; `reasoning` and `answer` are all of it."""
+
+    reasoning: str
+    answer: str = ""
+
+
 class StreamRestarted(msgspec.Struct, frozen=True):
     """The connection broke: discard the text so far, the reply starts again."""
 
     reason: str
 
 
-RetryReason = Literal["overloaded", "unreachable"]
+RetryReason = Literal["overloaded", "rate_limited", "loading", "unreachable"]
 
 
 class RetryScheduled(msgspec.Struct, frozen=True):
@@ -65,11 +77,22 @@ class RetryScheduled(msgspec.Struct, frozen=True):
     attempt: int
 
 
+class ReplyPicture(msgspec.Struct, frozen=True):
+    """A picture in a reply; the text has its `name` at its place. It becomes a file of the run."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
 class ModelResponse(msgspec.Struct, frozen=True):
     """The complete reply, the last item of every stream.
 
     `stop` is "length" if the model reached `max_output_tokens`. A call whose arguments are not a
-    JSON object, or may have been cut, has `malformed` set. `parts` may be empty.
+    JSON object, or may have been cut, has `malformed` set. `parts` may be empty. `origin` is the
+    provider and the model that answered, as in `Message.origin`. `instead_of` is the model that was
+    asked first and could not answer, "" if it did. `repairs` are the kinds of what the client
+    repaired in the calls.
     """
 
     parts: tuple[Part, ...]
@@ -77,9 +100,15 @@ class ModelResponse(msgspec.Struct, frozen=True):
     stop: ReplyStop
     model: str
     request_id: str = ""
+    origin: str = ""
+    instead_of: str = ""
+    repairs: tuple[str, ...] = ()
+    pictures: tuple[ReplyPicture, ...] = ()
 
 
-ModelStreamEvent = TextDelta | StreamRestarted | RetryScheduled | ModelResponse
+ModelStreamEvent = (
+    TextDelta | ReplyRevised | StreamRestarted | RetryScheduled | RequestLoss | ModelResponse
+)
 
 
 class ModelLimits(msgspec.Struct, frozen=True):

@@ -13,13 +13,13 @@ class FileAccess(msgspec.Struct, frozen=True):
     """The files that a command sees besides the programs of the machine and its private home.
 
     All paths are absolute; those that do not exist are ignored. The entry for the deepest folder
-    decides about a file. Where one of the `exact` ones turns out to be a link, or is below one, the
-    command does not start.
+    decides about a file. A path in no writable folder passes no symbolic link, else the command
+    does not start; `links` has those that do, each with the place to which it must lead.
     """
 
     writable: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
+    links: dict[str, str] = {}
 
 
 class SandboxCommand(msgspec.Struct, frozen=True):
@@ -29,7 +29,8 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     The commands of a session have one private home folder, which is empty at first. `environment`
     are variables besides those that every command gets. Only a sandbox that isolates enforces
     `access` and `network`. Later commands of the session reach the servers of one that `serves`.
-    `stderr` is the descriptor of an open file for standard error; None joins it to the output.
+    `stderr` is the descriptor of an open file for standard error; None joins it to the output. A
+    command that does not `writes` may delete files and write to none.
     """
 
     argv: tuple[str, ...]
@@ -42,13 +43,14 @@ class SandboxCommand(msgspec.Struct, frozen=True):
     network: NetworkAccess = NO_NETWORK
     serves: bool = False
     stderr: int | None = None
+    writes: bool = True
 
 
 Runtime = Literal["python", "node", "bash"]
 RUNTIME_PROGRAMS: Mapping[Runtime, str] = {"python": "python3", "node": "node", "bash": "bash"}
 """The languages in which `run_code` runs programs, and what each needs of the sandbox."""
 
-Resource = Literal["memory", "processes", "output"]
+Resource = Literal["memory", "processes", "output", "disk"]
 
 
 class SandboxResult(msgspec.Struct, frozen=True):
@@ -74,6 +76,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     - `hides`: names and attributes of other files, and a folder of Larkspur in the workspace,
       cannot be seen
     - `bounds`: what the bounds of memory and processes hold for
+    - `bounded_together`: what all commands together are bounded in: memory, processes, processors
     - `runtimes`: the languages whose programs commands find; all until the sandbox has been tried
     - `read_only`: what every command may read besides the programs of the machine
     - `packages`: the Python packages that commands find, such as numpy==2.4.0
@@ -85,6 +88,7 @@ class SandboxCapabilities(msgspec.Struct, frozen=True):
     protects: bool = False
     hides: bool = False
     bounds: Literal["command", "process", "none"] = "none"
+    bounded_together: tuple[str, ...] = ()
     runtimes: tuple[Runtime, ...] = tuple(RUNTIME_PROGRAMS)
     read_only: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()

@@ -40,7 +40,8 @@ class CallContext(msgspec.Struct, frozen=True):
     but not from another thread. `network` and `outside` are what its commands reach. `skills` are
     the names of the skills that it may load; None for all. `reply` continues a call that raised
     `InputRequired`, `wait` one that raised `TasksAwaited`. `principal` is who gave the task,
-    and `is_private` is true if nobody else but the owner reads its questions.
+    and `is_private` is true if nobody else but the owner reads its questions. `is_agreed` is true
+    if a person agreed to exactly this call.
     """
 
     session_id: SessionId
@@ -56,6 +57,7 @@ class CallContext(msgspec.Struct, frozen=True):
     wait: TaskWait | None = None
     principal: str = ""
     is_private: bool = False
+    is_agreed: bool = False
 
 
 class InputRequired(LarkspurError):

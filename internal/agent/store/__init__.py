@@ -12,6 +12,7 @@ Every store method returns a generator of named statements; the SQL stands in
 - `questions`: questions to people, and plans
 - `access`: permission rules, roles and the audit log
 - `usage`: tokens and cost
+- `lessons`, `call_repairs`: what models do not take, and what is repaired in their calls
 - `files`: uses of attachments, and files to remove
 - `artifacts`: files that runs made for people
 - `chats`: chat settings, received and outgoing messages, displays of runs

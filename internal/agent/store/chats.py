@@ -126,6 +126,7 @@ class InboxStore:
                 message.principal,
                 message.received,
                 storable(message.raw),
+                message.sent,
             ),
         )
         return bool(rows)
@@ -135,7 +136,7 @@ class InboxStore:
     ) -> Read[list[AcceptedMessage]]:
         """Return accepted messages in order of arrival."""
         rows = yield Statement("accepted_messages", (channel, app, limit))
-        return [AcceptedMessage(InboundMessage(*row[:7]), *row[7:]) for row in rows]
+        return [AcceptedMessage(InboundMessage(*row[:8]), *row[8:]) for row in rows]
 
     def begin_processing(
         self,
@@ -174,7 +175,7 @@ class InboxStore:
     def list_unprocessed(self, limit: int, /) -> Read[list[UnprocessedMessage]]:
         """Return the messages that were set aside, newest first."""
         rows = yield Statement("unprocessed_messages", (limit,))
-        return [UnprocessedMessage(row[0], InboundMessage(*row[1:8]), *row[8:]) for row in rows]
+        return [UnprocessedMessage(row[0], InboundMessage(*row[1:9]), *row[9:]) for row in rows]
 
     def retry(self, number: int, /) -> Write[str]:
         """Make a failed message accepted, as if new. Return its id in the channel, "" for none."""
@@ -256,6 +257,11 @@ class InboxStore:
         """Return a message as its channel received it, "" if it is unknown."""
         rows = yield Statement("raw_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
+
+    def get_times(self, channel: Channel, app: str, message_id: str, /) -> Read[tuple[str, str]]:
+        """Return when a message was sent, by its chat service, and received; "" if unknown."""
+        rows = yield Statement("times_of_message", (channel, app, message_id))
+        return (rows[0][0], rows[0][1]) if rows else ("", "")
 
     def get_session(self, channel: Channel, app: str, message_id: str, /) -> Read[str]:
         """Return the session that a message was taken into, "" for none."""
@@ -347,9 +353,12 @@ class OutboxStore:
         values = (number, next_attempt, storable(failure), int(isolated), int(unconfirmed))
         yield Statement("postpone_message", values)
 
-    def mark_sent(self, number: int, remote_id: str, now: str, /) -> Write[bool]:
-        """Settle a message as sent. `remote_id` is its id in the channel."""
-        rows = yield Statement("settle_message", (number, "sent", remote_id, "", now))
+    def mark_sent(self, number: int, remote_id: str, now: str, /, *, sent: str = "") -> Write[bool]:
+        """Settle a message as sent. `remote_id` is its id in the channel.
+
+        `sent` is the time of the message by the clock of the chat service, "" if unknown.
+        """
+        rows = yield Statement("settle_message", (number, "sent", remote_id, "", now, sent))
         return bool(rows)
 
     def has_pending_beside(self, number: int, /) -> Read[bool]:
@@ -359,7 +368,8 @@ class OutboxStore:
     def give_up(self, number: int, failure: str, now: str, /, *, unconfirmed: bool) -> Write[bool]:
         """Settle a message as not sent, or as `unconfirmed` when it may have been sent."""
         status = "unconfirmed" if unconfirmed else "dead"
-        rows = yield Statement("settle_message", (number, status, "", storable(failure), now))
+        values = (number, status, "", storable(failure), now, "")
+        rows = yield Statement("settle_message", values)
         return bool(rows)
 
     def get_state(self, key: str, /) -> Read[OutgoingState | None]:
@@ -371,6 +381,15 @@ class OutboxStore:
         """Settle the pending messages of a chat as dropped. Return their number."""
         rows = yield Statement("drop_messages", (channel, app, chat_id, storable(why), now))
         return len(rows)
+
+    def get_visible_since(self, key: str, /) -> Read[str | None]:
+        """Return since when people may have seen a message, None if they cannot have.
+
+        That is its time by the clock of the chat service. If that is unknown, it is the first
+        attempt whose outcome is unknown, or that of a message that was given up.
+        """
+        rows = yield Statement("visible_since", (key,))
+        return rows[0][0] if rows else None
 
     def get_remote_id(self, key: str, /) -> Read[str]:
         """Return the channel's id of a sent message, "" for any other."""

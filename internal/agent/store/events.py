@@ -21,7 +21,7 @@ from internal.agent.domain.events.envelope import (
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import StopRequest
-from internal.agent.store.database import Batch, Read, Row, Statement, Write
+from internal.agent.store.database import Batch, Lookup, Read, Row, Statement, Write
 from internal.agent.store.encoding import to_json
 from internal.agent.store.runs import read_stop
 
@@ -156,15 +156,10 @@ class EventStore:
         rows = yield Statement("events_of_run", (run_id, kind))
         return (yield from _records(rows))
 
-    def last_event(self, run_id: RunId, kind: str | None = None, /) -> Read[EventRecord | None]:
-        """Return the newest event of a run, None when there is none.
-
-        Args:
-            run_id: the run.
-            kind: only events of this kind, such as `workflow.result.final`.
-        """
-        rows = yield Statement("last_event_of_run", (run_id, kind))
-        return (yield from _records(rows))[0] if rows else None
+    def list_of_kinds(self, run_id: RunId, kinds: Sequence[str], /) -> Read[list[EventRecord]]:
+        """Return the events of a run that are of these kinds, by kind and then in order."""
+        rows = yield Lookup("events_of_run", [(run_id, kind) for kind in kinds])
+        return (yield from _records(rows))
 
     def list_readers(self) -> Read[dict[str, int]]:
         """Return the position up to which each known reader has read the log, by name."""

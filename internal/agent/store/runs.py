@@ -6,7 +6,7 @@ import msgspec
 
 from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
+from internal.agent.domain.tasks import NO_SHARE, Run, Share, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
 from internal.agent.store.checkpoints import (
     CHECKPOINT_VERSION,
@@ -54,7 +54,14 @@ class RunStore:
     """
 
     def add(
-        self, run: Run, created: str, lease_until: str = "", /, *, blocked_by: int = 0
+        self,
+        run: Run,
+        created: str,
+        lease_until: str = "",
+        /,
+        *,
+        blocked_by: int = 0,
+        share: Share = NO_SHARE,
     ) -> Write[None]:
         """Insert a queued run at the end of its lane.
 
@@ -84,6 +91,7 @@ class RunStore:
                 None if place is None else f"{run.parent_run_id}:{place.call_id}",
                 0 if place is None else place.max_parallel,
                 blocked_by,
+                *share,
             ),
         )
         yield Statement("count_arrival")
@@ -115,14 +123,37 @@ class RunStore:
     def list_ready(
         self, owner: str, now: str, limit: int, /, *, only_own: bool = False, host: str = ""
     ) -> Read[list[Run]]:
-        """Return the first queued run of each free lane, in the order in which they are to start.
+        """Return the first queued run of each free lane, oldest first.
 
-        Runs that are not due yet, that belong to another terminal, or whose process died are left
-        out; see `get_ready_crashed`. `only_own`: only those of the terminal `owner`. `host`: only
-        those of sessions whose files this host has or can get; "" for all.
+        Runs that are not due yet, of which their person has as many as may run, that belong to
+        another terminal, or whose process died are left out; see `get_ready_crashed`. `only_own`:
+        only those of the terminal `owner`. `host`: only those of sessions whose files this host has
+        or can get; "" for all.
         """
         rows = yield Statement("ready_runs", (owner, now, limit, int(only_own), host))
         return _runs(rows)
+
+    def list_next(self, owner: str, now: str, limit: int, /, *, host: str = "") -> Read[list[Run]]:
+        """Return of each person the run of `list_ready` that is to start first.
+
+        The person with the fewest running runs comes first, then the one whose last run started
+        before those of the others.
+        """
+        rows = yield Statement("next_runs_of_people", (owner, now, limit, host))
+        return _runs(rows)
+
+    def count_new(self, person: str, /) -> Read[int]:
+        """Return how many runs of a person have not started yet, without subtasks."""
+        rows = yield Statement("count_new_runs_of_person", (person,))
+        return int(rows[0][0])
+
+    def get_place(self, run_id: RunId, /) -> Read[int | None]:
+        """Return the place of a queued run among those that wait to be started, from 1.
+
+        None if it is not queued, or another run of its lane comes first.
+        """
+        rows = yield Statement("place_in_queue", (run_id,))
+        return int(rows[0][0]) if rows else None
 
     def list_queued(self, limit: int, /) -> Read[set[RunId]]:
         """Return queued runs that no terminal owns."""
@@ -163,8 +194,8 @@ class RunStore:
         `reserve` so many sequence numbers for its next events: the last ones up to `last_seq`.
 
         Returns None when the run is not the first of a free lane, is not due yet, belongs to the
-        terminal of another owner, or to a session whose files are not on this `host`; "" claims
-        it wherever they are.
+        terminal of another owner, or to a session whose files are not on this `host`, "" for
+        wherever they are, or when as many runs of its person are running as may.
         """
         rows = yield Statement("claim_run", (run_id, owner, lease_until, now, host, reserve))
         return _first(rows)

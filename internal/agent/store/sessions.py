@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 from sys import getsizeof
+from typing import Any
 
 import msgspec
 
 from internal.agent.domain.ids import RunId, SessionId
-from internal.agent.domain.messages import Image, Message, Text, Thinking, ToolCall, ToolResult
+from internal.agent.domain.messages import (
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    without_refused,
+)
 from internal.agent.domain.react.context_window import weigh
 from internal.agent.domain.react.history import MessageKind, StoredMessage, message_kinds
 from internal.agent.domain.react.request_messages import MAX_KEPT_BYTES, WeighedMessage
@@ -226,11 +235,14 @@ class SessionStore:
         return None if first is None else (first, last)
 
     def list_messages(
-        self, session_id: SessionId, before: int | None, limit: int, /
+        self, session_id: SessionId, before: int | None, limit: int, /, *, as_written: bool = False
     ) -> Read[list[StoredMessage]]:
-        """Return messages before a number, newest first."""
+        """Return messages before a number, newest first.
+
+        Those that a content filter refused are a note, or empty, unless they are read `as_written`.
+        """
         rows = yield Statement("messages_before", (session_id, _top(before), limit))
-        return _stored(rows)
+        return _stored(rows, as_written=as_written)
 
     def list_newest(
         self, session_id: SessionId, first: int, limit: int, /
@@ -270,12 +282,13 @@ def _top(before: int | None) -> int:
     return _MAX_NUMBER if before is None else before
 
 
-def _stored(rows: Sequence[Row]) -> list[StoredMessage]:
+def _stored(rows: Sequence[Row], *, as_written: bool = False) -> list[StoredMessage]:
     """Return the messages of rows. Those of one run share its id and time."""
     shared: dict[str, str] = {}
     stored: list[StoredMessage] = []
     for number, run_id, kind, message, created in rows:
-        weighed = weigh(_message.decode(message))
+        decoded = _message.decode(message)
+        weighed = weigh(decoded if as_written else without_refused(decoded))
         run = RunId(shared.setdefault(run_id, run_id))
         time = shared.setdefault(created, created)
         stored.append(StoredMessage(number, run, kind, time, weighed, _memory(weighed)))
@@ -290,17 +303,24 @@ def _memory(weighed: WeighedMessage) -> int:
         match part:
             case Text(text):
                 size += _text_memory(text)
-            case ToolResult(call_id, text, _, images):
+            case ToolResult(call_id, text, _, images, wire_id):
                 size += _text_memory(text) + getsizeof(call_id) + len(images) * _IMAGE_BYTES
-            case ToolCall(call_id, name, arguments, malformed):
+                size += getsizeof(wire_id) if wire_id else 0
+            case ToolCall(call_id, name, arguments, malformed, opaque, wire_id):
                 size += getsizeof(call_id) + getsizeof(name) + _text_memory(malformed or "")
-                size += _ARGUMENTS_BYTES + 3 * len(to_json(arguments))
-            case Thinking(text, signature, redacted):
+                size += _ARGUMENTS_BYTES + 3 * len(to_json(arguments)) + _opaque_memory(opaque)
+                size += getsizeof(wire_id) if wire_id else 0
+            case Thinking(text, signature, redacted, opaque):
                 size += _text_memory(text) + _text_memory(signature) + _text_memory(redacted)
+                size += _opaque_memory(opaque)
             case Image():
                 size += _IMAGE_BYTES
     # an encoding has about three bytes per token
     return size + min(3 * weighed.tokens + _FRAME_BYTES, MAX_KEPT_BYTES)
+
+
+def _opaque_memory(opaque: dict[str, Any] | None) -> int:
+    return 3 * len(to_json(opaque)) if opaque else 0
 
 
 def _text_memory(text: str) -> int:

@@ -2,9 +2,11 @@
 
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
 from internal.agent.store.artifacts import ArtifactStore
+from internal.agent.store.call_repairs import CallRepairStore
 from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
 from internal.agent.store.events import EventStore
 from internal.agent.store.files import MAX_SESSION_BYTES, FileStore, HostStore
+from internal.agent.store.lessons import LessonStore
 from internal.agent.store.questions import QuestionStore
 from internal.agent.store.retention.expired_rows import RetentionStore
 from internal.agent.store.runs import LeadershipStore, ProcessStore, RunStore
@@ -45,3 +47,5 @@ class Stores:
         self.chats = ChatStore()
         self.run_displays = RunDisplayStore()
         self.retention = RetentionStore()
+        self.lessons = LessonStore()
+        self.call_repairs = CallRepairStore()

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from internal.agent.app.chats import MessageFacts
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
+from internal.agent.app.runs.visibility import Writing, written_at
 from internal.agent.domain.answers import MAX_ANSWER_CHARS, AnswerInput, read_answer
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import (
@@ -19,6 +21,8 @@ from internal.agent.domain.errors import (
     InvalidRequest,
     LarkspurError,
     NotFound,
+    RequestError,
+    WrittenEarlier,
 )
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import Principal
@@ -43,6 +47,8 @@ from internal.i18n.chat import ChatPhrases, ChatTexts, answer_words
 
 MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
 MAX_TITLE_LENGTH = 120
+MAX_LISTED = 20
+"""Questions of other chats in a list."""
 LATE_NAME_SECONDS = 1.0
 """How long the response to a late action waits for the name of who answered."""
 _ESCAPED_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>#|~&!"})
@@ -92,7 +98,8 @@ class TextAnswers:
     A text answers the question that it replies to, or the only open one of its thread; a text that
     replies to another message answers none. In a group, calls, plans and interrupted runs take only
     texts addressed to the bot: replies to the question, texts that mention the bot, and texts that
-    end with the question's id.
+    end with the question's id. A text that neither replies to a question nor ends with its id
+    answers none that was asked after it was written.
     """
 
     def __init__(self, gateway: Gateway, people: ChatUsers) -> None:
@@ -107,19 +114,55 @@ class TextAnswers:
         open_ = message.facts.questions
         text, named = _split_id(text, open_)
         found = await self._questions_at(message, open_)
+        if not found and not open_ and message.chat.is_direct and _is_answer_word(text):
+            return await self._answer_elsewhere(text, message)
         is_explicit = named is not None or bool(message.incoming.quoted_id and found)
         is_addressed = is_explicit or message.chat.is_direct or message.incoming.is_mention
         if named is not None:
             found = [each for each in found if each.question.id == named.question.id]
             if not found:
                 return _refer_to(named, message)
+        elif not is_explicit:
+            found = _without_newer(found, message)
         if len(found) == 1 and not _has_unknown_id(text, open_):
             return await self._take(
                 found[0], text, message, is_addressed=is_addressed, is_explicit=is_explicit
             )
-        if not open_ or not (_is_exact(text, open_) or _has_unknown_id(text, open_)):
+        visible = _without_newer(open_, message)
+        decided = visible or [each for each in open_ if each.question.kind != "clarify"]
+        if not decided or not (_is_exact(text, decided) or _has_unknown_id(text, open_)):
             return None
-        return _ask_which(open_, message) if is_addressed else _NOT_ADDRESSED
+        return _ask_which(visible, message) if is_addressed else _NOT_ADDRESSED
+
+    async def _answer_elsewhere(self, text: str, message: MessageContext) -> CommandResult | None:
+        """Take an exact word in a direct chat for the question of another chat that it names.
+
+        Without an id, the sender is asked which of the copies in this chat is meant.
+        """
+        elsewhere, sender = await self._list_elsewhere(message), message.incoming.user_id
+        words, named = _split_id(text, elsewhere)
+        if named is not None:
+            answer = read_answer(named.question, words, *answer_words(named.question.kind))
+            return None if answer is None else await self._submit(named, answer, message, None)
+        copies = [each for each in elsewhere if sender in each.question.recipients]
+        is_answer = bool(copies) and not message.incoming.quoted_id and _is_exact(text, copies)
+        return _ask_which(copies, message) if is_answer else None
+
+    async def _list_elsewhere(self, message: MessageContext) -> list[QuestionRecord]:
+        """Return the open questions of other chats that the sender may answer, oldest first."""
+        chat, may_answer = message.actor.chat, partial(self._may_answer_elsewhere, message)
+        found = await self._gateway.queries.open_questions_everywhere()
+        return [each for each in found if each.chat != chat and may_answer(each)]
+
+    def _may_answer_elsewhere(self, message: MessageContext, record: QuestionRecord) -> bool:
+        return can_answer(record, self._actor(record, message))
+
+    def _actor(self, record: QuestionRecord, message: MessageContext) -> Actor:
+        """Return the sender with the rights in the chat of a question."""
+        actor = message.actor
+        if record.chat == actor.chat:
+            return actor
+        return self._people.act_in_chat(record.chat, actor.principal, message.facts.granted)
 
     async def _take(
         self,
@@ -131,7 +174,7 @@ class TextAnswers:
         is_explicit: bool,
     ) -> CommandResult | Ignored | None:
         question, is_exact = record.question, _is_exact(text, [record])
-        is_allowed = can_answer(record, message.actor)
+        is_allowed = can_answer(record, self._actor(record, message))
         if not is_addressed and not (question.kind == "clarify" and is_allowed):
             return _NOT_ADDRESSED if is_exact else None
         answer = read_answer(question, text, *answer_words(question.kind))
@@ -141,7 +184,7 @@ class TextAnswers:
             is_allowed = False  # it was asked in the conversation of another person
         if not is_exact and (record.status != "open" or not (is_explicit or is_allowed)):
             return None
-        return await self._submit(record, answer, message)
+        return await self._submit(record, answer, message, _writing(message, is_named=is_explicit))
 
     async def _questions_at(
         self, message: MessageContext, open_: Sequence[QuestionRecord]
@@ -150,7 +193,7 @@ class TextAnswers:
         incoming = message.incoming
         if not incoming.quoted_id:
             return [each for each in open_ if await self._is_asked_in(each, incoming)]
-        quoted = await self._find_asked(incoming.quoted_id, message.actor)
+        quoted = await self._find_asked(incoming.quoted_id, message)
         return [] if quoted is None else [quoted]
 
     async def _is_asked_in(self, record: QuestionRecord, incoming: IncomingMessage) -> bool:
@@ -169,36 +212,68 @@ class TextAnswers:
         found = await self._find(wanted, message)
         if isinstance(found, CommandResult):
             return found
-        return await self._submit(found, AnswerInput("approve"), message)
+        writing = _writing(message, is_named=bool(wanted))
+        return await self._submit(found, AnswerInput("approve"), message, writing)
 
     async def reject(self, argument: str, message: MessageContext) -> CommandResult:
         """Reject a question: the argument is an id and a reason, or only a reason."""
         first, _, reason = argument.partition(" ")
         found = await self._find(first, message)
         if isinstance(found, CommandResult) and first and not _is_id(first):
-            found, reason = await self._find("", message), argument
+            found, reason, first = await self._find("", message), argument, ""
         if isinstance(found, CommandResult):
             return found
-        return await self._submit(found, AnswerInput("reject", reason.strip()), message)
+        answer = AnswerInput("reject", reason.strip())
+        writing = _writing(message, is_named=bool(first))
+        return await self._submit(found, answer, message, writing)
 
     async def list_open(self, message: MessageContext) -> str:
-        """Return the open questions of the chat as a list."""
-        open_ = await self._gateway.queries.open_questions(message.actor.chat)
-        if not open_:
-            return message.phrases("no_question")
-        return message.phrases("questions", questions=_format_list(open_, message.phrases))
+        """Return the open questions of the chat as a list.
 
-    async def _find_asked(self, message_id: str, actor: Actor) -> QuestionRecord | None:
+        In a direct chat, those of other chats follow that the person may answer; elsewhere only
+        their number, as others read it.
+        """
+        phrases, elsewhere = message.phrases, await self._list_elsewhere(message)
+        open_, parts = await self._gateway.queries.open_questions(message.actor.chat), list[str]()
+        if open_ or not elsewhere:
+            listed = phrases("questions", questions=_format_list(open_, phrases))
+            parts.append(listed if open_ else phrases("no_question"))
+        if elsewhere and message.chat.is_direct:
+            lines = await self._format_elsewhere(elsewhere, phrases)
+            parts.append(phrases("questions_elsewhere", questions=lines))
+        elif elsewhere:
+            command = phrases.command("questions")
+            parts.append(phrases("questions_in_direct", count=len(elsewhere), command=command))
+        return "\n\n".join(parts)
+
+    async def _format_elsewhere(
+        self, records: Sequence[QuestionRecord], phrases: ChatPhrases
+    ) -> str:
+        """Return the lines of questions of other chats, with the people who wrote the tasks."""
+        shown = records[:MAX_LISTED]
+        names = await self._people.find_names(each.principal for each in shown)
+        lines = [
+            _format_line(each, phrases, names.get(each.principal) or phrases("asked_somebody"))
+            for each in shown
+        ]
+        if more := len(records) - len(shown):
+            lines.append(phrases("questions_more", count=more))
+        return "\n".join(lines)
+
+    async def _find_asked(self, message_id: str, message: MessageContext) -> QuestionRecord | None:
         """Return the question that a message of the bot asks."""
         name = await self._gateway.delivery.find_question(message_id)
-        return await self._get(name, actor) if name else None
+        return await self._get(name, message) if name else None
 
-    async def _get(self, name: str, actor: Actor) -> QuestionRecord | None:
-        queries = self._gateway.queries
+    async def _get(self, name: str, message: MessageContext) -> QuestionRecord | None:
+        """Return a question that the sender may see here or may answer elsewhere."""
+        actor, question_id = message.actor, QuestionId(name)
         try:
-            return await queries.question(QuestionId(name), actor.principal, actor.chat)
+            return await self._gateway.queries.question(question_id, actor.principal, actor.chat)
         except NotFound:
-            return None
+            found = await self._gateway.delivery.get_question(question_id)
+        is_known = found is not None and self._may_answer_elsewhere(message, found.record)
+        return found.record if found is not None and is_known else None
 
     async def _find(self, wanted: str, message: MessageContext) -> QuestionRecord | CommandResult:
         """Return the question that is meant, or the reply if none is."""
@@ -207,20 +282,33 @@ class TextAnswers:
         if not wanted:
             incoming = message.incoming
             is_addressed = message.chat.is_direct or incoming.is_mention or incoming.quoted_id
+            if not incoming.quoted_id:
+                here = _without_newer(here, message)
             if is_addressed and len(here) == 1:
                 return here[0]
+            if not open_ and message.chat.is_direct and not incoming.quoted_id:
+                open_ = await self._list_elsewhere(message)
             nothing = CommandResult(message.phrases("no_question"))
-            return _ask_which(open_, message) if open_ else nothing
+            return _ask_which(_without_newer(open_, message), message) if open_ else nothing
         found = [each for each in open_ if matches_id(each.question.id, wanted)]
+        if not found and len(wanted) >= MIN_ID_LENGTH:
+            elsewhere = await self._list_elsewhere(message)
+            found = [each for each in elsewhere if matches_id(each.question.id, wanted)]
+            if found:
+                return found[0] if len(found) == 1 else _ask_which(found, message)
         if len(found) == 1:
             is_here = any(each.question.id == found[0].question.id for each in here)
             return found[0] if is_here else _refer_to(found[0], message)
-        known = await self._get(wanted, message.actor) if _is_id(wanted) else None
+        known = await self._get(wanted, message) if _is_id(wanted) else None
         unknown = message.phrases("unknown_question", wanted=truncate_line(wanted, 60))
         return known or CommandResult(unknown)
 
     async def _submit(
-        self, record: QuestionRecord, answer: AnswerInput, message: MessageContext
+        self,
+        record: QuestionRecord,
+        answer: AnswerInput,
+        message: MessageContext,
+        writing: Writing,
     ) -> CommandResult:
         phrases, question_id = message.phrases, record.question.id
         if len(answer.text) > MAX_ANSWER_CHARS:
@@ -228,21 +316,34 @@ class TextAnswers:
                 phrases("too_long", length=len(answer.text), most=MAX_ANSWER_CHARS)
             )
         named = await self._people.with_name(message.actor.principal)
-        actor = message.actor._replace(principal=named)
+        actor = self._actor(record, message)
+        principal = msgspec.structs.replace(actor.principal, name=named.name)
+        actor = actor._replace(principal=principal, writing=writing)
         try:
             answered = await self._gateway.answer(question_id, answer, actor, message=message.row)
-        except NotFound:
-            return CommandResult(phrases("unknown_question", wanted=short_id(question_id)))
-        except Forbidden:
-            return CommandResult(phrases(f"click_{record.audience}"))
-        except InvalidRequest as error:
-            return CommandResult(str(error))
-        except Conflict:
-            return CommandResult(await self._describe_late(record, message))
+        except RequestError as error:
+            return CommandResult(await self._explain(error, record, message))
         return CommandResult(run_id=answered.run_id, settled=True)
 
+    async def _explain(
+        self, error: RequestError, record: QuestionRecord, message: MessageContext
+    ) -> str:
+        """Return why an answer does not count."""
+        phrases = message.phrases
+        match error:
+            case NotFound():
+                return phrases("unknown_question", wanted=short_id(record.question.id))
+            case Forbidden():
+                return phrases(f"click_{record.audience}")
+            case WrittenEarlier():
+                return phrases("written_before_question")
+            case Conflict():
+                return await self._describe_late(record, message)
+            case _:
+                return str(error)
+
     async def _describe_late(self, record: QuestionRecord, message: MessageContext) -> str:
-        current = await self._get(record.question.id, message.actor) or record
+        current = await self._get(record.question.id, message) or record
         if current.status == "open":  # it has expired but was not closed yet
             current = current._replace(status="expired")
         return describe_late(current, message.actor.principal.id, message.phrases)
@@ -288,12 +389,40 @@ def _split_last(text: str) -> tuple[str, str]:
 def _is_exact(text: str, questions: Sequence[QuestionRecord]) -> bool:
     """Return True for the exact words that answer such questions."""
     is_recovery = any(each.question.kind == "recovery" for each in questions)
-    yes, no = answer_words("recovery" if is_recovery else "approval")
+    return _is_word(text, "recovery" if is_recovery else "approval")
+
+
+def _is_answer_word(text: str) -> bool:
+    """Return True for an exact word that answers some question, perhaps with an id."""
+    words, last = _split_last(text)
+    has_id = len(last) >= MIN_ID_LENGTH
+    return _is_word(text, "recovery") or (has_id and _is_word(words, "recovery"))
+
+
+def _is_word(text: str, kind: str) -> bool:
+    """Return True for exactly one of the words that answer questions of a kind."""
+    yes, no = answer_words(kind)
     return text.strip().lower().rstrip(".!\u3002\uff01") in yes | no
 
 
-def _ask_which(open_: Sequence[QuestionRecord], message: MessageContext) -> CommandResult:
-    questions = _format_list(open_, message.phrases)
+def _without_newer(
+    questions: Sequence[QuestionRecord], message: MessageContext
+) -> list[QuestionRecord]:
+    """Return the questions that the writer of a message could have seen."""
+    return [each for each in questions if each.question.id not in message.facts.newer]
+
+
+def _writing(message: MessageContext, *, is_named: bool) -> Writing:
+    """Return when a message was written; one that names its question counts as written now."""
+    is_named = is_named or bool(message.incoming.quoted_id)
+    return None if is_named else written_at(message.row)
+
+
+def _ask_which(visible: Sequence[QuestionRecord], message: MessageContext) -> CommandResult:
+    """Ask which of the open questions is meant; with none, all were asked later."""
+    if not visible:
+        return CommandResult(message.phrases("written_before_question"))
+    questions = _format_list(visible, message.phrases)
     return CommandResult(message.phrases("which_question", questions=questions))
 
 
@@ -303,19 +432,19 @@ def _refer_to(record: QuestionRecord, message: MessageContext) -> CommandResult:
 
 
 def _format_list(open_: Sequence[QuestionRecord], phrases: ChatPhrases) -> str:
-    return "\n".join(
-        phrases(
-            "question_line",
-            id=short_id(each.question.id),
-            about=phrases(f"asked_about_{each.question.kind}"),
-            title=escape_markdown(
-                truncate_line(
-                    with_asker(_title(each, phrases), each.question, phrases), MAX_TITLE_LENGTH
-                )
-            ),
-            until=format_time(each.expires),
-        )
-        for each in open_
+    return "\n".join(_format_line(each, phrases) for each in open_)
+
+
+def _format_line(record: QuestionRecord, phrases: ChatPhrases, who: str = "") -> str:
+    question = record.question
+    title = truncate_line(with_asker(_title(record, phrases), question, phrases), MAX_TITLE_LENGTH)
+    return phrases(
+        "question_line_of" if who else "question_line",
+        id=short_id(question.id),
+        about=phrases(f"asked_about_{question.kind}"),
+        title=escape_markdown(title),
+        until=format_time(record.expires),
+        **({"who": escape_markdown(who)} if who else {}),
     )
 
 
@@ -357,7 +486,13 @@ class ActionAnswers:
             StoreError: nothing was stored.
         """
         found = await self._gateway.delivery.get_question(QuestionId(action.question_id))
-        if found is None or found.record.chat != self._chat(action):
+        if found is not None and action.user_id in found.record.question.recipients:
+            is_here = found.record.chat == self._chat(action)
+            copy_for = "" if is_here else action.user_id
+            found = await self._gateway.delivery.get_question(found.record.question.id, copy_for)
+        elif found is not None and found.record.chat != self._chat(action):
+            found = None
+        if found is None:
             return self._refuse(action, "click_unknown", self._texts.phrases_for(""))
         record, phrases = found.record, self._texts.phrases_for(found.instruction)
         answer: AnswerInput | str = action.read_answer(record.question)
@@ -379,6 +514,10 @@ class ActionAnswers:
             action.user_id, action.chat_id, is_external=action.is_external
         )
         actor = Actor(principal, self._transport.name, self._chat(action))
+        if record.chat != actor.chat:  # a copy
+            granted = await self._people.granted_rights(action.user_id)
+            actor = self._people.act_in_chat(record.chat, principal, granted)
+            principal = actor.principal
         if can_answer(record, actor):  # the name is stored with the answer
             actor = actor._replace(principal=await self._people.with_known_name(principal))
         try:

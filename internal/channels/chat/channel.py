@@ -16,6 +16,7 @@ from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
+from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutboxBacklog
@@ -28,7 +29,7 @@ from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
 from internal.channels.chat.outbox_sender import OutboxSender
-from internal.channels.chat.policy import ChatUsers
+from internal.channels.chat.policy import ChatUsers, listed_operators
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
@@ -56,6 +57,7 @@ class ChatApp(msgspec.Struct, frozen=True):
     remote_files: RemoteFiles
     instructions: ChatInstructions
     leaderships: Leaderships
+    question_recipients: QuestionRecipients
     public_url: str = ""
     """The address of the page, "" if it has none that other machines can reach."""
 
@@ -96,7 +98,7 @@ class ChatChannel:
             isolated=defaults.isolated,
         )
         self._sender = OutboxSender(
-            transport,
+            people,
             gateway.delivery,
             clock,
             files=gateway.files,
@@ -107,6 +109,9 @@ class ChatChannel:
         )
         gateway.delivery.add_loop(self._sender.wake)
         app.remote_files.add_account(account, transport.open_file)
+        app.question_recipients.add_account(
+            account, partial(listed_operators, settings, transport.is_user)
+        )
         listener = InboxListener(
             on_run=self._displays.follow,
             on_received=self._confirm,
@@ -224,6 +229,7 @@ class ChatChannel:
             principal=self._people.principal_id(message.user_id),
             raw=message.raw,
             received=rfc3339(self._app.clock.now()),
+            sent="" if message.sent_at is None else rfc3339(message.sent_at),
         )
         accepted = self._app.gateway.delivery.accept(
             row, wait=RETRY_SECONDS[0], leader=self._leadership.held

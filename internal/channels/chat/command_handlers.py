@@ -7,8 +7,9 @@ import msgspec
 from internal.agent.app.chats import ChatTask
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
+from internal.agent.app.runs.visibility import Writing, written_at
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.domain.errors import Conflict, Forbidden, NotFound
+from internal.agent.domain.errors import Conflict, Forbidden, NotFound, WrittenEarlier
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import ENDED, Run, Task
@@ -130,20 +131,25 @@ class CommandHandlers:
         if not open_:
             return message.phrases("nothing_to_stop")
         if not stop_all:
-            return message.phrases(await self._stop_task(active_run(open_)[1], message))
-        results = [await self._stop_task(task, message) for _, task in reversed(open_)]
+            writing = None if argument else written_at(message.row)
+            return message.phrases(await self._stop_task(active_run(open_)[1], message, writing))
+        writing = written_at(message.row)
+        results = [await self._stop_task(task, message, writing) for _, task in reversed(open_)]
         stopped = results.count("stopping")
         if not stopped:
             return message.phrases(results[0])
         return message.phrases("stopping_all", count=stopped)
 
-    async def _stop_task(self, task: Task, message: MessageContext) -> str:
+    async def _stop_task(self, task: Task, message: MessageContext, writing: Writing) -> str:
         """Stop a task and return the key of the phrase for the result."""
         actor = message.actor
         try:
-            await self._gateway.stop(task.id, principal_for(task, actor.principal), actor.via)
+            principal = principal_for(task, actor.principal)
+            await self._gateway.stop(task.id, principal, actor.via, writing=writing)
         except (NotFound, Forbidden):
             return "stop_not_allowed"
+        except WrittenEarlier:
+            return "written_before_task"
         except Conflict:
             return "nothing_to_stop"
         return "stopping"
@@ -257,6 +263,7 @@ class CommandHandlers:
             )
             for each in found
         ]
+        lines += [f"- {escape_markdown(each)}" for one in found for each in one.warnings]
         servers = phrases("mcp_servers", servers="\n".join(lines))
         if all(each.state in {"offered", "disabled"} for each in found):
             return servers

@@ -36,6 +36,7 @@ from internal.agent.domain.errors import (
     RunStopped,
     StoreError,
     StoreUnavailable,
+    TooManyTasks,
 )
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.secrets import mask_secrets
@@ -319,6 +320,9 @@ class InboxWorker:
             log.info("message already processed", extra={"message_id": row.message_id})
         except MessageRefused as error:
             await self._reply(row, str(error))
+        except TooManyTasks as error:
+            phrases = self._texts.phrases_for(row.raw)
+            await self._reply(row, phrases("too_many_tasks", limit=error.limit))
         except ProfileUnusable as error:  # its details are for the administrator
             log.warning("message refused", extra={"message_id": row.message_id, "why": str(error)})
             await self._reply(row, self._texts.phrases_for(row.raw)("profile_unusable"))

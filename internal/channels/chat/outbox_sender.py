@@ -9,25 +9,30 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from internal.agent.app.chats import BegunMessage, ChatDelivery, ReplyContext
+from msgspec.structs import astuple
+
+from internal.agent.app.chats import BegunMessage, ChatDelivery, QuestionContext, ReplyContext
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
-from internal.agent.domain.chats import OutgoingMessage, PendingMessage
+from internal.agent.domain.chats import CLOSED, OutgoingMessage, PendingMessage, copy_recipient
 from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
+from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
+    AskedElsewhere,
     ChatPost,
-    ChatTransport,
+    CopyFor,
     FileContent,
     QuestionContent,
     QuestionNotice,
+    SentPost,
     TextContent,
     TransportRejected,
     TransportUnavailable,
@@ -51,7 +56,6 @@ MAX_FILE_BYTES = 30 * 1024 * 1024
 MAX_NAMED_PROBLEMS = 10
 """Files of a reply that are named because they could not be read."""
 _PAGE_SIZE = 100
-_CLOSED = ":closed"
 
 
 class ReplyPlaces(Protocol):
@@ -69,7 +73,7 @@ class OutboxSender:
 
     def __init__(
         self,
-        transport: ChatTransport,
+        people: ChatUsers,
         delivery: ChatDelivery,
         clock: Clock,
         *,
@@ -79,11 +83,12 @@ class OutboxSender:
         texts: ChatTexts,
         public_url: str = "",
     ) -> None:
-        self._transport, self._delivery, self._clock = transport, delivery, clock
+        self._people, self._transport = people, people.transport
+        self._delivery, self._clock = delivery, clock
         self._files, self._displays, self._texts = files, displays, texts
         self._leadership = leadership
         self._public_url = public_url.rstrip("/")
-        self._poll = PollLoop(POLL_SECONDS, f"{transport.name} outbox")
+        self._poll = PollLoop(POLL_SECONDS, f"{self._transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
 
     def wake(self) -> None:
@@ -131,7 +136,7 @@ class OutboxSender:
         """Send a message and store the outcome. Return False if its chat has no more."""
         pending = begun.pending
         try:
-            message_id = await self._send_or_explain(begun)
+            sent = await self._send_or_explain(begun)
         except TransportRejected as error:
             await self._give_up(pending, str(error), unconfirmed=pending.unknown_since is not None)
         except TransportUnavailable as error:
@@ -141,20 +146,20 @@ class OutboxSender:
             else:
                 await self._postpone(pending, error)
         else:
-            has_more = await self._delivery.mark_sent(pending.number, message_id)
+            has_more = await self._delivery.mark_sent(pending.number, *sent)
             self._displays.finish(pending.outgoing)
-            details = {"key": pending.outgoing.key, "message_id": message_id}
+            details = {"key": pending.outgoing.key, "message_id": sent.message_id}
             log.info("message sent", extra=details)
             return has_more
         return True
 
-    async def _send_or_explain(self, begun: BegunMessage) -> str:
-        """Send a message and return its id; if it is refused, tell the person why."""
+    async def _send_or_explain(self, begun: BegunMessage) -> SentPost:
+        """Send a message; if it is refused, tell the person why."""
         try:
             return await self._send(begun)
         except TransportRejected as error:
             explanation = "unresolved" if isinstance(error, _Unresolved) else error.refusal
-            if explanation and not begun.pending.outgoing.key.endswith(_CLOSED):
+            if explanation and not begun.pending.outgoing.key.endswith(CLOSED):
                 await self._explain(begun, explanation)
             raise
 
@@ -177,8 +182,8 @@ class OutboxSender:
             error.unconfirmed = False  # of the message itself nothing was sent
             raise
 
-    async def _send(self, begun: BegunMessage) -> str:
-        """Send a message, unless an earlier attempt did. Return its id."""
+    async def _send(self, begun: BegunMessage) -> SentPost:
+        """Send a message, unless an earlier attempt did."""
         pending, context = begun
         outgoing = pending.outgoing
         if outgoing.question_id:
@@ -187,8 +192,13 @@ class OutboxSender:
             return await self._send_post(pending, await self._read_files(outgoing, context))
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
+        if context.models is not None:
+            text = f"{text}\n\n---\n{phrases.runs.answered_by(*context.models)}"
         if context.file_problems:
             text = f"{text}\n\n---\n{_describe_problems(context.file_problems, phrases)}"
+        if context.left_out:
+            notes = [phrases.runs.left_out(*astuple(each)) for each in context.left_out]
+            text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
         account = f"{outgoing.channel}:{outgoing.app}:"
         mentions = tuple(
             each.removeprefix(account) for each in context.others if each.startswith(account)
@@ -219,20 +229,33 @@ class OutboxSender:
     def _where(self, outgoing: OutgoingMessage, context: ReplyContext) -> str:
         """Return where a file is that cannot be sent."""
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
-        if self._public_url and context.session_id:
-            return phrases("file_link", url=f"{self._public_url}/sessions/{context.session_id}")
-        return phrases("file_kept")
+        page = self._page(context.session_id)
+        return phrases("file_link", url=page) if page else phrases("file_kept")
 
-    async def _send_question(self, pending: PendingMessage) -> str:
-        """Send a question, or update its message to show how it was settled."""
-        outgoing = pending.outgoing
-        found = await self._delivery.get_question(QuestionId(outgoing.question_id))
+    def _page(self, session_id: str) -> str:
+        """Return the address of a session, "" if others do not reach it."""
+        is_reachable = self._public_url and session_id
+        return f"{self._public_url}/sessions/{session_id}" if is_reachable else ""
+
+    async def _send_question(self, pending: PendingMessage) -> SentPost:
+        """Send a question, or update its message to show how it was settled.
+
+        A copy of a question that was settled before, and its notice, are left out: the id is "".
+        """
+        outgoing, recipient = pending.outgoing, copy_recipient(pending.outgoing)
+        found = await self._delivery.get_question(QuestionId(outgoing.question_id), recipient)
         if found is None:
             raise TransportRejected("the question was deleted with its session")
         phrases = self._texts.phrases_for(found.instruction)
+        is_closing, is_open = outgoing.key.endswith(CLOSED), found.record.status == "open"
+        if not is_closing:
+            if recipient and not is_open and pending.unknown_since is None:
+                return SentPost("")
+            reach = await self._reach(found, recipient) if is_open else None
+            return await self._send_post(pending, QuestionContent(found.record, phrases, reach))
+        if recipient and not found.message_id:
+            return SentPost("")
         content = QuestionContent(found.record, phrases)
-        if not outgoing.key.endswith(_CLOSED):
-            return await self._send_post(pending, content)
         simplicity = _simplicity(pending)
         if found.message_id and not simplicity:
             try:
@@ -241,18 +264,32 @@ class OutboxSender:
                 details = {"question_id": outgoing.question_id, "reason": str(error)}
                 log.info("question not updated", extra=details)
             else:
-                return found.message_id
+                return SentPost(found.message_id)
         notice = QuestionNotice(found.record, phrases)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, notice)
         simplicity = max(0, simplicity - bool(found.message_id))  # the update was the first form
         return await self._transport.send(post, idempotency_key=outgoing.key, simplicity=simplicity)
+
+    async def _reach(
+        self, found: QuestionContext, recipient: str
+    ) -> AskedElsewhere | CopyFor | None:
+        """Return what the message of an open question says about people of other chats."""
+        record = found.record
+        if recipient:
+            names = await self._people.find_names([record.principal])
+            return CopyFor(names.get(record.principal, ""), found.instruction)
+        if not record.question.is_for_others:
+            return None
+        recipients = map(self._people.principal_id, record.question.recipients)
+        names = await self._people.find_names(recipients)
+        return AskedElsewhere(tuple(names.values()), self._page(record.session_id))
 
     async def _send_post(
         self,
         pending: PendingMessage,
         content: TextContent | QuestionContent | FileContent,
         replaces: str = "",
-    ) -> str:
+    ) -> SentPost:
         outgoing, simplicity = pending.outgoing, _simplicity(pending)
         post = ChatPost(outgoing.chat_id, outgoing.reply_to, content, replaces)
         is_key_forgotten = self._age(pending.unknown_since) > UNCERTAIN_AFTER
@@ -263,11 +300,13 @@ class OutboxSender:
                 return sent
         return await self._transport.send(post, idempotency_key=outgoing.key, simplicity=simplicity)
 
-    async def _find_sent(self, post: ChatPost, pending: PendingMessage, *, must_know: bool) -> str:
-        """Return the id of a message that an earlier attempt sent, "" for none.
+    async def _find_sent(
+        self, post: ChatPost, pending: PendingMessage, *, must_know: bool
+    ) -> SentPost | None:
+        """Return the message that an earlier attempt sent, None for none.
 
-        If the chat may not be read: with `must_know` raise `_Unresolved`, else return "". Then the
-        same message may be shown in two forms.
+        If the chat may not be read: with `must_know` raise `_Unresolved`, else return None. Then
+        the same message may be shown in two forms.
         """
         outgoing = pending.outgoing
         since = pending.unknown_since or pending.first_attempt or ""
@@ -284,10 +323,12 @@ class OutboxSender:
                 raise _Unresolved(f"it may have been sent: {error}") from error
             details = {"key": pending.outgoing.key, "reason": str(error)}
             log.warning("message may be sent twice, in another form", extra=details)
-            return ""
-        if sent and list(self._busy.values()).count(outgoing.chat_id) > 1:
+            return None
+        if sent is None:
+            return None
+        if list(self._busy.values()).count(outgoing.chat_id) > 1:
             raise TransportUnavailable("it is not known which message of the chat was sent", 1.0)
-        if sent and sent in await self._delivery.list_sent_ids(outgoing, since):
+        if sent.message_id in await self._delivery.list_sent_ids(outgoing, since):
             raise TransportUnavailable("another message of the chat was sent meanwhile", 1.0)
         return sent
 

@@ -1,6 +1,8 @@
 """Decide whether a message is processed: rules of the channel, rights of the sender."""
 
 import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -10,6 +12,8 @@ from cachetools import TTLCache
 
 from internal.agent.app.access import Access
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
+from internal.agent.app.runs.question_recipients import ChatOperators
+from internal.agent.app.runs.questions import Actor
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.principals import Principal, Right
 from internal.channels.chat.command_parser import is_pairing
@@ -63,9 +67,8 @@ def listed_rights(
 
     A user of another organization has only those of entries with their own id.
     """
-    group, access = settings.group(chat_id), settings.access
-    talk = access.talk if group.talk is None else group.talk
-    operate = access.operate if group.operate is None else group.operate
+    group, operate = settings.group(chat_id), settings.operators_in(chat_id)
+    talk = settings.access.talk if group.talk is None else group.talk
     rights: set[Right] = set()
     known = {user_id} if is_external else {user_id, chat_id, "*"}
     if not known.isdisjoint(talk):
@@ -73,6 +76,19 @@ def listed_rights(
     if not known.isdisjoint(operate):
         rights.add("operate")
     return frozenset(rights)
+
+
+def listed_operators(
+    settings: ChatChannelSettings, is_user: Callable[[str], bool], chat_id: str
+) -> ChatOperators:
+    """Return what the settings say about the operators of a chat, and who of them is asked."""
+    operate = settings.operators_in(chat_id)
+    return ChatOperators(
+        tuple(filter(is_user, operate)),
+        is_everyone=not {"*", chat_id}.isdisjoint(operate),
+        wanted=settings.named_recipients,
+        only_owners=settings.question_recipients == "owner",
+    )
 
 
 def check_message(
@@ -138,7 +154,7 @@ class ChatUsers:
     def __init__(
         self, transport: ChatTransport, access: Access, settings: ChatChannelSettings
     ) -> None:
-        self._transport, self._access, self._settings = transport, access, settings
+        self.transport, self._access, self._settings = transport, access, settings
         self._names: TTLCache[str, str] = TTLCache(_CACHE_SIZE, _NAME_SECONDS)
         self._missing: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _MISSING_NAME_SECONDS)
         self._refused: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _REFUSED_NAME_SECONDS)
@@ -146,7 +162,7 @@ class ChatUsers:
 
     def principal_id(self, user_id: str) -> str:
         """Return the id of a user that is unique over all channels."""
-        return f"{self._transport.name}:{self._transport.app}:{user_id}"
+        return f"{self.transport.name}:{self.transport.app}:{user_id}"
 
     async def granted_rights(self, user_id: str) -> frozenset[Right]:
         """Return the rights that a user has besides the lists; read from the store every time."""
@@ -157,6 +173,31 @@ class ChatUsers:
         listed = listed_rights(self._settings, user_id, chat_id, is_external=is_external)
         rights = listed | await self.granted_rights(user_id)
         return Principal(self.principal_id(user_id), roles=rights)
+
+    def act_in_chat(self, chat: str, principal: Principal, granted: frozenset[Right]) -> Actor:
+        """Return a person who is elsewhere as an actor in a chat such as `lark:cli_1:oc_1`.
+
+        There the person has the granted rights, and those of entries with their own id.
+        """
+        account = self.principal_id("")
+        if not chat.startswith(account):  # of another account only the owner is an operator
+            rights = granted & {"owner"}
+        else:
+            user_id, chat_id = principal.id.removeprefix(account), chat.removeprefix(account)
+            rights = granted | listed_rights(self._settings, user_id, chat_id, is_external=True)
+        person = msgspec.structs.replace(principal, roles=rights)
+        return Actor(person, self.transport.name, chat)
+
+    async def find_names(self, principal_ids: Iterable[str]) -> dict[str, str]:
+        """Return the display names, by their principals, that are known within 2 s."""
+        found: dict[str, str] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(NAME_TIMEOUT_SECONDS):
+                for each in dict.fromkeys(principal_ids):
+                    known = await self.with_known_name(Principal(each))
+                    if name := known.name or await self.name_of(each):
+                        found[each] = name
+        return found
 
     async def with_known_name(self, principal: Principal) -> Principal:
         """Return a user with the name that is known without asking the service, "" if none is.
@@ -195,7 +236,7 @@ class ChatUsers:
             return ""
         try:
             async with asyncio.timeout(NAME_TIMEOUT_SECONDS):
-                name = await self._transport.display_name(user_id)
+                name = await self.transport.display_name(user_id)
         except TransportRejected:  # such as a missing permission
             self._refused[user_id] = True
             return ""

@@ -7,6 +7,7 @@ import msgspec
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.creation import Submission
+from internal.agent.app.runs.visibility import written_at
 from internal.agent.app.task_commands import is_behind
 from internal.agent.app.task_options import (
     TaskDefaults,
@@ -63,6 +64,7 @@ class TaskRouter:
                 run_id = (await self._gateway.submit(submission, principal)).run_id
                 return run_id, await self._is_waiting(run_id, message)
             case "interrupt":
+                submission = msgspec.structs.replace(submission, writing=written_at(message.row))
                 run_id = (await self._gateway.interrupt(submission, principal)).run_id
                 return run_id, await self._is_waiting(run_id, message)
 

@@ -53,13 +53,15 @@ class TransportUnavailable(LarkspurError):
 class ReceivedMessage(NamedTuple):
     """An event to be stored: `raw` is JSON that `ChatTransport.parse` reads.
 
-    `message_id` is the same for every delivery of one event.
+    `message_id` is the same for every delivery of one event. `sent_at` is the time of a message by
+    the clock of the service, None if unknown.
     """
 
     message_id: str
     chat_id: str
     user_id: str
     raw: str
+    sent_at: datetime | None = None
 
 
 class IncomingMessage(NamedTuple):
@@ -157,11 +159,36 @@ class TextContent(NamedTuple):
     mentions: tuple[str, ...] = ()
 
 
+class AskedElsewhere(NamedTuple):
+    """Nobody in the chat of a question may answer it.
+
+    `names` are the known names of its recipients; `page` is the address of its session, "" if it
+    has none that others reach.
+    """
+
+    names: tuple[str, ...] = ()
+    page: str = ""
+
+
+class CopyFor(NamedTuple):
+    """The message is a copy for a person of another chat.
+
+    `asker` is the name of the person who wrote the task, "" if unknown, and `task` the text of it.
+    """
+
+    asker: str
+    task: str
+
+
 class QuestionContent(NamedTuple):
-    """A question as it is now: open, with what answers it, or settled."""
+    """A question as it is now: open, with what answers it, or settled.
+
+    `reach` is None for a question that is asked where it can be answered.
+    """
 
     record: QuestionRecord
     phrases: ChatPhrases
+    reach: AskedElsewhere | CopyFor | None = None
 
 
 class QuestionNotice(NamedTuple):
@@ -171,8 +198,15 @@ class QuestionNotice(NamedTuple):
     phrases: ChatPhrases
 
 
+class Thoughts(NamedTuple):
+    """What the model thought in a run, as far as the provider shows it, and for how long."""
+
+    text: str = ""
+    seconds: int = 0
+
+
 class RunContent(NamedTuple):
-    """The progress of a run: a title, lines and a footer, all without markup.
+    """The progress of a run: a title, lines, a footer and thoughts, all without markup.
 
     `updates` counts earlier updates; no update follows a final one. `run_id` is the run that a
     button stops, "" for no button.
@@ -186,6 +220,7 @@ class RunContent(NamedTuple):
     is_final: bool = False
     footer: str = ""
     run_id: str = ""
+    thoughts: Thoughts = Thoughts()
 
 
 class FileContent(NamedTuple):
@@ -203,6 +238,8 @@ Content = TextContent | QuestionContent | QuestionNotice | RunContent | FileCont
 class ChatPost(NamedTuple):
     """Content for a chat, as a reply to a message or, with "", without one.
 
+    A `chat_id` that is the id of a user is the direct chat of that user.
+
     `replaces` is a message with the progress of a run. The content replaces it or, if it cannot be
     updated any more, is sent as a new message.
     """
@@ -211,6 +248,13 @@ class ChatPost(NamedTuple):
     reply_to: str
     content: Content
     replaces: str = ""
+
+
+class SentPost(NamedTuple):
+    """A post that was sent, at a time by the clock of the service, None if unknown."""
+
+    message_id: str
+    sent_at: datetime | None = None
 
 
 class ActionResult(NamedTuple):
@@ -265,16 +309,16 @@ class ChatTransport(Protocol):
     async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
         """Return what a stored event says; None if it cannot be read."""
 
-    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
-        """Send a post and return its id. The service sends the same key and form only once.
+    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
+        """Send a post. The service sends the same key and form only once.
 
         `simplicity` is the number of forms to leave out, the best first; the simplest remains.
         """
 
     async def find_sent(
         self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
-    ) -> str:
-        """Return the id of a post that was sent completely since then, "" for none.
+    ) -> SentPost | None:
+        """Return a post that was sent completely since then, None if there is none.
 
         It was sent with at most this `simplicity`. The posts with `known` ids are other ones.
         """
@@ -294,6 +338,9 @@ class ChatTransport(Protocol):
         A URI starts with the names of the channel and of the account, `NAME:ACCOUNT/`. Opening and
         reading raise RemoteFileUnavailable.
         """
+
+    def is_user(self, listed: str) -> bool:
+        """Return True if an entry of an access list is the id of a user."""
 
     async def display_name(self, user_id: str) -> str:
         """Return the name of a user."""

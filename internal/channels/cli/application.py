@@ -76,6 +76,61 @@ class ListedModel(NamedTuple):
     price: Mapping[str, float | None] | None
 
 
+class ServerModels(NamedTuple):
+    """The models that the server of a provider lists, None if it lists none: `sentence` says why.
+
+    `in_use` is the model of the settings, "" if it is one of another provider.
+    """
+
+    provider: str
+    models: Sequence[str] | None
+    in_use: str
+    sentence: str
+    advice: str
+
+
+class ListedLesson(NamedTuple):
+    """What the server of a model refused. `model` is "" for all models of the address.
+
+    `refused` is what it was, `since` what requests have been like since, `words` are those of the
+    server, `learned` is RFC 3339.
+    """
+
+    provider: str
+    address: str
+    model: str
+    refused: str
+    since: str
+    words: str
+    version: str
+    learned: str
+
+
+class ListedRepairs(NamedTuple):
+    """How often the calls of a model were repaired, by kind. `last` is RFC 3339."""
+
+    provider: str
+    model: str
+    kinds: Mapping[str, int]
+    last: str
+
+
+class LessonAdmin(Protocol):
+    """What model servers have refused. Every method raises LarkspurError without a database."""
+
+    def list_all(self) -> list[ListedLesson]:
+        """Return all lessons."""
+        ...
+
+    def list_repairs(self) -> list[ListedRepairs]:
+        """Return the repairs of calls of all models."""
+        ...
+
+    def forget(self, model: str | None) -> int:
+        """Remove the lessons about a model, or all; return how many there were."""
+        ...
+
+
 class ListedProfile(NamedTuple):
     """A profile. `problem` is why it cannot be used, "" if it can, `warning` what may be wrong.
 
@@ -326,8 +381,12 @@ class Application(Protocol):
         """
         ...
 
-    def find_provider_of_key(self, key: str) -> tuple[str, str] | None:
-        """Return the name and title of the provider whose keys look like this one, or None."""
+    def find_providers_of_key(self, key: str) -> list[tuple[str, str]]:
+        """Return the names and titles of the providers whose keys look like this one."""
+        ...
+
+    def clean_key(self, text: str) -> str:
+        """Return a pasted key without quotes, `Bearer` or the name of a variable around it."""
         ...
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
@@ -349,6 +408,14 @@ class Application(Protocol):
 
     def check_database(self, config: str | None) -> Check:
         """Check the database without changing it."""
+        ...
+
+    def check_models(self, config: str | None) -> list[Check]:
+        """Try the address and key of the model, and of its fallbacks. No model is asked.
+
+        Raises:
+            ConfigError: other settings than llm.base_url cannot be used.
+        """
         ...
 
     def check_dead_letters(self, config: str | None) -> list[Check]:
@@ -395,6 +462,26 @@ class Application(Protocol):
         """Return the known models of every provider, the one in use first."""
         ...
 
+    def server_models(self, config: str | None, provider: str) -> ServerModels:
+        """Ask the server of a provider for its models; "" is the provider of the settings.
+
+        Raises:
+            ConfigError: the settings cannot be used, or there is no such provider.
+        """
+        ...
+
+    def lessons(self, config: str | None) -> LessonAdmin:
+        """Return what model servers have refused.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
+        ...
+
+    def check_refused_tools(self, config: str | None) -> list[Check]:
+        """Return a check for each tool that the server of a model does not accept."""
+        ...
+
     def profiles(self, config: str | None) -> list[ListedProfile]:
         """Return the profiles, also those that cannot be used.
 
@@ -403,12 +490,16 @@ class Application(Protocol):
         """
         ...
 
-    def trust_file(self, config: str | None, path: Path) -> bool:
-        """Let agents follow an instruction file; False if they did before.
+    def trust_text(self, config: str | None, path: Path, content: bytes) -> bool:
+        """Let agents follow a text of an instruction file; False if this cannot be stored.
+
+        Args:
+            config: the configuration file, None for the usual one.
+            path: the instruction file.
+            content: its beginning, up to the part that agents get.
 
         Raises:
             ConfigError: the settings cannot be used.
-            OSError: this cannot be stored.
         """
 
     def skills(self, config: str | None) -> SkillAdmin:

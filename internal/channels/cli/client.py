@@ -64,11 +64,16 @@ _CONTROLS = {"connected", "replay.done", "workflow.stream.dropped", "stream.rese
 
 
 class GatewayError(CliExit):
-    """The gateway refused a request or cannot be reached. The message is for people."""
+    """The gateway refused a request or cannot be reached. The message is for people.
 
-    def __init__(self, code: int, message: str, status: int | None = None) -> None:
+    `reason` is the code of the refusal for programs, "" if there is none.
+    """
+
+    def __init__(
+        self, code: int, message: str, status: int | None = None, reason: str = ""
+    ) -> None:
         super().__init__(code, message)
-        self.status = status
+        self.status, self.reason = status, reason
 
 
 class GatewayUnreachable(GatewayError):
@@ -156,12 +161,15 @@ class GatewayClient:
         body |= {name: value for name, value in optional.items() if value is not None}
         return await self._send("POST", "/api/tasks", body, _ids, retry=True)
 
-    async def steer(self, task_id: str, text: str) -> bool:
-        """Steer the active run of a task; return False if the text became the next task."""
-        path, body = (
-            f"/api/tasks/{_quoted(task_id)}/steer",
-            {"text": text, "idempotency_key": _new_key()},
-        )
+    async def steer(self, task_id: str, text: str, seen: str = "") -> bool:
+        """Steer the active run of a task; return False if the text became the next task.
+
+        `seen` is the id of the newest event that was shown when it was written, "" for now.
+        """
+        path = f"/api/tasks/{_quoted(task_id)}/steer"
+        body = {"text": text, "idempotency_key": _new_key()}
+        if seen:
+            body["seen"] = seen
         return await self._send(
             "POST", path, body, lambda made: made["taken_as"] == "steering", retry=True
         )
@@ -506,16 +514,18 @@ class GatewayClient:
 
     def _error(self, response: Response) -> Exception:
         """Return the error of a response; a rate or stream limit is worth a retry."""
+        reason = ""
         try:
-            message = str(json.loads(response.body)["error"]["message"])
-        except (ValueError, TypeError, KeyError):
+            error = json.loads(response.body)["error"]
+            message, reason = str(error["message"]), str(error.get("code", ""))
+        except (ValueError, TypeError, KeyError, AttributeError):
             message = f"The gateway answered with status {response.status}."
         if response.status == _TOO_MANY:
             return Unreachable(message.rstrip("."))
         if response.status in {401, 403}:
             return GatewayError(CONFIG, message, response.status)
         code = FAILED if response.status >= _SERVER_ERROR else USAGE
-        return GatewayError(code, message, response.status)
+        return GatewayError(code, message, response.status, reason)
 
 
 def _about_file(file: InputFile, error: GatewayError) -> GatewayError:

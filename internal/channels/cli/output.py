@@ -46,6 +46,13 @@ def print_error(message: str) -> None:
         os.write(2, f"{sanitize_terminal(message)}\n".encode())
 
 
+def print_aside(message: str) -> None:
+    """Write a dim, sanitized line to standard error if that is a terminal."""
+    if os.isatty(2):
+        with suppress(OSError):
+            os.write(2, f"\x1b[2m{sanitize_terminal(message)}\x1b[22m\n".encode())
+
+
 def sanitize_terminal(text: str) -> str:
     """Return text without control and invisible characters, which are shown as JSON escapes.
 

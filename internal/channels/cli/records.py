@@ -79,6 +79,7 @@ class ListedMcpServer(NamedTuple):
     tools: int
     target: str
     problem: str
+    warnings: Sequence[str]
 
 
 class SessionItem(NamedTuple):

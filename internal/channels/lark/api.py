@@ -6,9 +6,11 @@ tokens for hours, blocks the loop while it fetches one, and loads 170 MB of mode
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -17,7 +19,7 @@ import msgspec
 from internal.agent.domain.secrets import mask_secrets, register_secret
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
-from internal.channels.chat.transport import TransportRejected, TransportUnavailable
+from internal.channels.chat.transport import SentPost, TransportRejected, TransportUnavailable
 from internal.channels.lark.connection import AppCredentials
 from internal.channels.lark.network import (
     KEEPALIVE_SECONDS,
@@ -422,12 +424,28 @@ _MAX_PAGES = 20
 _WHOLE_CARDS = {"card_msg_content_type": "user_card_content"}
 """Otherwise Lark flattens cards, and replaces newer ones by a request to upgrade the client."""
 CONTEXT_POLICY = SendPolicy(1, timeout=3.0, kind="read")
+_MILLISECONDS = re.compile(r"\d{13}")
 _CLICK_POLICY = SendPolicy(1, timeout=1.5, kind="read")  # part of a click's three seconds
+
+
+def read_milliseconds(text: str) -> int | None:
+    """Return a time of Lark in milliseconds since 1970; None if it is implausible."""
+    return int(text) if _MILLISECONDS.fullmatch(text) else None
+
+
+def as_datetime(milliseconds: int | None) -> datetime | None:
+    """Return a time in milliseconds since 1970 as a datetime in UTC."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def as_json(value: Any) -> str:
     """Return compact JSON text, as the `content` field expects."""
     return msgspec.json.encode(value).decode()
+
+
+def is_open_id(name: str) -> bool:
+    """Return True if an id is that of a person, not of a chat."""
+    return name.startswith("ou_")
 
 
 class LarkApi:
@@ -444,8 +462,8 @@ class LarkApi:
         *,
         uuid: str,
         policy: SendPolicy = REPLY_POLICY,
-    ) -> str:
-        """Reply to a message and return the reply's id. A uuid is sent only once."""
+    ) -> SentPost:
+        """Reply to a message. A uuid is sent only once."""
         body = {"msg_type": kind, "content": content, "uuid": uuid}
         return await self._sent(
             LarkRequest("POST", _message_path(message_id, "/reply"), body=body), policy
@@ -459,10 +477,10 @@ class LarkApi:
         *,
         uuid: str,
         policy: SendPolicy = REPLY_POLICY,
-    ) -> str:
-        """Send a message to a chat and return its id. A uuid is sent only once."""
+    ) -> SentPost:
+        """Send a message to a chat, or to the direct chat of an open_id, once for a uuid."""
         body = {"receive_id": chat_id, "msg_type": kind, "content": content, "uuid": uuid}
-        query = {"receive_id_type": "chat_id"}
+        query = {"receive_id_type": "open_id" if is_open_id(chat_id) else "chat_id"}
         return await self._sent(LarkRequest("POST", _MESSAGES, query=query, body=body), policy)
 
     async def patch_card(self, message_id: str, card: str, policy: SendPolicy) -> None:
@@ -584,8 +602,10 @@ class LarkApi:
             if not data.get("has_more") or not query["page_token"]:
                 return
 
-    async def _sent(self, call: LarkRequest, policy: SendPolicy) -> str:
-        return _created_id(await self._api.call(call, policy), "message_id")
+    async def _sent(self, call: LarkRequest, policy: SendPolicy) -> SentPost:
+        data = await self._api.call(call, policy)
+        created = read_milliseconds(str(data.get("create_time", "")))
+        return SentPost(_created_id(data, "message_id"), as_datetime(created))
 
 
 def _message_path(message_id: str, rest: str = "") -> str:

@@ -128,8 +128,7 @@ class CardActionHandler:
     def _respond(self, result: ActionResult) -> CallbackResponse:
         response: CallbackResponse = {"toast": {"type": result.level, "content": result.text}}
         if result.question is not None:
-            record, phrases = result.question
-            card = question_card(record, phrases, self._app_id)
+            card = question_card(result.question.record, result.question.phrases, self._app_id)
             response["card"] = {"type": "raw", "data": card}
         return response
 

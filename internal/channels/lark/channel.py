@@ -23,6 +23,7 @@ from internal.channels.chat.transport import (
     RecalledMessage,
     RemovedFromChat,
     RunContent,
+    SentPost,
     TransportHealth,
     TransportUnavailable,
 )
@@ -31,7 +32,9 @@ from internal.channels.lark.api import (
     PROGRESS_POLICY,
     LarkApi,
     LarkClient,
+    as_datetime,
     as_json,
+    is_open_id,
 )
 from internal.channels.lark.card_actions import CardActionHandler
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
@@ -44,7 +47,6 @@ from internal.channels.lark.events import (
     LarkMessage,
     LarkRecall,
     LarkRemoval,
-    as_datetime,
     read_event,
 )
 from internal.channels.lark.history.message_reader import MessageReader
@@ -136,7 +138,7 @@ class LarkTransport:
                 bot = self.identity.open_id if direct else await self.identity.wait()
                 return incoming_message(message, bot, self.app)
 
-    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> str:
+    async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post; progress is tried once, because replies are more important."""
         content = post.content
         if not isinstance(content, RunContent):
@@ -150,10 +152,10 @@ class LarkTransport:
 
     async def find_sent(
         self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
-    ) -> str:
+    ) -> SentPost | None:
         """Look for a reply among the messages of its chat or thread."""
         if isinstance(post.content, RunContent):
-            return ""
+            return None
         return await self._replies.find(
             post, post.content, since, known=known, simplicity=simplicity
         )
@@ -183,6 +185,10 @@ class LarkTransport:
     def open_file(self, uri: str) -> AbstractAsyncContextManager[RemoteContent]:
         """Download a file of a message; the app needs a permission to read messages."""
         return open_file(self._client, uri)
+
+    def is_user(self, listed: str) -> bool:
+        """Return True for an open_id."""
+        return is_open_id(listed)
 
     async def display_name(self, user_id: str) -> str:
         """Return a user's name; the app needs the contact permission for it."""

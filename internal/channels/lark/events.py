@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import re
 from concurrent.futures import Future
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,9 +11,8 @@ from cachetools import LRUCache, TTLCache
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage
+from internal.channels.lark.api import as_datetime, read_milliseconds
 from internal.channels.lark.content.message_content import Mention
-
-_MILLISECONDS = re.compile(r"\d{13}")
 
 
 class _Ids(msgspec.Struct):
@@ -182,16 +179,6 @@ def _read_removal(envelope: _Envelope) -> LarkRemoval:
     )
 
 
-def read_milliseconds(text: str) -> int | None:
-    """Return a time of Lark in milliseconds since 1970; None if it is implausible."""
-    return int(text) if _MILLISECONDS.fullmatch(text) else None
-
-
-def as_datetime(milliseconds: int | None) -> datetime | None:
-    """Return a time in milliseconds since 1970 as a datetime in UTC."""
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
 def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
     event = _event.decode(raw)
     body, sender = event.message, event.sender or _Sender()
@@ -291,7 +278,9 @@ class EventReceiver:
         if event is None or event.name in self._known:
             return
         raw = payload.decode("utf-8", "replace")
-        await self._store(ReceivedMessage(event.name, event.chat_id, event.open_id, raw))
+        sent_at = as_datetime(event.created) if isinstance(event, LarkMessage) else None
+        received = ReceivedMessage(event.name, event.chat_id, event.open_id, raw, sent_at)
+        await self._store(received)
         self._known[event.name] = True
 
     async def _store(self, message: ReceivedMessage) -> None:

@@ -19,6 +19,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from internal.agent.domain.text import is_invisible, truncate_line
+from internal.channels.cjk_emphasis import find_separators, use_cjk_emphasis
+from internal.channels.lark.card_dialect import (
+    adapt_headings,
+    adapt_text,
+    footnote_ids,
+    indent_lists,
+)
 from internal.normal_forms.urls import split_url
 
 MAX_NESTING, MAX_COLUMNS = 8, 50
@@ -45,6 +52,7 @@ _ADDRESS = re.compile(rf"({_HOST})(?::\d+)?(?:[/?#]\S*)?")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _MARKS = re.compile(r"[*_~`\\!\[\]]")
 _BREAK = "\u200b"
+_MAY_NEED_SEPARATORS = re.compile(r"[^\w\s][*~]|[*~][^\w\s]")
 _TAG_LINE = re.compile(r"\n[ \t]*<[A-Za-z/!?]")
 _TEXT_TAG = re.compile(r"<(?=/?(?:at|a|b|i|u|s)\b)", re.IGNORECASE)
 """The tags of a text message, which has no code."""
@@ -55,7 +63,8 @@ _MAX_SHOWN_TARGET = 80
 _blocks = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
 _blocks.enable("table").disable(["reference", "inline"])
 _inlines = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
-_inlines.enable("table").disable("reference")
+_inlines.enable(["table", "strikethrough"]).disable(["reference", "image"])
+use_cjk_emphasis(_inlines)
 _BREAKS = frozenset({"softbreak", "hardbreak"})
 _SUMMARY_MARKUP = 8  # characters of source for one that is shown
 
@@ -97,8 +106,10 @@ def parse_markdown(text: str) -> list[AnswerBlock]:
     Code inside of lists and quotes moves out of them, since Lark wants it at the start of a line.
     """
     source = _move_code_out(limit_nesting(_NEWLINES.sub("\n", text)))
+    source = indent_lists(source, _blocks)
     lines, tokens = source.split("\n"), _blocks.parse(source)
-    marked = _mark_lines(lines, tokens)
+    adapt_headings(lines, tokens)
+    marked = _mark_lines(lines, tokens, footnote_ids(source))
     found: list[AnswerBlock] = []
     done = 0
 
@@ -125,15 +136,22 @@ def parse_markdown(text: str) -> list[AnswerBlock]:
 def as_card_markdown(blocks: Iterable[AnswerBlock], max_tables: int) -> str:
     """Return Markdown for a card with at most `max_tables` tables; others become code.
 
-    So do tables of more than `MAX_COLUMNS` columns.
+    So do tables of more than `MAX_COLUMNS` columns. A blank line is before and after a table.
     """
     parts: list[str] = []
+    is_after_table = False
     for block in blocks:
         is_kept = block.kind != "table" or (
             max_tables > 0 and block.text.count("|", 0, block.text.find("\n")) <= MAX_COLUMNS
         )
-        parts.append(block.card if is_kept else fence(block.text))
+        is_table = is_kept and block.kind == "table"
+        part = block.card if is_kept else fence(block.text)
+        if parts and (is_table or is_after_table):
+            parts[-1] = parts[-1].removesuffix("\n") + "\n"
+            part = part.removeprefix("\n")
+        parts.append(part)
         max_tables -= block.kind == "table"
+        is_after_table = is_table
     return "\n".join(parts)
 
 
@@ -222,7 +240,9 @@ Marked = tuple[str, str, str]
 """A text as it is written in rich texts, in cards and in texts."""
 
 
-def _mark_lines(lines: Sequence[str], tokens: Sequence[Token]) -> list[Marked]:
+def _mark_lines(
+    lines: Sequence[str], tokens: Sequence[Token], footnotes: frozenset[str]
+) -> list[Marked]:
     """Return the forms of each line."""
     rows = {
         number
@@ -231,22 +251,36 @@ def _mark_lines(lines: Sequence[str], tokens: Sequence[Token]) -> list[Marked]:
         for number in range(*token.map)
     }
     found = [
-        _mark_row(line) if number in rows else _mark(line, []) for number, line in enumerate(lines)
+        _mark_row(line, footnotes) if number in rows else _mark(line, [])
+        for number, line in enumerate(lines)
     ]
     for token in tokens:
         if token.type == "inline" and token.map is not None and token.map[0] not in rows:
             start, end = token.map
             text = "\n".join(lines[start:end])
-            forms = [form.split("\n") for form in _mark(text, _code_spans(text))]
+            forms = [form.split("\n") for form in _mark_text(text, footnotes)]
             found[start:end] = zip(*forms, strict=True)
     return found
 
 
-def _mark_row(row: str) -> Marked:
+def _mark_row(row: str, footnotes: frozenset[str]) -> Marked:
     """Mark the cells of a row; a code span ends with its cell."""
-    cells = [_mark(cell, _code_spans(cell)) for cell in _CELL_END.split(row)]
+    cells = [_mark_text(cell, footnotes, in_cell=True) for cell in _CELL_END.split(row)]
     rich, card, plain = ("|".join(form) for form in zip(*cells, strict=True))
     return rich, card, plain
+
+
+def _mark_text(text: str, footnotes: frozenset[str], *, in_cell: bool = False) -> Marked:
+    """Mark a paragraph, a heading or a cell."""
+    outside = [
+        (start, end, adapt_text(text[start:end], footnotes, in_cell=in_cell))
+        for start, end in _outside(text, _code_spans(text))
+    ]
+    text = _apply(text, outside)
+    if _MAY_NEED_SEPARATORS.search(text):
+        places = find_separators(_inlines, text)
+        text = _apply(text, [(place, place, _BREAK) for place in places])
+    return _mark(text, _code_spans(text))
 
 
 Edit = tuple[int, int, str]

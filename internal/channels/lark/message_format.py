@@ -19,7 +19,7 @@ from internal.channels.lark.lark_markdown import (
     escape_active,
     parse_markdown,
 )
-from internal.channels.lark.question_form import plain_text, stop_button
+from internal.channels.lark.question_form import folded_text, plain_text, stop_button
 from internal.i18n.chat import ChatPhrases
 
 MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
@@ -244,11 +244,23 @@ _COLORS: dict[RunPhase, str] = {
 
 
 def progress_card(content: RunContent) -> str:
-    """Return the card as JSON."""
+    """Return the card as JSON. Thoughts are folded, and shortened to what Lark accepts."""
+    text = content.thoughts.text
+    card = _progress_card(content, text)
+    while text and byte_length(as_json(card)) > MAX_RICH_BYTES:
+        text = text[len(text) // 2 + 1 :]
+        card = _progress_card(content, f"…{text}" if text else "")
+    return card
+
+
+def _progress_card(content: RunContent, thoughts: str) -> str:
     body = "\n".join(content.lines) or content.phrases("progress_thinking")
     title = {"tag": "plain_text", "content": content.title}
     header = {"title": title, "template": _COLORS[content.phase]}
     elements = [plain_text(body)]
+    if thoughts:
+        took = content.phrases.duration(max(content.thoughts.seconds, 1))
+        elements.append(folded_text(content.phrases.runs("thought", time=took), thoughts))
     if content.run_id:
         elements.append(stop_button(content.run_id, content.phrases("progress_stop")))
     if content.footer:

@@ -25,6 +25,7 @@ from internal.channels.chat.question_text import (
     is_allowed,
     with_asker,
 )
+from internal.channels.chat.transport import AskedElsewhere, CopyFor
 from internal.channels.lark.api import as_json
 from internal.channels.lark.lark_markdown import escape_active, escape_links, fence
 from internal.channels.lark.message_format import (
@@ -55,6 +56,7 @@ QUESTION_MARK = "❓\u200b"
 _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
 """Characters of each text on a card; the largest limit that fits Lark's size limit is used."""
 _SUMMARY_CHARS = 100
+_MAX_NAME, _MAX_TASK = 60, 300
 _MAX_LINES, _UNLIMITED = 60, 10**9
 _ENDS_FENCES = "```"
 """Code with these marks is shown as plain text: nothing in a call may end its code block."""
@@ -64,13 +66,17 @@ _MENTION = re.compile(r"<at id=(ou_[A-Za-z0-9_-]{1,80})></at>")
 _COLOURS = {"plan": "blue", "clarify": "turquoise", "approval": "orange", "recovery": "red"}
 
 
+Reach = AskedElsewhere | CopyFor | None
 RenderedT = TypeVar("RenderedT", dict[str, Any], str, list[list[PostElement]])
 
 
 class ContentBlock(NamedTuple):
-    """A block: text, options, a remark, code, a diff, or the bot's own Markdown."""
+    """A block: text, options, a remark, code, a diff, the bot's own Markdown, or a link.
 
-    kind: Literal["text", "options", "remark", "code", "diff", "trusted"]
+    The text of a link is its address and, after a line break, its words.
+    """
+
+    kind: Literal["text", "options", "remark", "code", "diff", "trusted", "link"]
     text: str
 
 
@@ -98,22 +104,22 @@ class TextBudget:
 
 def question_card(record: QuestionRecord, phrases: ChatPhrases, app_id: str) -> dict[str, Any]:
     """Return the card of a question in its current state."""
-    return _render_within_limit(partial(_card, record, phrases, app_id), phrases)[0]
+    return _render_within_limit(partial(_card, record, phrases, app_id, reach=None), phrases)[0]
 
 
 def render_question(
-    record: QuestionRecord, phrases: ChatPhrases, app_id: str
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, *, reach: Reach = None
 ) -> Sequence[Rendering]:
     """Return the renderings of a question, the best first; omitted content is attached."""
-    card, cut = _render_within_limit(partial(_card, record, phrases, app_id), phrases)
+    card, cut = _render_within_limit(partial(_card, record, phrases, app_id, reach=reach), phrases)
     parts = [MessagePart("interactive", as_json(card))]
     if cut:
         budget = TextBudget(_UNLIMITED, phrases, unlimited=True)
         whole = _file_text(_content_blocks(record, phrases, app_id, budget))
         file = (phrases("asked_file_name"), whole.encode("utf-8", "replace"))
         parts.append(MessagePart("file", "", file, spare=True))
-    rows, _ = _render_within_limit(partial(_post, record, phrases, app_id), phrases)
-    text, _ = _render_within_limit(partial(_text, record, phrases, app_id), phrases)
+    rows, _ = _render_within_limit(partial(_post, record, phrases, app_id, reach=reach), phrases)
+    text, _ = _render_within_limit(partial(_text, record, phrases, app_id, reach=reach), phrases)
     return (
         ("card", tuple(parts)),
         ("post", (post_part(rows),)),
@@ -132,7 +138,7 @@ def render_outcome(
     blocks = [ContentBlock("text", f"{QUESTION_MARK} {outcome}: {about}")]
     if (answer := _personal_answer(record)) is not None:
         blocks.append(_answerer_block(answer, app_id, phrases))
-    blocks += _footer_blocks(record, phrases)
+    blocks += _footer_blocks(record, phrases, None)
     text = _message_text(blocks)
     return (("post", (post_part(_post_rows(blocks)),)), ("text", text_parts(text, MAX_TEXT_BYTES)))
 
@@ -151,37 +157,41 @@ def _render_within_limit(
 
 
 def _post(
-    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget, *, reach: Reach
 ) -> list[list[PostElement]]:
-    return _post_rows(_message_blocks(record, phrases, app_id, budget))
+    return _post_rows(_message_blocks(record, phrases, app_id, budget, reach=reach))
 
 
-def _text(record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget) -> str:
-    return _message_text(_message_blocks(record, phrases, app_id, budget))
+def _text(
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget, *, reach: Reach
+) -> str:
+    return _message_text(_message_blocks(record, phrases, app_id, budget, reach=reach))
 
 
 def _message_blocks(
-    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget, *, reach: Reach
 ) -> list[ContentBlock]:
     return [
         ContentBlock("text", f"{QUESTION_MARK} {_title(record, phrases)}"),
+        *_task_blocks(reach, phrases),
         *_content_blocks(record, phrases, app_id, budget),
-        *_footer_blocks(record, phrases),
+        *_footer_blocks(record, phrases, reach),
     ]
 
 
 def _card(
-    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget, *, reach: Reach
 ) -> dict[str, Any]:
-    blocks = _content_blocks(record, phrases, app_id, budget)
-    if record.status == "open" and has_option_buttons(record.question):
+    blocks = [*_task_blocks(reach, phrases), *_content_blocks(record, phrases, app_id, budget)]
+    can_answer = record.status == "open" and not isinstance(reach, AskedElsewhere)
+    if can_answer and has_option_buttons(record.question):
         blocks = [block for block in blocks if block.kind != "options"]
     elements = [_element(block) for block in blocks]
     if budget.cut:
         elements.append(plain_text(phrases("asked_whole"), soft=True))
-    if record.status == "open":
+    if can_answer:
         elements += answer_controls(record.question, phrases)
-    elements += [_element(block) for block in _footer_blocks(record, phrases)]
+    elements += [_element(block) for block in _footer_blocks(record, phrases, reach)]
     return card_json(elements, _summary(record, phrases)) | {"header": _header(record, phrases)}
 
 
@@ -324,11 +334,49 @@ def _decision_blocks(
     return found
 
 
-def _footer_blocks(record: QuestionRecord, phrases: ChatPhrases) -> list[ContentBlock]:
+def _task_blocks(reach: Reach, phrases: ChatPhrases) -> list[ContentBlock]:
+    """Return what a copy for a person of another chat says about the task."""
+    if not isinstance(reach, CopyFor):
+        return []
+    asker = truncate_line(reach.asker, _MAX_NAME) or phrases("asked_somebody")
+    task = truncate_line(reach.task, _MAX_TASK)
+    return [ContentBlock("text", phrases("asked_task_of", who=asker, task=task))]
+
+
+def _elsewhere_blocks(
+    record: QuestionRecord, phrases: ChatPhrases, reach: AskedElsewhere
+) -> list[ContentBlock]:
+    """Return who can answer a question that nobody in its chat may answer, and how to become one.
+
+    If nobody else is asked, it is left to the owner, on the web page.
+    """
+    question, asked = record.question, len(record.question.recipients)
+    audience, link = record.audience if asked else "owner", list[ContentBlock]()
+    if not asked:
+        how = phrases("asked_on_page")
+        if reach.page:
+            link = [ContentBlock("link", f"{reach.page}\n{phrases('asked_open_page')}")]
+    elif len(reach.names) < asked:
+        how = phrases("asked_sent_count", count=asked)
+    else:
+        names = (truncate_line(name, _MAX_NAME) for name in reach.names)
+        how = phrases("asked_sent_to", who=phrases("calls_comma").join(names))
+    who, when = phrases(f"asked_who_{audience}"), format_time(record.expires)
+    until = phrases("asked_until", who=who, when=when, how=how)
+    pairing = "asked_pair_owner" if record.audience == "owner" else "asked_pair"
+    pair = phrases(pairing, command=phrases.command("pair"))
+    return [*link, ContentBlock("remark", f"{until}\n{pair}\n{question.id}")]
+
+
+def _footer_blocks(
+    record: QuestionRecord, phrases: ChatPhrases, reach: Reach
+) -> list[ContentBlock]:
     """Return who can answer an open question, until when, and how to reply."""
     name = record.question.id
     if record.status != "open":
         return [ContentBlock("remark", name)]
+    if isinstance(reach, AskedElsewhere):
+        return _elsewhere_blocks(record, phrases, reach)
     who = phrases(f"asked_who_{record.audience}")
     how = phrases(f"asked_reply_{_reply_hint(record.question)}")
     until = phrases("asked_until", who=who, when=format_time(record.expires), how=how)
@@ -364,6 +412,9 @@ def _element(block: ContentBlock) -> Element:
     match block.kind:
         case "trusted":
             return markdown(block.text)
+        case "link":
+            address, words = block.text.split("\n")
+            return markdown(f"[{words}]({address})")
         case "code" | "diff" if _ENDS_FENCES not in block.text:
             return markdown(fence(block.text, _language(block)))
         case _:
@@ -386,18 +437,26 @@ def _post_row(block: ContentBlock) -> list[PostElement]:
             ]
         case "code" | "diff":
             return [{"tag": "code_block", "text": block.text}]
+        case "link":
+            address, words = block.text.split("\n")
+            return [{"tag": "a", "text": words, "href": address}]
         case _:
             return [{"tag": "text", "text": escape_active(block.text)}]
 
 
 def _message_text(blocks: Sequence[ContentBlock]) -> str:
     """Return the blocks as a text message without active tags and links but the bot's own."""
-    return "\n\n".join(
-        block.text.replace("<at id=", "<at user_id=")  # the syntax of texts
-        if block.kind == "trusted"
-        else escape_links(escape_active(_source(block)))
-        for block in blocks
-    )
+    return "\n\n".join(_plain(block) for block in blocks)
+
+
+def _plain(block: ContentBlock) -> str:
+    match block.kind:
+        case "trusted":
+            return block.text.replace("<at id=", "<at user_id=")  # the syntax of texts
+        case "link":
+            return ": ".join(reversed(block.text.split("\n")))
+        case _:
+            return escape_links(escape_active(_source(block)))
 
 
 def _file_text(blocks: Sequence[ContentBlock]) -> str:

@@ -54,6 +54,23 @@ def plain_text(text: str, *, soft: bool = False) -> Element:
     return {"tag": "div", "text": content}
 
 
+def folded_text(title: str, text: str) -> Element:
+    """Return a panel that is opened at its title and shows a text without markup."""
+    icon = {"tag": "standard_icon", "token": "down-small-ccm_outlined", "size": "16px 16px"}
+    return {
+        "tag": "collapsible_panel",
+        "expanded": False,
+        "header": {
+            "title": {"tag": "plain_text", "content": title},
+            "vertical_align": "center",
+            "icon": icon,
+            "icon_position": "follow_text",
+            "icon_expanded_angle": -180,
+        },
+        "elements": [plain_text(text, soft=True)],
+    }
+
+
 def markdown(text: str) -> Element:
     """Return a text of the bot itself, with Lark's Markdown."""
     return {"tag": "markdown", "content": text}

@@ -13,6 +13,7 @@ from internal.channels.chat.transport import (
     FileContent,
     QuestionContent,
     QuestionNotice,
+    SentPost,
     TextContent,
     TransportRejected,
 )
@@ -25,7 +26,9 @@ from internal.channels.lark.api import (
     LarkRejected,
     LarkUnavailable,
     SendPolicy,
+    as_datetime,
     as_json,
+    is_open_id,
 )
 from internal.channels.lark.message_format import (
     PROGRESS_MARK,
@@ -85,8 +88,8 @@ class ReplySender:
 
     async def send(
         self, post: ChatPost, content: ReplyContent, key: str, *, simplicity: int = 0
-    ) -> str:
-        """Send a post and return the id of its first message.
+    ) -> SentPost:
+        """Send a post and return its first message.
 
         A form that Lark rejects is followed by a simpler one. A form with unknown outcome is not:
         Lark recognizes the repeated call by its uuid. The first `simplicity` forms are left out.
@@ -136,15 +139,17 @@ class ReplySender:
         *,
         known: Container[str],
         simplicity: int,
-    ) -> str:
-        """Return the id of the first message of a reply that was sent since then, "" for none.
+    ) -> SentPost | None:
+        """Return the first message of a reply that was sent since then, None for none.
 
         `known` are ids of other replies. A reply of which messages are missing was not sent.
 
         Raises:
-            TransportRejected: the chat may not be read.
+            TransportRejected: the chat may not be read, or is only known by its person.
             TransportUnavailable: it must be tried again.
         """
+        if is_open_id(post.chat_id):
+            raise TransportRejected("the id of the direct chat is not known")
         forms = await asyncio.to_thread(self._render, content)
         needed = 1
         if isinstance(content, TextContent):
@@ -158,21 +163,22 @@ class ReplySender:
                 kind, container = "thread", asked.thread_id
                 parents.add(asked.root_id)
         start = since.timestamp() - _CLOCK_SKEW_SECONDS
-        found: list[str] = []
+        found: list[SentPost] = []
         async for item in self._api.messages(kind, container, start):
             message = _listed(item)
             is_ours = message.sender.id == self._app_id and message.message_id not in known
             is_recent = message.create_time >= start * 1000
             if is_ours and is_recent and message.parent_id in parents and _matches(post, message):
-                found.append(message.message_id)
-        return found[0] if len(found) >= needed else ""
+                sent_at = as_datetime(message.create_time)
+                found.append(SentPost(message.message_id, sent_at))
+        return found[0] if len(found) >= needed else None
 
     def _render(self, content: ReplyContent) -> Sequence[Rendering]:
         match content:
             case TextContent(text, phrases, mentions):
                 return mention_people(render_answer(text, phrases), mentions)
-            case QuestionContent(record, phrases):
-                return render_question(record, phrases, self._app_id)
+            case QuestionContent(record, phrases, reach):
+                return render_question(record, phrases, self._app_id, reach=reach)
             case QuestionNotice(record, phrases):
                 return render_outcome(record, phrases, self._app_id)
             case FileContent():
@@ -180,21 +186,21 @@ class ReplySender:
 
     async def _send_form(
         self, post: ChatPost, name: str, parts: Sequence[MessagePart], key: str
-    ) -> str:
-        """Upload the files of a form, then send its messages; return the id of the first one."""
+    ) -> SentPost:
+        """Upload the files of a form, then send its messages; return the first one."""
         ready = [await self._upload(post, part) for part in parts]
-        first = ""
+        first: SentPost | None = None
         for number, part in enumerate(ready):
             if part is None:
                 continue
             try:
                 place = post._replace(replaces="") if number else post
-                message_id = await self._send_part(place, part, send_uuid(key, name, number))
+                sent = await self._send_part(place, part, send_uuid(key, name, number))
             except LarkUnavailable as error:
-                error.unconfirmed = error.unconfirmed or bool(first)
+                error.unconfirmed = error.unconfirmed or first is not None
                 raise
-            first = first or message_id
-        return first
+            first = first or sent
+        return first or SentPost("")
 
     async def _upload(self, post: ChatPost, part: MessagePart) -> MessagePart | None:
         """Return a part with its content; None if it is spare and its file is not accepted."""
@@ -216,7 +222,7 @@ class ReplySender:
             error.unconfirmed = False  # no message was sent
             raise
 
-    async def _send_part(self, post: ChatPost, part: MessagePart, uuid: str) -> str:
+    async def _send_part(self, post: ChatPost, part: MessagePart, uuid: str) -> SentPost | None:
         try:
             return await self._send_message(post, part, uuid)
         except LarkRejected as error:
@@ -228,11 +234,11 @@ class ReplySender:
             if not part.spare:
                 raise
             _log_omitted(post, error)
-            return ""
+            return None
 
-    async def _send_message(self, post: ChatPost, part: MessagePart, uuid: str) -> str:
+    async def _send_message(self, post: ChatPost, part: MessagePart, uuid: str) -> SentPost:
         if post.replaces and part.file is None and await self._replace(post.replaces, part):
-            return post.replaces
+            return SentPost(post.replaces)
         kind, content, policy = part.kind, part.content, _policy(post)
         if post.reply_to:
             try:

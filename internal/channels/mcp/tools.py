@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.idempotency import scoped_key
 from internal.agent.app.queries import Queries
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
@@ -78,7 +79,7 @@ async def create_task(call: McpToolCall, given: CreateTaskArguments) -> Submitte
         build_run_spec(call.defaults, options, call.principal, given.profile),
         CHANNEL,
         None if given.session_id is None else SessionId(given.session_id),
-        idempotency_key=given.idempotency_key,
+        idempotency_key=scoped_key("create_task", given.idempotency_key),
     )
     return await call.gateway.submit(submission, call.principal)
 
@@ -137,7 +138,7 @@ async def ask_person(call: McpToolCall, given: AskPersonArguments) -> Submitted:
             spec, profile=msgspec.structs.replace(spec.profile, tools=()), gates="off", skills=()
         ),
         CHANNEL,
-        idempotency_key=given.idempotency_key,
+        idempotency_key=scoped_key("ask_person", given.idempotency_key),
         prompt=ASK_PROMPT + mark_untrusted("MCP client", given.question + choices),
     )
     return await call.gateway.submit(submission, call.principal)

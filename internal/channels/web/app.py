@@ -131,11 +131,14 @@ class Resource:
                 max_bytes=endpoint.max_body_bytes,
                 timeout_seconds=self._services.timeouts.request_seconds,
             )
+        timeouts = self._services.timeouts
         body = await read_body(
             context,
             receive,
             max_bytes=min(endpoint.max_body_bytes, self._services.settings.max_body_bytes),
-            timeout_seconds=self._services.timeouts.request_seconds,
+            timeout_seconds=(
+                timeouts.head_seconds if context.principal is None else timeouts.request_seconds
+            ),
         )
         return decode_body(body or b"{}" if endpoint.may_omit_body else body, endpoint.body)
 

@@ -24,11 +24,10 @@ from typing import NamedTuple
 
 CODE_TTL_SECONDS = 300.0
 MAX_CODES = 16
-MAX_FAILED_ATTEMPTS = 10
-ATTEMPT_RECOVERY_SECONDS = 6.0
-"""A failed attempt is forgiven after this time; above `MAX_FAILED_ATTEMPTS` codes fail."""
 LOGIN_TTL_SECONDS = 30 * 86_400
 MAX_LOGINS = 200
+COOKIE_CHARACTERS = 43
+"""The length of a login cookie: 32 bytes in base64."""
 _FILE_MODE = 0o600
 
 
@@ -132,18 +131,13 @@ def _version_of(path: Path) -> tuple[int, ...]:
 
 
 class OneTimeCodes:
-    """Codes that each log in one browser, once, within five minutes. Only hashes are stored."""
+    """Codes that each log in one browser, once, within five minutes. Only hashes are stored.
 
-    def __init__(
-        self,
-        path: Path | None = None,
-        now: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._monotonic = monotonic
+    A code has 128 bits: attempts to guess one need no limit, which would lock out everybody.
+    """
+
+    def __init__(self, path: Path | None = None, now: Callable[[], float] = time.time) -> None:
         self._codes = ExpiringNames(path, now, MAX_CODES)
-        self._failed = 0.0
-        self._failed_at = monotonic()
 
     def issue(self) -> str:
         """Return a new code. Beyond `MAX_CODES` unused codes the oldest are revoked.
@@ -155,23 +149,13 @@ class OneTimeCodes:
         self._codes.add(_hash_of(code), CODE_TTL_SECONDS)
         return code
 
-    def retry_after(self) -> float:
-        """Return for how many seconds codes are rejected after too many failed attempts."""
-        now = self._monotonic()
-        recovered = (now - self._failed_at) / ATTEMPT_RECOVERY_SECONDS
-        self._failed = max(0.0, self._failed - recovered)
-        self._failed_at = now
-        return max(0.0, self._failed + 1 - MAX_FAILED_ATTEMPTS) * ATTEMPT_RECOVERY_SECONDS
-
     def redeem(self, code: str) -> bool:
         """Use up a code. Return False if it is unknown, used or expired.
 
         Raises:
             OSError: It cannot be used up.
         """
-        is_valid = self._codes.remove(_hash_of(code))
-        self._failed += not is_valid
-        return is_valid
+        return self._codes.remove(_hash_of(code))
 
 
 def _hash_of(code: str) -> str:

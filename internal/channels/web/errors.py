@@ -16,6 +16,8 @@ from internal.agent.domain.errors import (
     NotFound,
     RequestError,
     StoreError,
+    TooManyTasks,
+    WrittenEarlier,
     WrongHash,
 )
 
@@ -53,6 +55,8 @@ _STATUS_CODES: tuple[tuple[type[Exception], int, str], ...] = (
     (InvalidRequest, 400, "malformed"),
     (Forbidden, 403, "forbidden"),
     (NotFound, 404, "not_found"),
+    (TooManyTasks, 429, "too_many_tasks"),
+    (WrittenEarlier, 409, "written_earlier"),
     (Conflict, 409, "conflict"),
     (StoreError, 503, "store_unavailable"),
     (FilesUnavailable, 503, "store_unavailable"),

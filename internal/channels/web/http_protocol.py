@@ -6,6 +6,8 @@ below HTTP get the JSON body of all other errors.
 """
 
 import asyncio
+import resource
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +18,49 @@ from uvicorn.server import ServerState
 from internal.agent.app.events.live_buffer import LiveWriter
 from internal.channels.web.errors import HttpError, error_response
 from internal.channels.web.event_streams import TRANSPORT_KEY
-from internal.channels.web.middleware import SECURITY_HEADERS
+from internal.channels.web.middleware import NOTE_LOGIN_KEY, SECURITY_HEADERS
 
 MAX_HEAD_BYTES = 65_536
+MAX_WITHOUT_LOGIN = 256
+"""How many connections without a login are open at once."""
+_RESERVED_DESCRIPTORS = 512
+
+
+def max_connections() -> int:
+    """Return how many connections leave enough descriptors to the database and the channels."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return (
+        sys.maxsize
+        if limit == resource.RLIM_INFINITY
+        else limit - min(_RESERVED_DESCRIPTORS, limit // 2)
+    )
+
+
+class OpenConnections(ServerState):
+    """All connections, with those that have no login in the order in which they were opened.
+
+    When there are too many, the oldest of these is closed, of those first that nothing was
+    requested from. A new connection is one of them.
+    """
+
+    def __init__(self, most: int = sys.maxsize) -> None:
+        super().__init__()
+        self._most = most
+        self._without_login: dict[HttpConnection, None] = {}
+
+    def add_without_login(self, connection: "HttpConnection") -> None:
+        """Add a connection, or one whose login has ended, and close another one if needed."""
+        self._without_login[connection] = None
+        count = len(self._without_login)
+        if count > MAX_WITHOUT_LOGIN or len(self.connections) > self._most:
+            oldest = next(iter(self._without_login))
+            closed = next((each for each in self._without_login if not each.is_answering), oldest)
+            self.forget(closed)
+            closed.transport.abort()
+
+    def forget(self, connection: "HttpConnection") -> None:
+        """Forget a connection that is closed or has a login."""
+        self._without_login.pop(connection, None)
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -27,11 +69,12 @@ class HttpConnection(HttpToolsProtocol):
     def __init__(
         self,
         config: Config,
-        server_state: ServerState,
+        server_state: OpenConnections,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._open = server_state
         self._head_bytes = 0
         self._in_head = True
         self._head_started: float | None = None
@@ -42,6 +85,11 @@ class HttpConnection(HttpToolsProtocol):
     def is_writing(self) -> bool:
         """Return True while the client has not read the last write."""
         return self._write_paused is not None
+
+    @property
+    def is_answering(self) -> bool:
+        """Return True while a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def is_closed(self) -> bool:
@@ -86,10 +134,18 @@ class HttpConnection(HttpToolsProtocol):
         """Start to measure the first request head."""
         super().connection_made(transport)
         self._head_started = self.loop.time()
+        self._open.add_without_login(self)
+
+    def note_login(self, is_logged_in: bool, /) -> None:
+        """Record whether the last request had credentials: a proxy sends those of many people."""
+        self._open.forget(self)
+        if not is_logged_in:
+            self._open.add_without_login(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the requests."""
         super().connection_lost(exc)
+        self._open.forget(self)
         if self._on_unready is not None:
             self._on_unready()
 
@@ -109,6 +165,7 @@ class HttpConnection(HttpToolsProtocol):
         """Start the request, with this connection as the transport of an event stream."""
         self._in_head, self._head_bytes, self._head_started = False, 0, None
         self.scope["state"][TRANSPORT_KEY] = self
+        self.scope["state"][NOTE_LOGIN_KEY] = self.note_login
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

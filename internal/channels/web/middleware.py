@@ -19,7 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from internal.agent.domain.principals import LOCAL_OWNER
-from internal.channels.web.auth import LoginSecrets, token_id
+from internal.channels.web.auth import COOKIE_CHARACTERS, LoginSecrets, token_id
 from internal.channels.web.errors import HttpError, error_response, to_http_error
 from internal.channels.web.requests import SAFE_METHODS, ClientDisconnected, RequestContext
 from internal.channels.web.services import WebServices
@@ -31,16 +31,18 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
+    (b"x-dns-prefetch-control", b"off"),  # the hosts of links are not resolved before a click
 )
 """Headers of every response. Other origins can embed none; requests with CORS are not affected."""
 CONTEXT_KEY = "larkspur.context"
 """Key in the ASGI scope under which a route finds its `RequestContext`."""
 SENDER_KEY = "larkspur.sender"
 """Key in the ASGI scope under which a route finds its `ResponseSender`."""
+NOTE_LOGIN_KEY = "larkspur.note_login"
+"""Key in `scope["state"]` of a function that is told whether a request has credentials."""
 LOGIN_KEY_HEADER = b"x-larkspur-login-key"
 """Header in which the page sends the login key; other origins cannot send it."""
 LINGER_TIMEOUT_SECONDS = 2.0
-MAX_BUCKETS = 4096
 CONTENT_TOO_LARGE = 413
 _DEFAULT_HTTP_PORT = 80
 _DEFAULT_HTTPS_PORT = 443
@@ -223,11 +225,16 @@ class Authentication:
             return
         if _has_token(context, token) or self._has_login(context, token):
             context.principal, context.token_id = LOCAL_OWNER, token_id(token)
+        note_login = context.scope.get("state", {}).get(NOTE_LOGIN_KEY)
+        if note_login is not None:  # not a call in memory
+            note_login(context.principal is not None)
 
     def _has_login(self, context: RequestContext, token: str) -> bool:
-        """Check cookie and login key, each of which must be sent exactly once.
+        """Check the cookies and the login key, which must be sent exactly once.
 
-        Unsafe methods also need an Origin header, which every browser sends.
+        Any server of the host, and with https any server of the domain, can add cookies of this
+        name: only that of the key counts. Unsafe methods also need an Origin header, which every
+        browser sends.
         """
         header = b";".join(context.headers(b"cookie")).decode("latin-1")
         keys = [value.decode("latin-1") for value in context.headers(LOGIN_KEY_HEADER)]
@@ -242,13 +249,17 @@ class Authentication:
         context.rejection = _unauthorized(
             "This browser is not logged in at this address. Open a new link of `larkspur serve`."
         )
-        if len(own) != 1 or len(keys) != 1:
+        if len(keys) != 1:
             return False
         if not (context.method in SAFE_METHODS or context.headers(b"origin")):
             return False
-        login_id = self._services.logins.find(LoginSecrets(own[0], keys[0]), token, origin)
-        context.login_id = login_id or ""
-        return login_id is not None
+        found = (
+            self._services.logins.find(LoginSecrets(cookie, keys[0]), token, origin)
+            for cookie in own
+            if len(cookie) == COOKIE_CHARACTERS
+        )
+        context.login_id = next(filter(None, found), "")
+        return bool(context.login_id)
 
 
 def _has_token(context: RequestContext, token: str) -> bool:
@@ -261,7 +272,12 @@ def _has_token(context: RequestContext, token: str) -> bool:
 
 
 class RateLimiter:
-    """A token bucket per principal. Unauthenticated requests share one per client address."""
+    """A token bucket per principal.
+
+    Requests without a login have none: to reject them costs as much as to answer them, and behind a
+    proxy one client would take the requests of all others. Neither have the page's files and
+    `/health`.
+    """
 
     def __init__(self, settings: ServerSettings, monotonic: Callable[[], float]) -> None:
         self._rate = settings.rate_limit_per_minute / 60
@@ -271,9 +287,9 @@ class RateLimiter:
 
     def __call__(self, context: RequestContext) -> None:
         """Take one request from the bucket."""
-        client = context.scope.get("client") or ("",)
-        key = f"ip:{client[0]}" if context.principal is None else context.principal.id
-        now = self._monotonic()
+        if context.principal is None or context.is_public:
+            return
+        key, now = context.principal.id, self._monotonic()
         left, updated = self._buckets.get(key, (self._burst, now))
         left = min(self._burst, left + (now - updated) * self._rate)
         if left < 1:
@@ -285,17 +301,7 @@ class RateLimiter:
                 f"Too many requests. Try again in {wait} s.",
                 {"retry-after": str(wait)},
             )
-        if len(self._buckets) >= MAX_BUCKETS:
-            self._remove_full_buckets(now)
         self._buckets[key] = (left - 1, now)
-
-    def _remove_full_buckets(self, now: float) -> None:
-        refill_seconds = self._burst / self._rate
-        self._buckets = {
-            key: (left, updated)
-            for key, (left, updated) in self._buckets.items()
-            if now - updated < refill_seconds
-        }
 
 
 def require_principal(context: RequestContext) -> None:

@@ -5,7 +5,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from internal.agent.app.events.subscription import parse_cursor
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitted
+from internal.agent.app.runs.visibility import Writing, WrittenAfter
 from internal.agent.app.task_options import TaskDefaults, TaskOptions
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Thinking
@@ -114,11 +116,25 @@ class CreateTaskQuery(RequestModel, frozen=True):
     wait: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS)] = 0
 
 
+def read_writing(seen: str | None) -> Writing:
+    """Return when a text was written, by the newest event that was shown then.
+
+    Raises:
+        InvalidRequest: `seen` is not the id of an event.
+    """
+    return None if seen is None else WrittenAfter(parse_cursor(seen))
+
+
 class SteerRequest(RequestModel, frozen=True):
-    """A message for the active run."""
+    """A message for the active run.
+
+    `seen` is the id of the newest event that was shown when it was written, null for now. It does
+    not steer a run that began later.
+    """
 
     text: Instruction
     idempotency_key: Key | None = None
+    seen: EventId | None = None
 
 
 class StopTaskRequest(RequestModel, frozen=True):
@@ -528,8 +544,11 @@ def _session_values(session: Session) -> tuple[Any, ...]:
 
 
 def message_view(row: StoredMessage) -> MessageView:
-    """Return the view of a message, without the model's thinking."""
+    """Return the view of a message, without thinking and without what only a provider reads."""
     message = row.message
     parts = [part for part in message.parts if not isinstance(part, Thinking)]
     content = msgspec.to_builtins(parts)
+    for part in content:
+        part.pop("opaque", None)
+        part.pop("wire_id", None)
     return MessageView(row.number, row.run_id, message.role, row.created, content)

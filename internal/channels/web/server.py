@@ -15,7 +15,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.channels.web.app import build_app
 from internal.channels.web.endpoints import Endpoint
 from internal.channels.web.event_streams import EventStreams
-from internal.channels.web.http_protocol import HttpConnection
+from internal.channels.web.http_protocol import HttpConnection, OpenConnections, max_connections
 from internal.channels.web.routes.login import one_time_link
 from internal.channels.web.routes.table import ROUTES
 from internal.channels.web.services import WebServerError, WebServices
@@ -24,7 +24,8 @@ from internal.normal_forms.addresses import is_loopback
 
 GRACE_SECONDS = 3.0
 """How long a stop waits for clients to read their responses."""
-_BACKLOG = 2048
+_BACKLOG = 256
+"""How many connections can be accepted before the first of them is counted."""
 
 
 class Address(NamedTuple):
@@ -88,7 +89,7 @@ class WebServer:
     async def serve(self, supervisor: Supervisor) -> None:
         """Serve until `stop`. When cancelled, close all connections at once."""
         timeouts = self._services.timeouts
-        interval = min(1.0, timeouts.stall_seconds / 4, timeouts.request_seconds / 4)
+        interval = min(1.0, timeouts.stall_seconds / 4, timeouts.head_seconds / 4)
         close_stalled = supervisor.repeat(
             "stalled connections", self._close_stalled_connections, interval=interval
         )
@@ -128,7 +129,7 @@ class WebServer:
 
     async def _close_stalled_connections(self) -> None:
         now, timeouts = asyncio.get_running_loop().time(), self._services.timeouts
-        stall_seconds, head_seconds = timeouts.stall_seconds, timeouts.request_seconds
+        stall_seconds, head_seconds = timeouts.stall_seconds, timeouts.head_seconds
         for connection in self._server.connections():
             if connection.is_stalled(now, stall_seconds=stall_seconds, head_seconds=head_seconds):
                 connection.transport.abort()
@@ -140,6 +141,7 @@ class _UvicornServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.servers = []
+        self.server_state = OpenConnections(max_connections())
         self.started_event = asyncio.Event()
         self.stop_event = asyncio.Event()
 

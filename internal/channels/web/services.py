@@ -44,6 +44,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     message waits to be sent for over a minute, or when one was given up in the last day.
     `processes` are the gateways and workers of the database, this one included.
     `dead_letters` counts the messages and runs that were given up and not retried or dismissed.
+    `call_repairs` counts what this process repaired in the calls of each model, by kind.
     """
 
     status: HealthStatus
@@ -54,6 +55,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     lark: ComponentHealth | UnsetType = UNSET
     processes: dict[str, ComponentHealth] = {}
     dead_letters: int = 0
+    call_repairs: dict[str, dict[str, int]] = {}
 
 
 class ModelView(msgspec.Struct, frozen=True):
@@ -80,7 +82,8 @@ class ProviderView(msgspec.Struct, frozen=True):
     """A provider of models.
 
     `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the
-    key itself is never returned.
+    key itself is never returned. `address` is its own address, `base_url` the stored one that is
+    used instead, or "".
     """
 
     name: str
@@ -88,6 +91,15 @@ class ProviderView(msgspec.Struct, frozen=True):
     key: Literal["set", "missing", "not needed"]
     key_origin: str
     models: tuple[str, ...]
+    address: str = ""
+    base_url: str = ""
+
+
+class ServerModelsView(msgspec.Struct, frozen=True):
+    """The models that the server of a provider lists, none if it lists none: `finding` says why."""
+
+    models: tuple[str, ...]
+    finding: "Finding"
 
 
 class ProvidersView(msgspec.Struct, frozen=True):
@@ -104,11 +116,17 @@ class ProvidersView(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The result of a check. `advice` says what to do."""
+    """The result of a check. `advice` says what to do.
+
+    `base_url` is the address that works in place of the one that was entered, "" if there is none
+    or none is needed; `provider` is the one to choose with it, "" if it is the same.
+    """
 
     state: Literal["ok", "warn", "fail"]
     sentence: str
     advice: str = ""
+    base_url: str = ""
+    provider: str = ""
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -139,6 +157,14 @@ class LarkApp(NamedTuple):
     domain: str
 
 
+class ModelAccess(NamedTuple):
+    """A key, an address and a model as they were entered; "" stands for those that are set."""
+
+    key: str = ""
+    base_url: str = ""
+    model: str = ""
+
+
 class Setup(Protocol):
     """Changes the settings of a running gateway, which then starts again with them.
 
@@ -153,12 +179,21 @@ class Setup(Protocol):
         """Return the providers."""
         ...
 
-    async def check_key(self, principal: Principal, provider: str, key: str, model: str) -> Finding:
-        """Ask a model for a word; "" is the key that is set, and the default model."""
+    async def check_key(self, principal: Principal, provider: str, access: ModelAccess) -> Finding:
+        """Try an address and a key, then ask a model for a word.
+
+        "" is the address or key that is set, and the default model.
+        """
         ...
 
-    async def store_key(self, principal: Principal, provider: str, key: str) -> ProvidersView:
-        """Store the key of a provider; "" removes it."""
+    async def list_server_models(self, principal: Principal, provider: str) -> ServerModelsView:
+        """Ask the server of a provider which models it has."""
+        ...
+
+    async def store_key(
+        self, principal: Principal, provider: str, key: str | None, base_url: str | None
+    ) -> ProvidersView:
+        """Store the key and the address of a provider; "" removes one, None leaves it."""
         ...
 
     async def choose_model(self, principal: Principal, model: str) -> ProvidersView:
@@ -196,12 +231,15 @@ class WebTimeouts(msgspec.Struct, frozen=True):
     """Time limits of the web channel, in seconds.
 
     Attributes:
-        request_seconds: Maximum duration of a request, and of receiving its head or its body.
+        request_seconds: Maximum duration of a request, and of receiving its body.
+        head_seconds: Maximum duration of receiving a head, or the body of a request without a
+            login.
         stall_seconds: A connection is closed when a write is not finished after this time.
         heartbeat_seconds: Interval of the heartbeats of an idle event stream.
     """
 
     request_seconds: float = 60.0
+    head_seconds: float = 10.0
     stall_seconds: float = 20.0
     heartbeat_seconds: float = 15.0
 

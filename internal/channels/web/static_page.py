@@ -4,7 +4,9 @@ Asset names contain a hash, so assets are cached forever. `index.html`, the mani
 of an installed page, and the notices have fixed names and are revalidated.
 """
 
+from base64 import b64encode
 from collections.abc import Collection
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,29 @@ CONTENT_SECURITY_POLICY = (
 
 Pictures also come from `blob:` addresses: links and images cannot send the login key.
 """
+# The document is sanitised before it arrives. Its own frame has no scripts and no origin, and
+# inherits the policy of this one.
+_PREVIEW_SCRIPT = (
+    "addEventListener('message', (event) => {"
+    " if (event.source !== parent) return;"
+    " const frame = document.createElement('iframe');"
+    " frame.setAttribute('sandbox', '');"
+    " frame.srcdoc = event.data;"
+    " document.body.replaceChildren(frame); });"
+)
+PREVIEW = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Preview</title>'
+    "<style>iframe { position: fixed; inset: 0; width: 100%; height: 100%; border: 0 }</style>"
+    f"<script>{_PREVIEW_SCRIPT}</script><body></body></html>"
+).encode()
+"""A frame that shows the HTML document that the page sends to it, with its inline styles."""
+_PREVIEW_HASH = b64encode(sha256(_PREVIEW_SCRIPT.encode()).digest()).decode()
+PREVIEW_POLICY = (
+    f"sandbox allow-scripts; default-src 'none'; script-src 'sha256-{_PREVIEW_HASH}'; "
+    "style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'"
+)
+"""Nothing is loaded, and no script runs but that of the frame."""
 NOT_BUILT_MESSAGE = (
     "The page has not been built. Run `make page` and restart. The API and the terminal work"
     " without it."

@@ -29,7 +29,7 @@ class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordedRequest(msgspec.Struct, frozen=True, tag="request", forbid_unknown_fields=True):
-    """What a person asked."""
+    """A request of a person."""
 
     text: str
 

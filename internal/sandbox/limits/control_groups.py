@@ -1,7 +1,8 @@
-"""Control groups of Linux: bounds of memory and processes for all processes of a command together.
+"""Control groups of Linux: bounds for all processes of a command together, and for all commands.
 
 Where this process may create control groups (version 1 or 2; usually as root), each command gets
-its own. Elsewhere only the bounds of each process and user in `resource_limits` hold.
+its own, in one that bounds all commands below what Larkspur itself may use. Elsewhere only the
+bounds of each process and user in `resource_limits` hold.
 """
 
 import contextlib
@@ -17,7 +18,13 @@ _MOUNT = Path("/sys/fs/cgroup")
 _FILES = {
     "memory": ("memory.max", "memory.limit_in_bytes"),
     "pids": ("pids.max", "pids.max"),
+    "cpu": ("cpu.weight", "cpu.shares"),
 }
+_WORDS = {"memory": "memory", "pids": "processes", "cpu": "processors"}
+_ALL_MEMORY, _ALL_PROCESSES = 0.75, 4
+"""What all commands may use: a share of the memory, and this many times the processes of one."""
+_CPU_WEIGHTS = {"cpu.weight": 25, "cpu.shares": 256}
+"""A quarter of what other groups have, such as that of Larkspur, when all want the processors."""
 _EVENTS: tuple[tuple[str, str, Resource], ...] = (
     ("pids.events", "max", "processes"),
     ("memory.events", "oom_kill", "memory"),
@@ -61,14 +68,27 @@ class ControlGroups:
     """
 
     def __init__(self, memory_bytes: int, processes: int) -> None:
-        self._bounds = {"memory": memory_bytes, "pids": processes}
+        self._bounds: dict[str, int] = {"memory": memory_bytes, "pids": processes}
         self._parents = self._create_parents()
         self._ended: list[ControlGroup] = []
 
     @property
     def resources(self) -> frozenset[str]:
-        """The resources that can be bounded: of "memory" and "pids"."""
+        """The resources that can be bounded, of "memory", "pids" and "cpu".
+
+        The last one for all commands together only, the others for each command as well.
+        """
         return frozenset(itertools.chain.from_iterable(self._parents.values()))
+
+    @property
+    def bounds_commands(self) -> bool:
+        """Whether the memory and the processes of each command are bounded."""
+        return {"memory", "pids"} <= self.resources
+
+    @property
+    def bounded_together(self) -> tuple[str, ...]:
+        """What all commands together are bounded in, in words."""
+        return tuple(word for resource, word in _WORDS.items() if resource in self.resources)
 
     def create(self) -> ControlGroup:
         """Return a new group; it is empty where none can be created."""
@@ -79,7 +99,8 @@ class ControlGroups:
             with contextlib.suppress(OSError):
                 folder.mkdir()
                 for resource in resources:
-                    self._bound(folder, resource)
+                    if resource in self._bounds:
+                        _bound(folder, resource, self._bounds[resource])
                 folders.append(folder)
         return ControlGroup(tuple(folders))
 
@@ -93,26 +114,47 @@ class ControlGroups:
             _remove(group.folders)
         _remove(tuple(self._parents))
 
-    def _bound(self, folder: Path, resource: str) -> None:
-        for name in dict.fromkeys(_FILES[resource]):
-            file = folder / name
-            if file.exists():
-                file.write_text(str(self._bounds[resource]), encoding="ascii")
-
     def _create_parents(self) -> dict[Path, list[str]]:
         """Create a group of this process for each hierarchy, and return its resources."""
         parents: dict[Path, list[str]] = {}
-        for resource in self._bounds:
+        for resource, names in _FILES.items():
             for own in _own_folders(resource):
                 _remove_stale(own)
-                folder = own / f"larkspur-{os.getpid()}"
+                folder = own / f"{_prefix()}{os.getpid()}"
                 with contextlib.suppress(OSError):
                     folder.mkdir(exist_ok=True)
-                    if any((folder / name).exists() for name in _FILES[resource]):
+                    if any((folder / name).exists() for name in names):
+                        self._bound_all(folder, resource, own)
                         parents.setdefault(folder, []).append(resource)
                         break
                     folder.rmdir()
         return parents
+
+    def _bound_all(self, folder: Path, resource: str, own: Path) -> None:
+        """Bound all commands together, and let each be bounded below."""
+        if resource == "cpu":
+            for name, weight in _CPU_WEIGHTS.items():
+                _write(folder / name, str(weight))
+            return
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        most = machine if resource == "memory" else _ALL_PROCESSES * self._bounds["pids"] * 2
+        for name in _FILES[resource]:
+            limit = "".join(_read_words(f"{own}/{name}"))
+            most = min(most, int(limit)) if limit.isdigit() else most
+        share = _ALL_MEMORY if resource == "memory" else 0.5
+        _bound(folder, resource, int(most * share))
+        _write(folder / "cgroup.subtree_control", f"+{resource}")
+
+
+def _bound(folder: Path, resource: str, value: int) -> None:
+    for name in dict.fromkeys(_FILES[resource]):
+        _write(folder / name, str(value))
+
+
+def _write(file: Path, text: str) -> None:
+    """Write to a file of the kernel, if it exists in this version."""
+    if file.exists():
+        file.write_text(text, encoding="ascii")
 
 
 def _join_file(folder: Path) -> Path:
@@ -152,10 +194,15 @@ def _own_folders(resource: str) -> list[Path]:
     return [folder for folder in folders if folder.is_dir()]
 
 
+def _prefix() -> str:
+    """Return how the groups of processes of this namespace begin: others use the same numbers."""
+    return f"larkspur-{Path('/proc/self/ns/pid').stat().st_ino}-"
+
+
 def _remove_stale(own: Path) -> None:
     """Remove the groups of gateways that have been killed."""
-    for folder in own.glob("larkspur-*"):
-        pid = folder.name.removeprefix("larkspur-")
+    for folder in own.glob(f"{_prefix()}*"):
+        pid = folder.name.removeprefix(_prefix())
         if pid.isdigit() and not Path("/proc", pid).exists():
             _remove((*folder.glob("[0-9]*"), folder))
 

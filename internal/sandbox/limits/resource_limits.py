@@ -22,16 +22,17 @@ class ResourceLimits(msgspec.Struct, frozen=True):
     output_bytes: int = 104_857_600
     processes: int = 512
 
-    def arguments(self, timeout_seconds: float) -> list[str]:
+    def arguments(self, timeout_seconds: float, *, writes: bool = True) -> list[str]:
         """Return the program and arguments in front of a command that set its limits.
 
+        Without `writes` no file grows: a program that tries is ended by SIGXFSZ.
         Memory counts what a process can write, so reserved addresses are free: Node reserves much.
         """
         cpu_seconds = math.ceil(timeout_seconds * (os.cpu_count() or 1)) + 1
         return [
             _PROGRAM,
             f"--data={self.memory_bytes}",
-            f"--fsize={self.file_bytes}",
+            f"--fsize={self.file_bytes if writes else 0}",
             f"--nproc={self.processes}",
             f"--cpu={cpu_seconds}",
             "--core=0",

@@ -1,9 +1,10 @@
 """The filters of system calls for commands in a sandbox: programs in classic BPF (seccomp(2)).
 
 All deny calls that no program needs inside and that reach parts of the kernel which namespaces do
-not separate: keyrings, tracing, modules, mounts, io_uring; and new namespaces, in which a command
-would have the rights of root. Where there are no namespaces, a second filter also stands for those
-of network, processes and users.
+not separate: keyrings, tracing, modules, mounts, io_uring; sockets of families that lead around the
+network namespace, such as to the host of a virtual machine (AF_VSOCK); and new namespaces, in which
+a command would have the rights of root. Where there are no namespaces, a second filter also stands
+for those of network, processes and users.
 """
 
 import functools
@@ -20,6 +21,7 @@ _ALLOW = 0x7FFF0000
 _DO_NOTHING = 0x00050000
 _FAIL_WITH_EPERM = 0x00050001
 _FAIL_WITH_ENOSYS = 0x00050026
+_FAIL_WITH_EAFNOSUPPORT = 0x00050061
 _OFFSET_OF_NUMBER = 0
 _OFFSET_OF_ARCHITECTURE = 4
 _OFFSET_OF_ARGUMENTS = 16
@@ -98,28 +100,34 @@ _ARCHITECTURES = {
     "aarch64": (0xC00000B7, _DENIED_ARM64),
 }
 
-# Sockets, memory and queues shared with others, tracing, extended attributes of any file.
+# Sockets, memory and queues shared with others, tracing, extended attributes of any file, and what
+# watches any file (inotify, fanotify).
 _DENIED_WITHOUT_NAMESPACES = {
     "x86_64": (
         *(29, 30, 31, 41, 64, 65, 66, 68, 69, 70, 71, 101, 188, 189, 190, 197, 198, 199),
-        *(220, 240, 241, 310, 311, 463, 466, 468),
+        *(220, 240, 241, 253, 254, 294, 300, 301, 310, 311, 463, 466, 468),
     ),
     "aarch64": (
-        *(5, 6, 7, 14, 15, 16, 117, 180, 181, 186, 187, 188, 189, 190, 191, 192, 193, 194),
-        *(195, 196, 198, 270, 271, 463, 466, 468),
+        *(5, 6, 7, 14, 15, 16, 26, 27, 117, 180, 181, 186, 187, 188, 189, 190, 191, 192, 193, 194),
+        *(195, 196, 198, 262, 263, 270, 271, 463, 466, 468),
     ),
 }
-_CHANGES_OF_MODE = {  # of a file by its path, of an open file
-    "x86_64": ((90, 92, 94, 260, 268, 452), (91, 93)),
+_CHANGES_OF_STATUS = {  # mode, owner and times of a file by its path, of an open file
+    "x86_64": ((90, 92, 94, 132, 235, 260, 261, 268, 452), (91, 93)),
     "aarch64": ((53, 54, 452), (52, 55)),
 }
+_UTIMENSAT: Mapping[str, int] = {"x86_64": 280, "aarch64": 88}
 # clone makes processes and threads, but no namespace: CLONE_NEWNS, CLONE_NEWCGROUP … CLONE_NEWNET.
 # The arguments of clone3 are in memory, where no filter sees them: libraries use clone without it.
 _CLONE: Mapping[str, int] = {"x86_64": 56, "aarch64": 220}
 _NO_NEW_NAMESPACE: tuple[_Argument, ...] = ((0, 0x7E020000, 0),)
 _CLONE3 = 435
 
-_STREAM: tuple[_Argument, ...] = ((1, 0xF, 1),)
+_SOCKETS: Mapping[str, tuple[int, int]] = {"x86_64": (41, 53), "aarch64": (198, 199)}
+"""The numbers of socket and socketpair."""
+FAMILIES = (1, 2, 10, 16)
+"""The families of which there are sockets: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+_STREAM: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 1), (1, 0xF, 1))
 _OWN: tuple[_Argument, ...] = ((0, 0xFFFFFFFF, 0),)
 _SECOND_OWN: tuple[_Argument, ...] = ((1, 0xFFFFFFFF, 0),)
 # socketpair; prlimit64, sched_setaffinity, _setparam, _setscheduler, _setattr; ioprio_set;
@@ -151,26 +159,30 @@ def denied_system_calls() -> bytes:
     if machine not in _ARCHITECTURES:
         return b""
     architecture, denied = _ARCHITECTURES[machine]
-    return _assemble(architecture, _namespace_checks(machine), denied.values(), ())
+    checks = [_family_check(machine), *_namespace_checks(machine)]
+    return _assemble(architecture, checks, denied.values(), ())
 
 
 @functools.cache
 def calls_denied_without_namespaces() -> bytes:
     """Return the filter for a command that shares the namespaces of this process.
 
-    It has no sockets but pairs of connected ones, and reaches no other process. Changes of the mode
-    and of the owner of a file do nothing, because they could be for any file of the user.
+    It has no sockets but pairs of connected ones, and reaches no other process. Changes of the
+    mode, the owner and the times of a file do nothing, because they could be for any file of the
+    user.
     """
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         return b""
     architecture, denied = _ARCHITECTURES[machine]
-    paths, descriptors = _CHANGES_OF_MODE[machine]
+    paths, descriptors = _CHANGES_OF_STATUS[machine]
     return _assemble(
         architecture,
         [
+            _family_check(machine),
             *_namespace_checks(machine),
             *(_check(number, wanted) for number, wanted in _CHECKED_ARGUMENTS[machine].items()),
+            _times_check(machine, _ALLOW if os.geteuid() else _DO_NOTHING),
         ],
         [*denied.values(), *_DENIED_WITHOUT_NAMESPACES[machine]],
         # root owns files that it can open but may not change
@@ -210,6 +222,41 @@ def _namespace_checks(machine: str) -> list[list[_Rule]]:
         _check(_CLONE[machine], _NO_NEW_NAMESPACE),
         [(_JUMP_IF_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _FAIL_WITH_ENOSYS)],
     ]
+
+
+def _family_check(machine: str) -> list[_Rule]:
+    """Return the rules that deny sockets of other families; the others are judged further on."""
+    one, other = _SOCKETS[machine]
+    rules = [
+        (_LOAD_WORD, 0, 0, _OFFSET_OF_ARGUMENTS),
+        *((_JUMP_IF_EQUAL, len(FAMILIES) - n, 0, each) for n, each in enumerate(FAMILIES)),
+        (_RETURN, 0, 0, _FAIL_WITH_EAFNOSUPPORT),
+        (_LOAD_WORD, 0, 0, _OFFSET_OF_NUMBER),
+    ]
+    return [(_JUMP_IF_EQUAL, 1, 0, one), (_JUMP_IF_EQUAL, 0, len(rules), other), *rules]
+
+
+def _times_check(machine: str, of_open_file: int) -> list[_Rule]:
+    """Return the rules for the call that changes the times of a file.
+
+    Without a path it is for an open file. With a path it does nothing, since a copy may go on
+    without times; without times it fails, since touch(1) would seem to have made a file.
+    """
+    path, times = _OFFSET_OF_ARGUMENTS + 8, _OFFSET_OF_ARGUMENTS + 16
+    rules = [
+        (_LOAD_WORD, 0, 0, path),
+        (_JUMP_IF_EQUAL, 0, 2, 0),
+        (_LOAD_WORD, 0, 0, path + 4),
+        (_JUMP_IF_EQUAL, 6, 0, 0),
+        (_LOAD_WORD, 0, 0, times),
+        (_JUMP_IF_EQUAL, 0, 2, 0),
+        (_LOAD_WORD, 0, 0, times + 4),
+        (_JUMP_IF_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _DO_NOTHING),
+        (_RETURN, 0, 0, _FAIL_WITH_EPERM),
+        (_RETURN, 0, 0, of_open_file),
+    ]
+    return [(_JUMP_IF_EQUAL, 0, len(rules), _UTIMENSAT[machine]), *rules]
 
 
 def _check(number: int, wanted: tuple[_Argument, ...]) -> list[_Rule]:

@@ -37,10 +37,14 @@ _MAX_PORT = 65_535
 _HEAD_TIMEOUT_SECONDS = 30.0
 _CONNECT_TIMEOUT_SECONDS = 20.0
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]{1,8000}) HTTP/1\.[01]")
+# Strictly RFC 9112: a line that a server may read as two, such as one with a bare line feed, would
+# give it another Host than the one that was checked.
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t\x20-\x7e\x80-\xff]*")
 _AUTHORITY = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:@/?#]+)):(?P<port>[0-9]{1,5})"
 )
-_HOP_BY_HOP = (
+_NOT_FORWARDED = (
+    b"host",
     b"proxy-connection",
     b"proxy-authorization",
     b"connection",
@@ -203,6 +207,7 @@ def _parse(head: bytes) -> _Request:
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
         raise _Refusal("400 Bad Request", "this is not an HTTP request to a proxy")
+    kept = _kept_fields(fields)
     method, target = match[1], match[2].decode("ascii")
     if method == b"CONNECT":
         return _Request(*_site(target), b"")
@@ -213,7 +218,7 @@ def _parse(head: bytes) -> _Request:
     path = rest[len(authority) :].partition("#")[0]
     host, port = _site(authority if re.search(r":[0-9]+$", authority) else f"{authority}:80")
     origin = path if path.startswith("/") else f"/{path}"
-    return _Request(host, port, _forwarded(method, origin, authority, fields))
+    return _Request(host, port, _forwarded(method, origin, authority, kept))
 
 
 def _site(authority: str) -> tuple[str, int]:
@@ -232,16 +237,27 @@ def _site(authority: str) -> tuple[str, int]:
         raise _Refusal("400 Bad Request", str(error)) from error
 
 
-def _forwarded(method: bytes, path: str, authority: str, fields: bytes) -> bytes:
+def _kept_fields(fields: bytes) -> list[bytes]:
+    """Return the header lines that a server gets.
+
+    Raises:
+        _Refusal: a line is no field, or could be read as several.
+    """
+    kept = []
+    for line in filter(None, fields.split(b"\r\n")):
+        match = _FIELD.fullmatch(line)
+        if match is None:
+            raise _Refusal("400 Bad Request", "a header field of the request is not plain")
+        if match[1].lower() not in _NOT_FORWARDED:
+            kept.append(line)
+    return kept
+
+
+def _forwarded(method: bytes, path: str, authority: str, kept: list[bytes]) -> bytes:
     """Return the head of a request for the server itself, which ends the connection after it.
 
     The field Host is made anew from the address, so that it names the host that was checked.
     """
-    kept = [
-        line
-        for line in fields.split(b"\r\n")
-        if line and line.partition(b":")[0].strip().lower() not in (*_HOP_BY_HOP, b"host")
-    ]
     first = b"%s %s HTTP/1.1" % (method, path.encode("ascii"))
     host = b"Host: %s" % authority.encode("ascii")
     return b"\r\n".join([first, host, *kept, b"Connection: close", b"", b""])

@@ -82,17 +82,6 @@ where run = (select number from event_runs where run_id = $1)
     and (cast($2 as text) is null or event = $2)
 order by seq;
 
--- name: last_event_of_run
-select position, cast(null as bigint) as run, seq, event, session_id as ts, run_id as node_id,
-    '' as node_kind, envelope as payload
-from earlier_events where run_id = $1 and (cast($2 as text) is null or event = $2)
-union all
-select position, run, seq, event, ts, node_id, node_kind, payload
-from events
-where run = (select number from event_runs where run_id = $1)
-    and (cast($2 as text) is null or event = $2)
-order by seq desc limit 1;
-
 -- name: record_gap
 insert into event_gaps (before, after) select head, head + $1 from event_log where head > 0;
 

@@ -3,8 +3,8 @@
 
 -- name: accept_message
 insert into inbox (
-    channel, app, message_id, chat_id, principal, received, status, text, raw
-) values ($1, $2, $3, $4, $5, $6, 'accepted', '', $7)
+    channel, app, message_id, chat_id, principal, received, status, text, raw, sent
+) values ($1, $2, $3, $4, $5, $6, 'accepted', '', $7, $8)
 on conflict (channel, app, message_id) do nothing
 returning number;
 
@@ -35,7 +35,7 @@ where run_id = $1 and (status = 'delivered' or (status = 'assigned' and steer = 
 update inbox set run_id = $2, steer = 0, status = 'assigned' where number = $1;
 
 -- name: accepted_messages
-select channel, app, message_id, chat_id, principal, raw, received,
+select channel, app, message_id, chat_id, principal, raw, received, sent,
     attempts, next_attempt, failure
 from inbox
 where channel = $1 and app = $2 and status = 'accepted' order by number limit $3;
@@ -60,8 +60,8 @@ update inbox set status = 'failed', failure = $4, text = $5, failed = $6
 where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' returning number;
 
 -- name: unprocessed_messages
-select number, channel, app, message_id, chat_id, principal, raw, received, text, attempts,
-    failure, failed
+select number, channel, app, message_id, chat_id, principal, raw, received, sent, text,
+    attempts, failure, failed
 from inbox where status = 'failed' order by number desc limit $1;
 
 -- name: retry_processing
@@ -73,6 +73,9 @@ update inbox set status = 'handled' where number = $1 and status = 'failed' retu
 
 -- name: raw_message
 select raw from inbox where channel = $1 and app = $2 and message_id = $3;
+
+-- name: times_of_message
+select sent, received from inbox where channel = $1 and app = $2 and message_id = $3;
 
 -- name: dismiss_message
 update inbox set status = 'handled'

@@ -52,7 +52,7 @@ update outbox set next_attempt = $2, failure = $3, isolated_failures = isolated_
 where number = $1 and status = 'pending';
 
 -- name: settle_message
-update outbox set status = $2, remote_id = $3, failure = $4, settled = $5
+update outbox set status = $2, remote_id = $3, failure = $4, settled = $5, sent = $6
 where number = $1 and status = 'pending' returning number;
 
 -- name: pending_beside
@@ -67,6 +67,14 @@ select status, remote_id from outbox where key = $1;
 -- name: drop_messages
 update outbox set status = 'dropped', failure = $4, settled = $5
 where channel = $1 and app = $2 and chat_id = $3 and status = 'pending' returning number;
+
+-- A message whose attempt has no outcome yet may have been sent. A dead one was announced otherwise.
+
+-- name: visible_since
+select coalesce(
+    nullif(sent, ''), unknown_since, case when status = 'pending' then null else first_attempt end
+)
+from outbox where key = $1;
 
 -- name: remote_id
 select remote_id from outbox where key = $1 and status = 'sent';

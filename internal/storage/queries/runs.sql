@@ -5,10 +5,10 @@
 insert into runs (
     id, task_id, session_id, lane, status, priority, arrival, fence, last_seq, attempt, crashes,
     not_before, owner, lease_until, terminal, parent_run_id, created, usage, error, answer,
-    used_seconds, subtask, root_task_id, call_group, max_parallel, blocked_by
+    used_seconds, subtask, root_task_id, call_group, max_parallel, blocked_by, person, max_running
 ) values (
     $1, $2, $3, $4, 'queued', $14, (select arrivals + 1 from event_log), $5, $6, $7, 0, '', $8, $9,
-    $10, $11, $12, $13, '', '', 0, $15, $16, $17, $18, $19
+    $10, $11, $12, $13, '', '', 0, $15, $16, $17, $18, $19, $20, $21
 );
 
 -- name: count_arrival
@@ -53,6 +53,12 @@ where id = $1 and status = 'queued' and (terminal = 0 or owner = $2) and not_bef
             where other.call_group = runs.call_group and other.status = 'running'
         ) < max_parallel
     )
+    and (
+        person = '' or (
+            select count(*) from runs as other
+            where other.person = runs.person and other.status = 'running'
+        ) < max_running
+    )
 returning id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
     parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
     used_seconds, subtask, started, ended;
@@ -90,7 +96,118 @@ from runs where status = 'queued' and crashes = 0 and (terminal = 0 or owner = $
             where other.call_group = runs.call_group and other.status = 'running'
         ) < max_parallel
     )
+    and (
+        person = '' or (
+            select count(*) from runs as other
+            where other.person = runs.person and other.status = 'running'
+        ) < max_running
+    )
 order by priority, arrival limit $3;
+
+-- name: next_runs_of_people
+with recursive people (person) as (
+    select (select person from runs where status = 'queued' order by person limit 1)
+    union all
+    select (
+        select person from runs
+        where status = 'queued' and person > people.person order by person limit 1
+    )
+    from people where people.person is not null
+)
+select id, task_id, session_id, lane, status, fence, last_seq, attempt, crashes,
+    parent_run_id, stop_reason, stop_request, owner, terminal, usage, cost, answer, error,
+    used_seconds, subtask, started, ended
+from people join runs on runs.id = (
+    select first.id from runs as first
+    where first.status = 'queued' and first.person = people.person and first.crashes = 0
+        and (first.terminal = 0 or first.owner = $1) and first.not_before <= $2
+        and (
+            $4 = ''
+            or coalesce((select host from sessions where id = first.session_id), '') in ('', $4)
+        )
+        and not exists (
+            select 1 from runs as other where other.lane = first.lane and other.status = 'running'
+        )
+        and not exists (
+            select 1 from runs as other where other.lane = first.lane and other.status = 'queued'
+                and (other.priority, other.arrival) < (first.priority, first.arrival)
+        )
+        and first.blocked_by = 0
+        and (
+            first.root_task_id is null or (
+                select count(*) from runs as other
+                where other.root_task_id = first.root_task_id and other.status = 'running'
+            ) < 8
+        )
+        and (
+            first.call_group is null or (
+                select count(*) from runs as other
+                where other.call_group = first.call_group and other.status = 'running'
+            ) < first.max_parallel
+        )
+        and (
+            first.person = '' or (
+                select count(*) from runs as other
+                where other.person = first.person and other.status = 'running'
+            ) < first.max_running
+        )
+    order by first.priority, first.arrival limit 1
+)
+order by
+    (
+        select count(*) from runs as other
+        where other.person = runs.person and other.status = 'running'
+    ),
+    priority,
+    (
+        select coalesce(max(other.started), '') from runs as other
+        where other.person = runs.person and other.person <> ''
+    ),
+    arrival
+limit $3;
+
+-- name: count_new_runs_of_person
+select count(*) from runs where status = 'queued' and person = $1 and priority = 1;
+
+-- name: place_in_queue
+with recursive people (person) as (
+    select (select person from runs where status = 'queued' order by person limit 1)
+    union all
+    select (
+        select person from runs
+        where status = 'queued' and person > people.person order by person limit 1
+    )
+    from people where people.person is not null
+), own (person, place) as (
+    select person, (
+        select count(*) from runs as other
+        where other.status = 'queued' and other.person = runs.person
+            and (other.priority, other.arrival) <= (runs.priority, runs.arrival)
+    )
+    from runs
+    where id = $1 and status = 'queued' and not exists (
+        select 1 from runs as other
+        where other.lane = runs.lane and other.status = 'running'
+    )
+    and not exists (
+        select 1 from runs as other where other.lane = runs.lane and other.status = 'queued'
+            and (other.priority, other.arrival) < (runs.priority, runs.arrival)
+    )
+)
+select own.place + coalesce((
+    select cast(
+        sum(case when counted.waiting < own.place then counted.waiting else own.place end)
+        as bigint
+    )
+    from (
+        select (
+            select count(*) from runs as other
+            where other.status = 'queued' and other.person = people.person
+        ) as waiting
+        from people where people.person <> own.person
+    ) as counted
+), 0)
+from own;
 
 -- name: queued_runs
 select id from runs where status = 'queued' and terminal = 0 limit $1;
@@ -123,6 +240,12 @@ from runs where status = 'queued' and crashes > 0 and (terminal = 0 or owner = $
             select count(*) from runs as other
             where other.call_group = runs.call_group and other.status = 'running'
         ) < max_parallel
+    )
+    and (
+        person = '' or (
+            select count(*) from runs as other
+            where other.person = runs.person and other.status = 'running'
+        ) < max_running
     )
 order by priority, arrival limit 1;
 

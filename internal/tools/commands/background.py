@@ -14,15 +14,13 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.text import truncate
 from internal.agent.ports.commands import COMMAND_ID_PREFIX, BackgroundCommand
 from internal.agent.ports.runtime import Clock
-from internal.agent.ports.sandbox import Sandbox, SandboxCommand
+from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext
 from internal.tools.commands.command_end import describe_end
-from internal.tools.commands.configuration_files import (
-    ConfigurationSnapshot,
-    describe_changes,
-    log_changes,
-)
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.commands.command_watch import CommandWatch, WatchedFiles
+from internal.tools.commands.configuration_files import describe_changes, log_changes
+from internal.tools.commands.git_folders import ADVICE, is_kept_from_git
+from internal.tools.instruction_trust import InstructionTrust
 
 MAX_RUNNING = 8
 """Running commands of a session."""
@@ -52,23 +50,23 @@ class OutputPart(NamedTuple):
 class BackgroundCommandPool:
     """Starts commands and keeps the end of their output. Implements `BackgroundCommands`.
 
-    `untrusted` remembers which instruction files commands changed, also those in the foreground.
+    `trust` remembers the texts that may instruct agents, also for commands in the foreground.
     """
 
-    def __init__(self, clock: Clock, untrusted: UntrustedFiles) -> None:
-        self._clock, self.untrusted = clock, untrusted
+    def __init__(self, clock: Clock, trust: InstructionTrust) -> None:
+        self._clock, self.watched = clock, WatchedFiles(trust)
         self._commands: dict[str, _RunningCommand] = {}
 
     def start(
         self,
         sandbox: Sandbox,
-        command: SandboxCommand,
+        watch: CommandWatch,
         call: CallContext,
         *,
         shown: str,
         kept: bool,
     ) -> str:
-        """Start a command and return its id. `shown` is what people read of it.
+        """Start the command of a watch and return its id. `shown` is what people read of it.
 
         Raises:
             ToolError: too many commands of the session run.
@@ -90,8 +88,8 @@ class BackgroundCommandPool:
             rfc3339(self._clock.now()),
             kept,
         )
-        self._commands[record.id] = _RunningCommand(record, call, self._clock, self.untrusted)
-        self._commands[record.id].start(sandbox, command)
+        self._commands[record.id] = _RunningCommand(record, call, self._clock, watch)
+        self._commands[record.id].start(sandbox)
         return record.id
 
     async def read(
@@ -113,12 +111,6 @@ class BackgroundCommandPool:
         found = self._find(session_id, command_id)
         await found.end()
         return found.record
-
-    async def note_changes(self) -> None:
-        """Note what the running commands have changed; see the port."""
-        for each in [*self._commands.values()]:
-            if each.record.ended is None:
-                await asyncio.to_thread(each.note_changes)
 
     def request_end(self, run_id: RunId) -> None:
         """Begin to end the commands of a run; see the port."""
@@ -171,12 +163,11 @@ class _RunningCommand:
         record: BackgroundCommand,
         call: CallContext,
         clock: Clock,
-        untrusted: UntrustedFiles,
+        watch: CommandWatch,
     ) -> None:
         self._record = record
         self._call = call
-        self._untrusted = untrusted
-        self._before = ConfigurationSnapshot(())
+        self._watch = watch
         self._clock = clock
         self._output = bytearray()
         self._dropped = 0
@@ -197,14 +188,9 @@ class _RunningCommand:
             output_bytes=self._dropped + len(self._output),
         )
 
-    def start(self, sandbox: Sandbox, command: SandboxCommand) -> None:
+    def start(self, sandbox: Sandbox) -> None:
         """Start the command."""
-        self._task = asyncio.create_task(self._run(sandbox, command))
-
-    def note_changes(self) -> None:
-        """Do not trust instruction files that the command has changed so far."""
-        if not self._ended:
-            self._before.report(self._untrusted)
+        self._task = asyncio.create_task(self._run(sandbox))
 
     def request_end(self) -> None:
         """Begin to end the command and all that it started."""
@@ -235,23 +221,29 @@ class _RunningCommand:
         missing = max(self._dropped - since, 0)
         return OutputPart(text, end, missing, self._ended, self._configuration)
 
-    async def _run(self, sandbox: Sandbox, command: SandboxCommand) -> None:
-        self._before = ConfigurationSnapshot(command.access.writable)
+    async def _run(self, sandbox: Sandbox) -> None:
         try:
-            result = await sandbox.run(command, self._write)
+            async with self._watch as watch:
+                result = await sandbox.run(watch.command, self._write)
             self._exit_code = result.exit_code
-            self._ended = describe_end(result, command.timeout_seconds)
+            self._ended = describe_end(result, watch.command.timeout_seconds)
         except ToolError as error:
             self._ended = f"[{error}]"
         except asyncio.CancelledError:
             self._ended = "[stopped]"
         finally:
-            self._configuration = tuple(self._before.report(self._untrusted))
+            self._configuration = self._watch.changed
             log_changes(self._configuration, self._call)  # nobody may read its output any more
             end = self._ended or "[it broke: the log of Larkspur has the reason]"
-            self._ended = "\n".join(filter(None, (end, describe_changes(self._configuration))))
+            self._ended = "\n".join(
+                filter(None, (end, self._advice(), describe_changes(self._configuration)))
+            )
             self._ended_at = rfc3339(self._clock.now())
             self._changed.set()
+
+    def _advice(self) -> str:
+        output = self._output.decode("utf-8", "replace")
+        return ADVICE if self._watch.protects and is_kept_from_git(output) else ""
 
     def _write(self, chunk: bytes) -> None:
         self._output += chunk

@@ -6,6 +6,8 @@ _EXCEEDED: dict[Resource, str] = {
     "memory": "[the command used more memory than it may]",
     "processes": "[the command started more processes than it may]",
     "output": "[ended: the command wrote more output than it may]",
+    "disk": "[the files of this session take more disk space than they may: delete some. Until then"
+    " commands write no files]",
 }
 
 

@@ -1,21 +1,23 @@
 """The files of a workspace that agents and programs trust later, compared around a command.
 
-A command cannot change those that exist where the sandbox protects them, but it can create others:
-a hook of git, an `AGENTS.md`. Nothing in Larkspur uses them unasked, but a person's git or another
-agent might, so they are reported.
+A command cannot change those that the sandbox protects, but it can create others: a repository with
+hooks, an `AGENTS.md`. Nothing in Larkspur uses them unasked, but a person's git or another agent
+might, so they are reported.
 """
 
 import logging
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES
+from internal.agent.domain.permissions.configuration_names import GIT_CONFIGURATION
 from internal.agent.domain.text import escape_invisible, truncate
 from internal.agent.ports.tools import CallContext
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.open_files.paths import open_beneath, open_folder
+from internal.tools.commands.configuration_search import ConfigurationSearch, FoundConfiguration
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +28,14 @@ MAX_REPORTED = 10
 _MAX_DEPTH = 6
 _MAX_NAME_CHARS = 120
 _MAX_CONFIG_BYTES = 65_536
-_SAMPLE = re.compile(r"/\.git/hooks/[^/]+\.sample$")  # git creates them, and runs none
-_GIT_CONFIG = re.compile(r"/\.git/config$")
-_BARE_REPOSITORY = ("HEAD", "config", "hooks")
-"""With these, git takes a folder for a repository."""
+_PLACE = 3  # the part of an identity that is the same while the entries of a folder change
+_SAMPLE = re.compile(
+    r"(?:^|/)hooks/[^/]+\.sample$"  # git creates them, and runs none
+    r"|(?:^|/)worktrees/[^/]+/(?!(?:commondir|config\.worktree|gitdir)$)"
+)
+_READ_BY_GIT = tuple(name for name in GIT_CONFIGURATION if name not in {"info", "modules"})
+_GIT_CONFIG = re.compile(r"/\.git/(?:config|config\.worktree|commondir)$")
+_OWN_FOLDER = b"."  # the content of `commondir` while a command runs, see `git_folders`
 
 # What `git init` and `git clone` write. Every other setting may name a program.
 _PLAIN_SETTINGS = re.compile(
@@ -49,26 +55,42 @@ _Identity = tuple[int, ...]
 
 
 class ConfigurationSnapshot:
-    """The state of these files in some folders. Links are not followed, and no file is opened.
+    """The state of these files below some folders. Links are not followed, and no file is opened.
 
     Args:
         folders: absolute paths, the working folder first.
+        search: finds the files.
     """
 
-    def __init__(self, folders: Iterable[str]) -> None:
+    def __init__(self, folders: Iterable[str], search: ConfigurationSearch) -> None:
         self._folders = tuple(folders)
-        self._files = _all_files(self._folders)
+        self._search = search
+        self.found = {folder: search.search(folder) for folder in self._folders}
+        """What is below each of the folders."""
+        self._files = _all_files(self.found)
 
-    def report(self, untrusted: UntrustedFiles) -> list[str]:
+    def report(self) -> list[str]:
         """Return the files that are new or different now, whatever process changed them.
 
-        Instruction files among them become untrusted. Names are relative to the working folder;
-        invisible characters are escaped. Blocks.
+        Names are relative to the working folder; invisible characters are escaped. If folders were
+        made until there are too many, the first one that was not searched is named, with `/…`.
+        Blocks.
         """
-        now = _all_files(self._folders)
+        found = {folder: self._search.search(folder) for folder in self._folders}
+        now = _all_files(found)
         changed = [path for path, identity in now.items() if self._files.get(path) != identity]
-        untrusted.record(changed)
-        return [self._name(path) for path in changed if not _is_plain_git_config(path)]
+        unread = [
+            f"{folder}/{one.unread}/…"
+            for folder, one in found.items()
+            if one.unread and not self.found[folder].unread
+        ]
+        named = (path for path in changed if not self._is_plain_git_config(path))
+        return [self._name(path) for path in (*named, *unread)]
+
+    def _is_plain_git_config(self, path: str) -> bool:
+        """Return True for a configuration of git that names no program."""
+        found = next(each for each in self._folders if path.startswith(f"{each}/"))
+        return bool(_GIT_CONFIG.search(path)) and _is_plain(found, path[len(found) + 1 :])
 
     def _name(self, path: str) -> str:
         name = path.removeprefix(f"{self._folders[0]}/")
@@ -106,71 +128,86 @@ def describe_changes(names: Sequence[str]) -> str:
     )
 
 
-def _all_files(folders: Iterable[str]) -> dict[str, _Identity]:
-    return {path: identity for folder in folders for path, identity in _files(folder)}
+def _all_files(found: Mapping[str, FoundConfiguration]) -> dict[str, _Identity]:
+    files: dict[str, _Identity] = {}
+    for folder, below in found.items():
+        with suppress(OSError), open_folder(folder, follows_link=True) as opened:
+            for git in below.repositories:
+                _add_repository(opened, git, files, folder)
+            for name in below.files:
+                _add(opened, name, files, folder)
+    return files
 
 
-def _files(folder: str) -> Iterator[tuple[str, _Identity]]:
-    """Yield the files below a folder that are trusted later.
-
-    These are also `.git` where it is a file or a link, and what makes the folder itself a
-    repository for git.
-    """
-    git = _identity(f"{folder}/.git")
-    if git is not None and not stat.S_ISDIR(git[0]):
-        yield f"{folder}/.git", git
-    is_folder = git is not None and stat.S_ISDIR(git[0])
-    names = [each for each in CONFIGURATION_NAMES if is_folder or not each.startswith(".git/")]
-    is_bare = _identity(f"{folder}/HEAD") is not None
-    for name in (*names, *(_BARE_REPOSITORY if is_bare else ())):
-        found: list[tuple[str, _Identity]] = []
-        _collect(f"{folder}/{name}", 0, found)
-        yield from found
+def _add_repository(root: int, git: str, files: dict[str, _Identity], folder: str) -> None:
+    """Add a repository, and what git reads there; its name in place of a folder of any name."""
+    identity = _identity(root, git)
+    if identity is None:
+        return
+    if not stat.S_ISDIR(identity[0]):
+        files[f"{folder}/{git}"] = identity
+        return
+    is_named = git.rpartition("/")[2] == ".git"
+    prefix = "" if git == "." else f"{git}/"
+    files[f"{folder}/{git if is_named else f'{prefix}HEAD'}"] = identity[:_PLACE]
+    for name in _READ_BY_GIT:
+        _add(root, f"{prefix}{name}", files, folder)
 
 
-def _collect(path: str, depth: int, found: list[tuple[str, _Identity]]) -> None:
+def _add(root: int, path: str, files: dict[str, _Identity], folder: str) -> None:
+    found: list[tuple[str, _Identity]] = []
+    _collect(root, path, 0, found)
+    files |= {f"{folder}/{name}": identity for name, identity in found}
+
+
+def _collect(root: int, path: str, depth: int, found: list[tuple[str, _Identity]]) -> None:
     """Add a file, or the files below a folder; of a large folder only the folder itself.
 
     The times of a folder change with its entries, so that no crowd of files hides a new one.
     """
-    identity = _identity(path)
+    identity = _identity(root, path)
     if identity is None or _SAMPLE.search(path):
         return
     if not stat.S_ISDIR(identity[0]):
         found.append((path, identity))
         return
-    try:
-        with os.scandir(path) as entries:
-            names = [entry.name for entry, _ in zip(entries, range(MAX_FILES), strict=False)]
-    except OSError:
-        names = []
+    names: list[str] = []
+    with suppress(OSError):
+        opened = open_beneath(root, path.split("/"), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(opened) as entries:
+                names = [entry.name for entry, _ in zip(entries, range(MAX_FILES), strict=False)]
+        finally:
+            os.close(opened)
     if len(names) == MAX_FILES or len(found) >= MAX_FILES or depth == _MAX_DEPTH:
         found.append((path, identity))
     for name in names if len(found) < MAX_FILES and depth < _MAX_DEPTH else ():
-        _collect(f"{path}/{name}", depth + 1, found)
+        _collect(root, f"{path}/{name}", depth + 1, found)
 
 
-def _identity(path: str) -> _Identity | None:
+def _identity(root: int, path: str) -> _Identity | None:
     """Return the mode, place, size and times of a file; None if there is none."""
     try:
-        status = os.lstat(path)
+        status = os.stat(path, dir_fd=root, follow_symlinks=False)
     except (OSError, ValueError):
         return None
     times = (status.st_mtime_ns, status.st_ctime_ns)
     return status.st_mode, status.st_dev, status.st_ino, status.st_size, *times
 
 
-def _is_plain_git_config(path: str) -> bool:
-    """Return True for a configuration of git that names no program."""
-    if not _GIT_CONFIG.search(path):
-        return False
+def _is_plain(folder: str, name: str) -> bool:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(file, "rb") as opened:
+        with open_folder(folder, follows_link=True) as root:
+            file = open_beneath(root, name.split("/"), os.O_RDONLY | os.O_NOFOLLOW)
+        try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 return False
-            content = opened.read(_MAX_CONFIG_BYTES + 1)
+            content = os.read(file, _MAX_CONFIG_BYTES + 1)
+        finally:
+            os.close(file)
     except OSError:
         return False
     lines = content.splitlines()
+    if name.endswith("/commondir"):
+        return lines == [_OWN_FOLDER]
     return len(content) <= _MAX_CONFIG_BYTES and all(map(_PLAIN_SETTINGS.fullmatch, lines))

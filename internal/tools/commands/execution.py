@@ -9,21 +9,23 @@ from typing import Annotated
 import msgspec
 
 from internal.agent.domain.errors import ToolError
+from internal.agent.domain.permissions.configuration_names import PROTECTED_NAMES
 from internal.agent.domain.permissions.network import NO_NETWORK
 from internal.agent.domain.permissions.outside_paths import OutsideAccess, is_below
-from internal.agent.domain.permissions.paths import CONFIGURATION_NAMES, normalize_path
+from internal.agent.domain.permissions.paths import normalize_path
 from internal.agent.domain.permissions.targets import NetworkTarget, OutsidePathTarget
 from internal.agent.domain.system_errors import describe_system_error
 from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.command_end import describe_end
+from internal.tools.commands.command_watch import CommandWatch
 from internal.tools.commands.configuration_files import (
-    ConfigurationSnapshot,
     configuration_metadata,
     describe_changes,
     log_changes,
 )
+from internal.tools.commands.git_folders import ADVICE, is_kept_from_git
 from internal.tools.tool import OutputBuffer, ToolContext
 from internal.tools.workspace import Workspace
 
@@ -77,6 +79,19 @@ def session_command(
     )
 
 
+def session_watch(context: ToolContext, command: SandboxCommand) -> CommandWatch:
+    """Return the watch of a command of a session.
+
+    The repositories in a folder that belongs to the session, such as a subtask's worktree, are the
+    agent's own: commands may configure them.
+    """
+    people = context.call.outside.writable
+    if not context.workspace.belongs_to_session:
+        people = (context.workspace.root, *people)
+    protects = context.sandbox.capabilities.protects
+    return CommandWatch(context.background.watched, command, people, protects=protects)
+
+
 async def check_access(
     context: ToolContext,
     network: Sequence[str] = (),
@@ -124,23 +139,24 @@ async def run_session_command(
             context.call.progress(text[: _MAX_LIVE_CHARS - live])
             live += len(text)
 
-    running = session_command(context, argv, float(seconds), stdin)
-    before = await asyncio.to_thread(ConfigurationSnapshot, running.access.writable)
+    watch = session_watch(context, session_command(context, argv, float(seconds), stdin))
     try:
-        finished = await context.sandbox.run(running, write)
+        async with watch:
+            finished = await context.sandbox.run(watch.command, write)
     except BaseException:  # nobody gets a result that could name them
-        log_changes(before.report(context.background.untrusted), context.call)
+        log_changes(watch.changed, context.call)
         raise
-    changed = await asyncio.to_thread(before.report, context.background.untrusted)
-    end = "\n".join(filter(None, (describe_end(finished, seconds), describe_changes(changed))))
     text = output.text().rstrip("\n")
+    advice = ADVICE if watch.protects and is_kept_from_git(text) else ""
+    changes = describe_changes(watch.changed)
+    end = "\n".join(filter(None, (describe_end(finished, seconds), advice, changes)))
     return ToolOutcome(
         f"{text}\n{end}" if text else end,
         metadata={
             "exit_code": finished.exit_code,
             "timed_out": finished.timed_out,
             "isolated": context.sandbox.capabilities.isolated,
-            **configuration_metadata(changed),
+            **configuration_metadata(watch.changed),
         },
     )
 
@@ -174,6 +190,5 @@ def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
         writable = (*writable, workspace.folders.output)
         read_only = (*read_only, workspace.folders.input, *workspace.folders.read_only)
     folders = (workspace.root, *outside.writable)
-    protected = (f"{folder}/{name}" for folder in folders for name in CONFIGURATION_NAMES)
-    exact = (*outside.read_only, *outside.writable)
-    return FileAccess(writable, (*read_only, *protected), exact=exact)
+    protected = (f"{folder}/{name}" for folder in folders for name in PROTECTED_NAMES)
+    return FileAccess(writable, (*read_only, *protected))

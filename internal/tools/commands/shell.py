@@ -21,6 +21,7 @@ from internal.tools.commands.execution import (
     check_access,
     run_session_command,
     session_command,
+    session_watch,
 )
 from internal.tools.tool import ToolContext, tool
 
@@ -69,7 +70,8 @@ async def _start(
 ) -> ToolOutcome:
     """Start a background command; what it writes at once is part of the result."""
     pool, call = context.background, context.call
-    new_id = pool.start(context.sandbox, command, call, shown=line, kept=keep)
+    watch = session_watch(context, command)
+    new_id = pool.start(context.sandbox, watch, call, shown=line, kept=keep)
     first = await pool.read(call.session_id, new_id, 0, _FIRST_OUTPUT_SECONDS)
     end = first.end or f"[{new_id} runs in the background; read on with since={first.next}]"
     return ToolOutcome(

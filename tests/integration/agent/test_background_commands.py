@@ -24,6 +24,7 @@ async def running(here: Core, session_id: SessionId) -> list[str]:
 
 
 @pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
 async def test_a_background_command_ends_with_its_run_unless_it_is_kept(
     home: Path, tmp_path: Path, provider: str
 ) -> None:

@@ -1,9 +1,10 @@
 """Background tasks of a gateway after failures of its database: they go on, and health tells."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import StoreUnavailable
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.store.database import Read
 from internal.channels.chat.channel import ChatChannel
 from internal.channels.web.services import Health
 from internal.config.chat import ChatAccess, ChatChannelSettings
@@ -25,6 +27,9 @@ from tests.support.agent_app import Core, core, plain_gateway
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_services import EchoChat, eventually, open_channel
 from tests.support.database_files import execute
+from tests.support.database_wrapper import DatabaseWrapper
+
+T = TypeVar("T")
 
 SETTINGS = ChatChannelSettings(react_emoji="off", access=ChatAccess(operate=("*",)))
 HELLO = Rules([Reply(text="hello")])
@@ -46,7 +51,11 @@ async def report(here: Core, *channels: ChatChannel) -> Health:
         ("event_log", {"event follower": "event_log_bounds"}),
         (
             "runs",
-            {"dispatcher": "ready_runs", "leases": "stop_requests", "recovery": "held_runs"},
+            {
+                "dispatcher": "next_runs_of_people",
+                "leases": "stop_requests",
+                "recovery": "held_runs",
+            },
         ),
         (
             "outbox",
@@ -55,6 +64,7 @@ async def report(here: Core, *channels: ChatChannel) -> Health:
         ("run_displays", {"echo displays": "abandoned_run_displays"}),
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_a_failing_task_shows_in_health_and_goes_on(
     home: Path, table: str, reasons: dict[str, str]
 ) -> None:
@@ -177,3 +187,25 @@ async def test_waiting_replies_and_dead_letters_degrade_health(home: Path) -> No
             assert detail in health.channels["echo"].detail
             execute(file, "delete from outbox")
         assert (await report(here, channel)).status == "ok"
+
+
+class CountingReads(DatabaseWrapper):
+    """Counts the reads."""
+
+    count = 0
+
+    async def read(self, work: Callable[[], Read[T]], /, *, is_short: bool = False) -> T:
+        self.count += 1
+        return await super().read(work, is_short=is_short)
+
+
+async def test_all_who_ask_for_the_health_at_once_get_the_same_report(home: Path) -> None:
+    async with core(home, HELLO) as here:
+        database = CountingReads(here.services.database)
+        health = ProcessHealth(msgspec.structs.replace(here.services, database=database), ())
+        await health.report()
+        alone = database.count
+        async with asyncio.TaskGroup() as asking:
+            reports = [asking.create_task(health.report()) for _ in range(50)]
+        assert {each.result().status for each in reports} == {"ok"}
+        assert database.count <= 3 * alone, "the first one, and one for all others"

@@ -10,6 +10,7 @@ import pytest
 
 from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
+from internal.agent.domain.react.deferred_tools import MAX_TOOLS
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
 from internal.agent.domain.text import text_tokens
 from internal.mcp.definition_files import DefinitionFiles
@@ -136,19 +137,47 @@ async def test_207_tools_are_found_used_and_approved_under_their_own_names(
     assert payloads(again, "question.asked") == []
 
 
+async def test_a_call_in_the_text_is_one_once_its_tool_was_found(home: Path, work: Path) -> None:
+    written = f'<tool_call>{{"name": "{TOOL}", "arguments": {{"day": "Monday"}}}}</tool_call>'
+    script = [Reply(written), Reply(calls=[FIND]), Reply(written), Reply("done"), Reply(written)]
+    model, environ = scripted("openai", [*script, Reply("done again")])
+    async with (
+        model,
+        core(home, [], {**environ, "OPENAI_BASE_URL": model.base_url}, model) as here,
+    ):
+        define(home)
+        await accept(here)
+        unknown = await go(here, work)
+        made = await here.submit("go", workspace=str(work))
+        await here.end_of(made)
+        known = await here.durable(made)
+        again = await here.submit("once more", made.session_id)
+        await here.end_of(again)
+        later = await here.durable(again)
+    assert unknown[-1]["payload"]["final_answer"] == written
+    started = [payloads(events, "tool.started") for events in (unknown, known, later)]
+    names = [[each["tool_name"] for each in events] for events in started]
+    assert names == [[], ["find_tools", TOOL], [TOOL]]
+    assert known[-1]["payload"]["final_answer"] == "done"
+
+
 async def test_a_few_tools_and_a_larger_share_are_listed_in_full(home: Path, work: Path) -> None:
-    define(home)
     define(home, "few", "plain")
     share = {**NO_GATES, "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "1"}
     async with core(home, [Reply("done")], share) as here:
-        await accept(here)
         await accept(here, "few")
         events = await go(here, work)
         names = tool_names(here.model.requests[0])
     (snapshot,) = payloads(events, "diagnostic.context_snapshot")
     assert snapshot["tools"] == len(names)
-    assert {TOOL, "mcp__few__echo"} <= set(names)
+    assert "mcp__few__echo" in names
     assert "use_tool" not in names
+    define(home)  # with 207 more, there are more than providers take
+    async with core(home, [Reply("done")], share) as here:
+        await accept(here)
+        await go(here, work)
+        assert len(tool_names(here.model.requests[0])) <= MAX_TOOLS
+        assert "use_tool" in tool_names(here.model.requests[0])
     none = {**NO_GATES, "LARKSPUR_MCP__MAX_SCHEMA_SHARE": "0"}
     async with core(home, [Reply("done")], none) as here:
         await go(here, work)

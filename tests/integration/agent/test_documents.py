@@ -80,6 +80,7 @@ def tool_result(request: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
+@pytest.mark.first_rows(3)
 async def test_the_model_receives_the_text_of_a_document(
     home: Path, tmp_path: Path, name: str, content: bytes, first_line: str, text: str
 ) -> None:
@@ -94,6 +95,7 @@ async def test_the_model_receives_the_text_of_a_document(
 
 
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
 async def test_documents_and_web_pages_are_read_where_commands_are_isolated(
     home: Path, tmp_path: Path, provider: str
 ) -> None:
@@ -195,6 +197,7 @@ async def test_chat_completions_get_the_picture_in_the_next_user_message(
         ("a.bin", bytes(9), "this is a binary file of 9 bytes, not text"),
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_a_file_that_cannot_be_read_is_a_failed_call_with_a_sentence(
     home: Path, tmp_path: Path, name: str, content: bytes, sentence: str
 ) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.agent_app import core
+from tests.support.anthropic_server import seen_in
 from tests.support.scripted_model import Call, Reply
 from tests.support.working_web_app import open_working_web_app
 
@@ -21,7 +23,7 @@ while True:
 '"""
 
 COMMANDS = {
-    "bomb() { bomb | bomb & }; bomb; sleep 600": "[ended after 1 s with all it had started]",
+    "bomb() { bomb | bomb & }; bomb; sleep 600": "[ended after 5 s with all it had started]",
     "yes | head -c 10000000000": "[ended: the command wrote more output than it may]\n[exit code",
     "head -c 10000000000 /dev/zero >/tmp/full": "No space left on device\n[exit code 1]",
     MEMORY_EATER: "Cannot allocate memory\n[exit code 1]",
@@ -30,10 +32,11 @@ COMMANDS = {
 
 
 @pytest.mark.needs("namespaces")
+@pytest.mark.slow
 async def test_a_command_that_uses_up_a_resource_ends_and_the_gateway_answers_meanwhile(
     home: Path,
 ) -> None:
-    seconds = [1, 60, 60, 60]
+    seconds = [5, 60, 60, 60]
     calls = [
         Call("shell", {"command": command, "timeout_seconds": timeout})
         for command, timeout in zip(COMMANDS, seconds, strict=True)
@@ -65,3 +68,17 @@ def starts_call(number: int) -> Any:
         return len(started) > number
 
     return is_start
+
+
+@pytest.mark.needs("namespaces")
+async def test_a_session_that_takes_too_much_disk_space_is_told(home: Path) -> None:
+    commands = ("head -c 3000000 /dev/zero > big", "(echo more > more); rm big", "echo more > more")
+    calls = [Reply(calls=[Call("shell", {"command": command})]) for command in commands]
+    environ = {**ISOLATED, "LARKSPUR_SANDBOX__SESSION_DISK_MB": "2"}
+    async with core(home, [*calls, Reply(text="done")], environ) as here:
+        made = await here.submit("go")
+        await here.end_of(made)
+        said = [seen_in(request).last_result or "" for request in here.model.requests[1:]]
+        folder = home / "workspaces" / made.session_id
+        assert (folder / "more").read_text() == "more\n"
+    assert ["disk space" in each for each in said] == [False, True, False]

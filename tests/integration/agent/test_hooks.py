@@ -19,6 +19,7 @@ from tests.support.anthropic_server import Call, Reply, Rules, ScriptedAnthropic
 from tests.support.gateway_process import running_gateway
 from tests.support.hook_server import HookServer
 from tests.support.processes import wait_for_end
+from tests.support.sandboxes import sandbox_params
 
 TOUCH = Call("shell", {"command": "touch made"})
 SCRIPT = [Reply(calls=[plan()]), Reply(calls=[TOUCH]), Reply(text="ok")]
@@ -88,10 +89,43 @@ async def test_a_hook_for_other_calls_is_not_asked(home: Path) -> None:
         ("print('{\"decision\": 1}')", "answered JSON that cannot be used"),
     ],
 )
+@pytest.mark.first_rows(2)
 async def test_a_failed_hook_refuses(home: Path, code: str, sentence: str) -> None:
     seconds = 1 if "sleep" in code else 30
     reason = await refused(home, settings(hook(code, timeout_seconds=seconds)))
     assert reason.startswith(f"Not run: the hook guard {sentence}")
+
+
+@pytest.mark.parametrize("sandbox", sandbox_params("bubblewrap", "native"))
+@pytest.mark.parametrize("exists", [True, False])
+async def test_an_agent_does_not_replace_the_program_of_a_hook(
+    home: Path, tmp_path: Path, sandbox: str, exists: bool
+) -> None:
+    workspace, ran = tmp_path / "project", tmp_path / "ran"
+    program, rules = workspace / "hooks" / "a.sh", tmp_path / "rules.json"
+    program.parent.mkdir(parents=True)
+    rules.touch()
+    if exists:
+        program.write_text("#!/bin/sh\ncat\n")
+        program.chmod(0o755)
+    guard = {"event": "after_tool", "command": [str(program), str(rules)], "name": "guard"}
+    change = f"printf '#!/bin/sh\\ntouch {ran}\\n' > new; chmod +x new; cp -p new hooks/a.sh"
+    swap = (
+        "mv hooks/a.sh hooks/b; cp -p new hooks/a.sh; mv hooks b; mkdir hooks; cp -p new hooks/a.sh"
+    )
+    script = [
+        Reply(calls=[Call("shell", {"command": f"{change}; {swap}; true"})]),
+        Reply(calls=[Call("shell", {"command": "true"})]),
+        Reply(text="ok"),
+    ]
+    environ = settings(guard, LARKSPUR_SANDBOX__PROVIDER=sandbox, LARKSPUR_AGENT__GATES="off")
+    async with core(home, script, environ) as here:
+        task = await here.submit("go", workspace=str(workspace), permission_mode=Mode.FULL)
+        events = await here.end_of(task)
+        problems = [each["error"] for each in named(events, "diagnostic.error")]
+    assert not ran.exists()
+    if sandbox == "native" or not exists:
+        assert "the hook guard does not run" in problems[-1]
 
 
 async def test_a_failed_hook_may_be_ignored_and_is_reported(home: Path) -> None:
@@ -199,6 +233,7 @@ async def test_a_hook_over_http_is_signed_and_refuses(home: Path) -> None:
         ((0, b""), "did not answer within 1 s"),
     ],
 )
+@pytest.mark.first_rows(2)
 async def test_a_broken_answer_over_http_refuses(
     home: Path, answer: tuple[int, bytes], sentence: str
 ) -> None:
@@ -281,6 +316,7 @@ async def test_a_stop_ends_a_hook(home: Path) -> None:
         await wait_for_end(pid)
 
 
+@pytest.mark.slow
 async def test_after_kill_9_a_hook_is_asked_again(home: Path, environ: dict[str, str]) -> None:
     os.mkfifo(home / "started")
     rules = Rules(

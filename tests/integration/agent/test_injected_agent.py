@@ -336,6 +336,7 @@ async def test_an_isolated_command_changes_configuration_only_with_landlock(
 
 
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
+@pytest.mark.first_rows(1)
 async def test_files_that_are_trusted_later_are_named_when_a_command_creates_them(
     home: Path, workspace: Path, provider: str
 ) -> None:
@@ -351,8 +352,9 @@ async def test_files_that_are_trusted_later_are_named_when_a_command_creates_the
         said = seen_in(here.model.requests[-1]).last_result
     done = [one["payload"] for one in events if one["event"] == "workflow.tool.completed"]
     named = [one["metadata"].get("configuration") for one in done]
-    assert named == [None, [".git/hooks/pre-commit", ".mcp.json"]]
-    assert "created or changed while the command ran: .git/hooks/pre-commit, .mcp.json." in said
+    files = [".git", ".git/hooks/pre-commit", ".mcp.json", "sub/AGENTS.md"]
+    assert named == [None, files]
+    assert f"created or changed while the command ran: {', '.join(files)}." in said
 
 
 @pytest.mark.needs("namespaces")
@@ -417,6 +419,7 @@ async def test_the_network_of_a_task_decides_what_its_commands_reach(
 
 
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
 async def test_an_isolated_command_sees_other_paths_after_a_yes(
     home: Path, workspace: Path, tmp_path: Path, provider: str
 ) -> None:

@@ -243,6 +243,7 @@ async def test_a_changed_definition_withholds_all_tools(home: Path, work: Path) 
     assert tools_of(second) == set()
 
 
+@pytest.mark.slow
 async def test_a_review_shows_what_hostile_servers_list(home: Path) -> None:
     for mode in ("many", "large-schema", "shadow", "hidden", "exits"):
         define(home, mode, hostile_entry(mode))
@@ -308,7 +309,30 @@ async def test_a_profile_names_tools_of_servers(home: Path, work: Path) -> None:
     assert counts == [1, 5, 0]
 
 
+# A server with one tool, which reads files.
+_READER = (
+    "import json,sys\n"
+    "def read(path):\n"
+    "    try: return open(path).read()\n"
+    "    except OSError as error: return type(error).__name__\n"
+    "for line in sys.stdin:\n"
+    "    m = json.loads(line)\n"
+    "    tool = {'name': 'read', 'inputSchema': {'type': 'object'}}\n"
+    "    r = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}},"
+    " 'serverInfo': {'name': 'x', 'version': '1'}}, 'tools/list': {'tools': [tool]}}\n"
+    "    if m['method'] == 'tools/call':\n"
+    "        text = ' '.join(map(read, m['params']['arguments']['paths']))\n"
+    "        r['tools/call'] = {'content': [{'type': 'text', 'text': text}]}\n"
+    "    if 'id' in m:\n"
+    "        a = {'result': r[m['method']]} if m['method'] in r else"
+    " {'error': {'code': -32601, 'message': 'no'}}\n"
+    "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **a}), flush=True)\n"
+)
+READER = {"command": "/usr/bin/python3", "args": ["-c", _READER]}
+
+
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
 async def test_an_isolated_server_sees_what_its_definition_names(
     home: Path, work: Path, tmp_path: Path, provider: str
 ) -> None:
@@ -316,26 +340,7 @@ async def test_an_isolated_server_sees_what_its_definition_names(
     (work / "file").write_text("canary")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("readable")
-    code = (
-        "import json,sys\n"
-        "def read(path):\n"
-        "    try: return open(path).read()\n"
-        "    except OSError as error: return type(error).__name__\n"
-        "for line in sys.stdin:\n"
-        "    m = json.loads(line)\n"
-        "    tool = {'name': 'read', 'inputSchema': {'type': 'object'}}\n"
-        "    r = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}},"
-        " 'serverInfo': {'name': 'x', 'version': '1'}}, 'tools/list': {'tools': [tool]}}\n"
-        "    if m['method'] == 'tools/call':\n"
-        "        text = ' '.join(map(read, m['params']['arguments']['paths']))\n"
-        "        r['tools/call'] = {'content': [{'type': 'text', 'text': text}]}\n"
-        "    if 'id' in m:\n"
-        "        a = {'result': r[m['method']]} if m['method'] in r else"
-        " {'error': {'code': -32601, 'message': 'no'}}\n"
-        "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **a}), flush=True)\n"
-    )
-    python = {"command": "/usr/bin/python3", "args": ["-c", code]}
-    define(home, "reader", {**python, "read_only": [str(tmp_path / "data")]})
+    define(home, "reader", {**READER, "read_only": [str(tmp_path / "data")]})
     paths = [str(home / "secret"), str(work / "file"), str(tmp_path / "data" / "file")]
     script = [Reply(calls=[Call("mcp__reader__read", {"paths": paths})]), Reply("done")]
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
@@ -345,6 +350,34 @@ async def test_an_isolated_server_sees_what_its_definition_names(
     assert report.is_isolated
     assert "readable" in result["result"]
     assert "canary" not in result["result"]
+
+
+@pytest.mark.parametrize("key", ["read_only", "writable"])
+@pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
+async def test_a_link_in_the_place_of_the_folder_of_a_server_is_not_followed(
+    home: Path, work: Path, tmp_path: Path, provider: str, key: str
+) -> None:
+    data, secrets = tmp_path / "data", tmp_path / "secrets"
+    for folder in (data, secrets):
+        folder.mkdir()
+    (secrets / "file").write_text("canary")
+    define(home, "reader", {**READER, key: [str(data)]})
+    call = Reply(calls=[Call("mcp__reader__read", {"paths": [str(data / "file")]})])
+    environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
+    async with core(home, [call, Reply("done")], environ) as here:
+        await review(here, "reader")
+        await here.services.mcp_servers.close("reader")
+        data.rename(tmp_path / "old")
+        data.symlink_to(secrets)
+        (result,) = payloads(await go(here, work), "tool.completed")
+    assert f"leads to {secrets}" in result["error"]
+    async with core(home, [Reply("done")], environ) as here:
+        events = await go(here, work)
+        report = await here.services.gateway.mcp.review("reader", LOCAL_OWNER)
+    (filtered,) = payloads(events, "diagnostic.tool_filtering")
+    assert filtered["filtered"] == [{"name": "mcp__reader", "reason": "changed since its review"}]
+    assert getattr(report, key) == [f"{data} (a link to {secrets})"]
 
 
 @pytest.mark.slow

@@ -72,6 +72,7 @@ async def test_each_value_of_a_form_is_asked_and_the_call_continues(home: Path, 
     ("decision", "more"),
     [("reject", {}), ("text", {"choices": [1]}), ("text", {"text": "decline to answer"})],
 )
+@pytest.mark.first_rows(1)
 async def test_a_refusal_reaches_the_server(
     home: Path, work: Path, decision: str, more: dict[str, Any]
 ) -> None:
@@ -197,6 +198,7 @@ async def test_stopping_a_run_that_waits_closes_the_call(home: Path, work: Path)
         ("ask_model", {}, "asks for sampling/createMessage, not offered"),
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_what_needs_no_person_asks_nobody(
     home: Path, work: Path, tool: str, arguments: dict[str, Any], text: str
 ) -> None:

@@ -47,6 +47,7 @@ def assert_nothing_leaks(home: Path, secrets: list[str], *texts: str) -> None:
 
 
 @pytest.mark.parametrize("login", ["shared", "personal"])
+@pytest.mark.first_rows(1)
 async def test_the_token_of_a_login_is_in_no_event_log_file_request_or_child(
     home: Path,
     work: Path,

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.closing_prompts import CONTINUE_PROMPT
 from internal.agent.ports.llm import MAX_REPLY_CHARACTERS
 from tests.support.agent_app import core, plan, sound
-from tests.support.anthropic_server import Call, Fault, Reply
+from tests.support.anthropic_server import Call, Fault, Reply, Rules, ScriptedAnthropic, When
 
 
 def cut(text: str, **more: Any) -> Reply:
@@ -108,6 +109,8 @@ async def test_a_cut_call_is_described_as_cut(home: Path, raw: str) -> None:
         (result,) = here.model.requests[-1]["messages"][-1]["content"]
         assert "your reply was cut at 77 tokens" in result["content"]
         assert "in parts" in result["content"]
+        arrived = f"This arrived: {raw}" if raw else "Nothing arrived."
+        assert result["content"].endswith(arrived)
         assert "JSON" not in result["content"]
         assert result["is_error"]
 
@@ -173,7 +176,7 @@ async def test_a_wait_beyond_the_time_of_the_run_is_not_begun(home: Path) -> Non
         made = await here.submit("hi", people=False, timeout_seconds=600)
         events = await here.end_of(made)
         final = events[-1]["payload"]
-        assert (final["stop_reason"], final["error_code"]) == ("error", "model_busy")
+        assert (final["stop_reason"], final["error_code"]) == ("error", "model_rate_limited")
 
 
 async def test_a_run_whose_model_stays_overloaded_pauses_for_a_person(home: Path) -> None:
@@ -233,3 +236,35 @@ async def test_the_output_limit_is_that_of_the_model(home: Path) -> None:
         made = await here.submit("hi")
         await here.end_of(made)
         assert here.model.requests[0]["max_tokens"] == 100_000  # half of llm.context_window
+
+
+async def test_a_run_stays_with_the_fallback_that_answered(home: Path) -> None:
+    """Also after a restart, and while a cut text is continued; the next run begins anew."""
+    refuses = Fault("status", status=529, times=None)
+    script = Rules(
+        [
+            Reply(fault=refuses, when=When(model="claude-x")),
+            Reply(text="two.", when=When(last_text=CONTINUE_PROMPT)),
+            cut("One, ", when=When(results=1)),
+            Reply(calls=[Call("shell", {"command": "touch counted"})]),
+        ]
+    )
+    environ = {
+        "LARKSPUR_AGENT__GATES": "off",
+        "LARKSPUR_LLM__FALLBACKS": '["anthropic:claude-second"]',
+    }
+    async with ScriptedAnthropic(script) as model:
+        async with core(home, [], environ, model) as here:
+            made = await here.submit("count", permission_mode=Mode.ASK)
+            asked = await here.asked(made)
+        async with core(home, [], environ, model) as here:
+            await here.answer(asked["question_id"])
+            events = await here.end_of(made)
+            sound(events)
+            called = [request["model"] for request in model.requests]
+            assert called == ["claude-x", *["claude-second"] * 3]
+            final = events[-1]["payload"]
+            assert final["final_answer"] == "One, two."
+            assert (final["model"], final["instead_of"]) == ("claude-second", "claude-x")
+            await here.end_of(await here.submit("count", made.session_id))
+            assert [request["model"] for request in model.requests[4:]] == called

@@ -13,6 +13,7 @@ ISOLATED = {"LARKSPUR_AGENT__GATES": "off"}
 
 
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
+@pytest.mark.first_rows(1)
 async def test_commands_read_the_paths_of_the_settings_and_find_their_programs(
     tmp_path: Path, provider: str
 ) -> None:

@@ -131,6 +131,7 @@ async def test_a_failure_is_told_and_the_run_continues(
     ],
     ids=lambda value: str(value)[:40],
 )
+@pytest.mark.first_rows(2)
 async def test_a_service_that_is_out_of_order_is_asked_once(
     home: Path, answer: Spoken, sentence: str
 ) -> None:
@@ -167,6 +168,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.first_rows(2)
 async def test_a_hostile_recording_has_a_defined_outcome(home: Path, name: str) -> None:
     refusal = Spoken(status=400, message="The audio file could not be decoded.")
     text, reported, _ = await asked(home, [refusal], ("a.ogg", HOSTILE[name], "audio/ogg"))

@@ -255,6 +255,7 @@ async def test_an_expired_question_is_rejected(home: Path) -> None:
             await here.answer(question["question_id"])
 
 
+@pytest.mark.slow
 async def test_unreadable_attachments_are_waited_for(home: Path) -> None:
     async with core(home, [Reply(text="read it")]) as here:
         services = here.services

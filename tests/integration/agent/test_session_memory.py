@@ -4,6 +4,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.agent.app.runs.creation import Submission
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.ids import SessionId
@@ -128,13 +130,15 @@ async def test_a_run_of_twelve_file_reads_is_remembered(home: Path) -> None:
         assert len(shown) < 3 * 100_000
 
 
+@pytest.mark.slow
 async def test_a_run_of_many_small_calls_is_remembered(home: Path) -> None:
     def script(request: dict[str, Any]) -> Reply:
         if "How many" in texts(request, "user")[-1]:
             return Reply(text="105.")
         if results(request) == 105:
             return Reply(text="I have looked 105 times.")
-        return Reply(calls=[Call("list_dir", {})])
+        same = results(request) + 1  # equal calls in a row end a run
+        return Reply(calls=[Call("list_dir", {"path": "./" * same})])
 
     async with core(home, script, NO_GATES) as here:
         made = await here.submit("Look often.", max_iterations=200)
@@ -172,6 +176,7 @@ async def test_the_last_question_and_answer_are_shortened_but_never_left_out(hom
         assert sizes[1] < sizes[0] < 10_000
 
 
+@pytest.mark.slow
 async def test_the_requests_of_a_long_session_begin_with_the_same_messages(home: Path) -> None:
     def script(request: dict[str, Any]) -> Reply:
         if results(request) == 0:

@@ -40,6 +40,7 @@ async def go(here: Core, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
+@pytest.mark.first_rows(1)
 async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
     home: Path, skill: Path, tmp_path: Path, provider: str
 ) -> None:
@@ -78,6 +79,7 @@ async def test_a_reviewed_skill_is_described_loaded_and_its_scripts_run(
 
 
 @pytest.mark.parametrize("provider", sandbox_params("bubblewrap", "landlock", "native"))
+@pytest.mark.first_rows(1)
 async def test_shipped_skills_are_offered_without_a_review_and_their_scripts_run(
     home: Path, tmp_path: Path, provider: str
 ) -> None:

@@ -40,6 +40,7 @@ def living(marker: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "channel"), [(name, "web") for name in TREES] + OTHER_CHANNELS)
+@pytest.mark.first_rows(2)
 async def test_a_stop_ends_the_run_within_two_seconds(
     home: Path, name: str, channel: Channel
 ) -> None:

@@ -53,7 +53,9 @@ class LateCompleter(RunCompleter):
 
     def __init__(self, here: Core, before: Callable[[], Awaitable[object]]) -> None:
         services = here.services.coordinator.services
-        super().__init__(services, artifact_recorder(here, services), here.services.keeper)
+        artifacts = artifact_recorder(here, services)
+        recipients = here.services.question_recipients
+        super().__init__(services, artifacts, here.services.keeper, recipients=recipients)
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -260,7 +262,10 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
             database = WatchedDatabase(services.database, number, before)
             watched = replace(services, database=database)
             completer = RunCompleter(
-                watched, artifact_recorder(here, watched), here.services.keeper
+                watched,
+                artifact_recorder(here, watched),
+                here.services.keeper,
+                recipients=here.services.question_recipients,
             )
             await execute(here, await claim(here, made, "here"), completer, watched)
             if database.left > 0:  # the run has fewer transactions

@@ -71,6 +71,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
 async def test_a_subtask_with_a_folder_of_its_own_keeps_apart(home: Path, provider: str) -> None:
     command = "ls -a; cat input/* 2>/dev/null; echo made > output/report.txt; touch own.txt; ls .."
     rules = script(
@@ -98,6 +99,7 @@ async def test_a_subtask_with_a_folder_of_its_own_keeps_apart(home: Path, provid
 
 
 @pytest.mark.parametrize("provider", sandbox_params("native", "bubblewrap", "landlock"))
+@pytest.mark.first_rows(1)
 async def test_a_worktree_is_worked_in_shown_and_applied(
     home: Path, repository: Path, provider: str
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.anthropic_server import Reply
 TASKS = 8
 
 PERIODIC = frozenset(
-    {"event_log_bounds", "held_runs", "ready_crashed_runs", "ready_runs", "stop_requests"}
+    {"event_log_bounds", "held_runs", "ready_crashed_runs", "next_runs_of_people", "stop_requests"}
 )
 """Statements of the loops that look for the work of other processes, also without any task."""
 

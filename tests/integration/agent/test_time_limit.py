@@ -30,6 +30,7 @@ async def test_an_answer_does_not_start_the_time_limit_again(home: Path) -> None
         assert events[-1]["payload"]["error"].startswith("stopped after 3 s of running time")
 
 
+@pytest.mark.slow
 async def test_waiting_for_a_person_does_not_count(home: Path) -> None:
     async with core(home, ASK_AND_WAIT) as here:
         made = await here.submit("paint")
@@ -40,6 +41,7 @@ async def test_waiting_for_a_person_does_not_count(home: Path) -> None:
         assert (await here.run(made)).used_seconds == used
 
 
+@pytest.mark.slow
 async def test_a_restart_does_not_start_the_time_limit_again(home: Path) -> None:
     rules = Rules([Reply(hang=True)])
     async with core(home, rules) as here:

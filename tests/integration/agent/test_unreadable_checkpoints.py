@@ -93,6 +93,7 @@ async def check_failed(here: Core, made: Submitted, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.first_rows(1)
 async def test_a_gateway_fails_an_unreadable_run_and_continues_the_others(
     home: Path, damage: str
 ) -> None:
@@ -178,6 +179,7 @@ async def die_in_terminal(here: Core, home: Path, texts: list[str]) -> list[Subm
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.first_rows(1)
 async def test_a_gateway_starts_and_sweeps_with_an_unreadable_run_of_a_terminal(
     home: Path, damage: str
 ) -> None:
@@ -216,6 +218,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("what", REFUSALS)
+@pytest.mark.first_rows(1)
 async def test_a_run_whose_events_cannot_be_stored_fails_and_frees_its_lane(
     home: Path, what: str
 ) -> None:

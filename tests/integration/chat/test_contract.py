@@ -156,6 +156,7 @@ async def test_the_mcp_servers_are_listed_with_what_withholds_them(
 
 
 @pytest.mark.needs("namespaces")
+@pytest.mark.first_rows(1)
 async def test_an_operator_narrows_what_commands_of_a_chat_reach(
     service: ChatService, tmp_path: Path
 ) -> None:
@@ -230,6 +231,7 @@ async def test_a_late_button_names_the_answer(service: ChatService, tmp_path: Pa
         assert service.replies()[1][0].startswith("Already answered by you")
 
 
+@pytest.mark.first_rows(1)
 async def test_a_failed_send_is_repeated(service: ChatService, tmp_path: Path) -> None:
     async with core(tmp_path, [Reply("at last")]) as app, open_channel(service, app, QUIET):
         service.fail_sends(2)
@@ -250,6 +252,7 @@ async def test_a_rejected_reply_becomes_a_dead_letter(service: ChatService, tmp_
         assert service.replies() + service.replies(1) == [("next", asked)]
 
 
+@pytest.mark.first_rows(1)
 async def test_two_processes_display_a_run_once(service: ChatService, tmp_path: Path) -> None:
     settings = with_values(QUIET, progress="card", react_emoji="Typing")
     script = [Reply(calls=[plan("look")]), Reply("seen", hold="go")]

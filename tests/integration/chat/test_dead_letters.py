@@ -81,6 +81,7 @@ async def accepted(app: Core, is_wanted: Callable[[AcceptedMessage], bool]) -> A
                 return found
 
 
+@pytest.mark.slow
 async def test_a_message_that_cannot_be_read_is_set_aside_and_retried(
     service: ChatService, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ async def test_a_message_that_the_database_refuses_is_set_aside_with_its_words(
         (KeyError("sender"), 1),
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_only_failures_of_the_message_count(
     tmp_path: Path, error: Exception, attempts: int
 ) -> None:

@@ -120,6 +120,7 @@ async def test_a_progress_message_goes_over_to_the_next_leader(tmp_path: Path) -
         assert len(place.service.service.posts) == 1, "the reply replaced the progress message"
 
 
+@pytest.mark.slow
 async def test_a_silent_leader_is_replaced_after_its_lease(tmp_path: Path) -> None:
     async with two_gateways(tmp_path) as place:
         await place.depose()

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support.lark_gateway import open_lark_gateway
 from tests.support.scripted_model import Call, Reply
 
@@ -10,6 +12,8 @@ ISOLATED = {"LARKSPUR_AGENT__GATES": "off", "LARKSPUR_SANDBOX__PROVIDER": "bubbl
 SERVES = Call("shell", {"command": "exec sleep 600", "background": True, "keep": True})
 
 
+@pytest.mark.needs("namespaces")
+@pytest.mark.slow
 async def test_background_commands_are_listed_and_stopped_in_their_chat(tmp_path: Path) -> None:
     script = [Reply(calls=[SERVES]), Reply("It serves.")]
     async with open_lark_gateway(tmp_path, script, environ=ISOLATED) as lark:

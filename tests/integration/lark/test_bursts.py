@@ -55,7 +55,8 @@ def answered(lark: LarkGateway, chats: list[Chat]) -> list[str]:
 
 @pytest.mark.slow
 async def test_60_messages_of_a_chat_are_answered_in_order(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, Rules([Reply("done")]), QUEUE) as lark:
+    environ = {"LARKSPUR_ACCESS__MAX_WAITING": str(MESSAGES)}
+    async with open_lark_gateway(tmp_path, Rules([Reply("done")]), QUEUE, environ=environ) as lark:
         lark.sim.set_faults(limits=False)
         sent = await send_all(lark.sim, [lark.dm], MESSAGES)
         await lark.sim.until(lambda _: len(lark.from_bot()) == MESSAGES, 60)
@@ -84,6 +85,7 @@ async def test_60_messages_during_a_run_reach_the_model_in_order(tmp_path: Path)
         assert told == [f"message {number}" for number in range(MESSAGES)]
 
 
+@pytest.mark.slow
 async def test_100_events_in_50_chats_are_each_answered_once(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, Rules([Reply("done")]), QUEUE) as lark:
         lark.sim.set_faults(limits=False, fragment_bytes=300)

@@ -301,6 +301,7 @@ def received(lark: LarkGateway, message_id: str) -> dict[str, object]:
         f"after:{MIGRATION_COMMITS + 11}",
     ],
 )
+@pytest.mark.slow
 async def test_a_recall_survives_a_kill(tmp_path: Path, plan: str) -> None:
     rules = Rules(
         [Reply("the next one", when=When(last_user="and now")), Reply("taken back", hold="go")]

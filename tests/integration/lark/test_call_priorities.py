@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from internal.channels.chat.displays.displayed_run import REACTION_DELAY_SECONDS
 from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
@@ -18,6 +20,7 @@ HANGS = 60.0
 """Seconds of a call that hangs; every reply arrives before the first of them returns."""
 
 
+@pytest.mark.slow
 async def test_hanging_reactions_do_not_delay_answers(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, lambda _: Reply("42", hold="go"), REACTS) as lark:
         lark.sim.set_faults(limits=False)
@@ -29,6 +32,7 @@ async def test_hanging_reactions_do_not_delay_answers(tmp_path: Path) -> None:
         assert calls(lark.sim, "/reactions") == []
 
 
+@pytest.mark.slow
 async def test_hanging_progress_does_not_delay_answers(tmp_path: Path) -> None:
     script = [Reply(calls=[plan("look")]), Reply("seen", hold="go"), Reply("at once")]
     async with open_lark_gateway(tmp_path, script, with_values(SHOWS, react_emoji="off")) as lark:

@@ -106,6 +106,7 @@ async def test_a_dropped_connection_is_restored_and_its_reason_reported() -> Non
         await sim.until(lambda _: len(sim.lark.delivery.connections) == 1)
 
 
+@pytest.mark.slow
 async def test_a_silent_connection_is_replaced() -> None:
     async with LarkSim([APP], config=ClientConfig(PingInterval=1)) as sim, Link(sim) as link:
         await link.until("connected")
@@ -115,6 +116,7 @@ async def test_a_silent_connection_is_replaced() -> None:
         await link.until("connected")
 
 
+@pytest.mark.slow
 async def test_a_half_open_connection_is_replaced_long_before_larks_own_ping_is_due() -> None:
     pace = PACE._replace(line_ping=0.2, line_pong=0.3)
     config = ClientConfig(PingInterval=120)
@@ -148,6 +150,7 @@ async def test_a_connection_without_events_stays_open() -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
+@pytest.mark.first_rows(3)
 async def test_a_connection_error_is_reported_and_retried(
     fault: dict[str, str], status: str, why: str
 ) -> None:

@@ -253,6 +253,7 @@ async def test_in_personal_conversations_plain_words_answer_only_own_questions(
         await chat.lark.sim.until(lambda _: "painted" in [*chat.lark.replies(chat.group)])
 
 
+@pytest.mark.slow
 async def test_topics_and_waiting_messages_survive_a_kill(tmp_path: Path) -> None:
     rules = Rules(
         [

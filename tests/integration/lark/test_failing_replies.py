@@ -122,6 +122,7 @@ async def test_a_failing_reply_is_overtaken_by_replies_to_other_messages(tmp_pat
     ],
     ids=["direct", "group with scope", "group without scope"],
 )
+@pytest.mark.slow
 async def test_a_card_whose_response_is_always_lost_is_looked_for(
     tmp_path: Path, scopes: frozenset[str], is_direct: bool, shown: list[str]
 ) -> None:
@@ -137,6 +138,7 @@ async def test_a_card_whose_response_is_always_lost_is_looked_for(
         assert await outbox.dead() == []
 
 
+@pytest.mark.slow
 async def test_a_success_without_an_id_is_not_sent_twice(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         chat = outbox.sim.dm(outbox.sim.people[0])

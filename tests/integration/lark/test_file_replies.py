@@ -145,6 +145,7 @@ def reasons() -> Iterator[asyncio.Queue[str]]:
     logger.removeHandler(handler)
 
 
+@pytest.mark.slow
 async def test_a_file_is_sent_when_its_bucket_answers_again(
     tmp_path: Path, reasons: asyncio.Queue[str]
 ) -> None:
@@ -178,6 +179,7 @@ async def test_several_files_are_one_archive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/images", "/reply"])
 @pytest.mark.parametrize("kind", ["rate_limit", "bad_gateway", "lost", "no_data"])
+@pytest.mark.first_rows(2)
 async def test_a_picture_is_sent_once_despite_a_failure(
     tmp_path: Path, kind: str, path: str
 ) -> None:

@@ -58,6 +58,7 @@ async def test_all_cards_of_an_answer_are_in_the_thread(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.first_rows(1)
 async def test_a_lost_response_to_the_second_card_neither_doubles_nor_drops_one(
     tmp_path: Path, times: int
 ) -> None:

@@ -30,7 +30,7 @@ MESSAGES = 3
 ACCEPTED = ("accept_message", "begin_processing")
 FACTS = ("message_state", "role_assignment", "open_questions_of_chat", "chat_settings")
 REPLY_BEGUN = (
-    "due_messages", "begin_attempt", "run", "task", "events_of_run", "event_runs", "events_of_run",
+    "due_messages", "begin_attempt", "run", "task", "events_of_run", "event_runs",
 )  # fmt: skip
 SENT = ("settle_message", "pending_beside")
 MAX_STATEMENTS = 28
@@ -91,7 +91,7 @@ async def test_a_message_that_is_answered_at_once_costs_four_writes_and_one_read
             taken = time.monotonic() - begun
     writes = Counter(database.writes)
     assert (writes[ACCEPTED], writes[SENT]) == (MESSAGES,) * 2
-    assert writes[REPLY_BEGUN] == MESSAGES
+    assert writes[REPLY_BEGUN] == MESSAGES, writes
     # what is looked for at intervals, however long this took
     looked = [("due_messages",), ("abandoned_run_displays",), ("accepted_messages",)]
     reads = [each for each in database.reads if each not in looked]

@@ -77,6 +77,7 @@ async def test_a_picture_is_seen(tmp_path: Path) -> None:
         ("../../.bashrc", b"alias 180", "alias 180"),
     ],
 )
+@pytest.mark.first_rows(2)
 async def test_a_file_is_read(tmp_path: Path, name: str, content: bytes, seen: str) -> None:
     async with open_lark_gateway(tmp_path, [Reply("read")]) as lark:
         await send_file(lark, name, content)
@@ -178,6 +179,7 @@ async def test_a_picture_sent_as_an_answer_is_seen(tmp_path: Path) -> None:
         "late",
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_a_failed_download_is_repeated(tmp_path: Path, kind: str) -> None:
     async with open_lark_gateway(tmp_path, [Reply("120")]) as lark:
         lark.sim.set_faults(answers=[AnswerFault(kind, RESOURCES, seconds=0.1, times=2)])
@@ -224,6 +226,7 @@ async def test_a_chinese_chat_reads_in_chinese_why_a_file_was_not_read(tmp_path:
         ),
     ],
 )
+@pytest.mark.first_rows(2)
 async def test_a_file_that_cannot_be_fetched_is_named_to_the_model_and_to_the_person(
     tmp_path: Path, fault: AnswerFault, reason: str
 ) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import GROUP_MESSAGES, App
-from internal.simulators.lark.server import listen
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.lark_gateway import APP
 from tests.support.lark_outbox import open_outbox
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.parametrize("is_scope_granted", [True, False], ids=["scope", "no scope"])
 
@@ -22,17 +22,13 @@ def app(*, is_scope_granted: bool) -> App:
     return App(APP.app_id, APP.secret, scopes=scopes)
 
 
-def unused_port() -> int:
-    with listen(0) as listening:
-        return int(listening.getsockname()[1])
-
-
 HOUR = timedelta(seconds=3_700)
 """After this Lark has forgotten the uuids."""
 
 
+@pytest.mark.first_rows(1)
 async def test_replies_that_never_left_are_sent(tmp_path: Path, is_scope_granted: bool) -> None:
-    sim = LarkSim([app(is_scope_granted=is_scope_granted)], port=unused_port())
+    sim = LarkSim([app(is_scope_granted=is_scope_granted)], port=free_port())
     group = sim.groups[0]
     async with open_outbox(tmp_path, sim) as outbox:
         for number in range(3):
@@ -59,6 +55,7 @@ async def test_replies_that_never_left_are_sent(tmp_path: Path, is_scope_granted
     ],
     ids=["busy", "throttled", "error of Lark", "no token"],
 )
+@pytest.mark.first_rows(2)
 async def test_replies_that_lark_did_not_accept_are_sent(
     tmp_path: Path, is_scope_granted: bool, fault: AnswerFault
 ) -> None:
@@ -82,6 +79,7 @@ async def test_replies_that_lark_did_not_accept_are_sent(
 
 
 @pytest.mark.parametrize("kind", ["lost", "bad_gateway"], ids=["sent", "not sent"])
+@pytest.mark.first_rows(1)
 async def test_replies_with_unknown_outcome_are_looked_for(
     tmp_path: Path, is_scope_granted: bool, kind: str
 ) -> None:

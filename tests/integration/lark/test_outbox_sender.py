@@ -27,6 +27,7 @@ from tests.support.lark_outbox import open_outbox
 HASTY = SendPolicy(max_attempts=2, max_delay=1.0, timeout=1.0)
 
 
+@pytest.mark.slow
 async def test_a_chat_keeps_its_order_and_does_not_block_another(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         one, two = (outbox.sim.dm(person) for person in outbox.sim.people[:2])
@@ -183,6 +184,7 @@ async def test_a_wrong_secret_is_retried(tmp_path: Path) -> None:
     ],
     ids=lambda value: value.kind if isinstance(value, AnswerFault) else "",
 )
+@pytest.mark.first_rows(2)
 async def test_failures_tell_whether_the_call_may_have_succeeded(
     fault: AnswerFault, unconfirmed: bool
 ) -> None:

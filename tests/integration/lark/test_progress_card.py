@@ -1,6 +1,7 @@
 """What a chat sees of a run while it works."""
 
 import asyncio
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.store.database import Read, Row, Statement
+from internal.channels.chat.displays.run_state import MAX_THOUGHT_CHARS
 from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
@@ -18,6 +20,7 @@ from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, LarkGateway, open_lark, open_lark_gateway, shown_text
+from tests.support.sandboxes import sandbox_param
 
 SHOWS = ChatChannelSettings()
 PLANNED = [
@@ -40,6 +43,7 @@ async def test_the_reaction_is_set_while_it_works_and_then_removed(tmp_path: Pat
         await lark.settled()
 
 
+@pytest.mark.slow
 async def test_a_message_gets_one_of_several_reactions(tmp_path: Path) -> None:
     settings = with_values(SHOWS, progress="off", react_emoji=("OneSecond", "THINKING"))
     async with open_lark_gateway(tmp_path, [Reply("done", hold="go")], settings) as lark:
@@ -68,11 +72,12 @@ async def test_one_card_shows_plan_and_tools_and_becomes_the_answer(tmp_path: Pa
 @pytest.mark.parametrize(
     ("provider", "network", "footer"),
     [
-        ("bubblewrap", "off", "isolated · no network"),
-        ("bubblewrap", "registries", "isolated · package indexes"),
-        ("native", "off", "not isolated"),
+        sandbox_param("bubblewrap", "off", "isolated · no network"),
+        sandbox_param("bubblewrap", "registries", "isolated · package indexes"),
+        sandbox_param("native", "off", "not isolated"),
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_the_card_says_whether_commands_are_isolated(
     tmp_path: Path, provider: str, network: str, footer: str
 ) -> None:
@@ -84,6 +89,24 @@ async def test_the_card_says_whether_commands_are_isolated(
         assert await lark.until_replies(1) == ["All done."]
 
 
+async def test_thoughts_are_folded_in_the_card_and_never_in_the_answer(tmp_path: Path) -> None:
+    script = [
+        Reply(thinking="First **I** look.", calls=[plan("look around")]),
+        Reply(thinking="<at id=all></at> Then " + "and then " * 500, calls=[plan("tell")]),
+        Reply(thinking="Now I know.", text="All done.", hold="go"),
+    ]
+    async with open_lark_gateway(tmp_path, script, SHOWS) as lark:
+        await lark.say("look around")
+        await lark.sim.until(lambda _: thoughts(lark).endswith("and then"))
+        assert len(thoughts(lark)) <= MAX_THOUGHT_CHARS + 1
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        [answer] = lark.from_bot()
+        assert "Now I know." not in json.dumps(lark.sim.card(answer.message_id))
+
+
+@pytest.mark.slow
 async def test_the_card_says_that_the_model_is_overloaded(tmp_path: Path) -> None:
     busy = Fault("status", status=529, retry_after=2, times=1)
     script = [Reply(calls=[plan("look")]), Reply("All done.", fault=busy)]
@@ -186,6 +209,7 @@ async def test_a_card_that_was_recalled_is_followed_by_a_new_reply(tmp_path: Pat
         assert len(lark.from_bot()) == 1
 
 
+@pytest.mark.slow
 async def test_an_answer_whose_update_was_lost_replaces_the_card_again(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, PLANNED, SHOWS) as lark:
         await until_quiet(lark)
@@ -259,6 +283,7 @@ async def test_a_long_answer_begins_in_the_card(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["DELETE", pytest.param("PATCH", marks=pytest.mark.slow)])
+@pytest.mark.slow
 async def test_the_end_of_a_display_is_repeated_after_a_restart(tmp_path: Path, call: str) -> None:
     async with (
         LarkSim([APP], speed=100.0) as sim,
@@ -279,6 +304,7 @@ async def test_the_end_of_a_display_is_repeated_after_a_restart(tmp_path: Path, 
             assert lark.replies() == ["All done."]
 
 
+@pytest.mark.slow
 async def test_late_steering_becomes_a_task_with_its_own_display_and_reply(tmp_path: Path) -> None:
     script = [Reply("first", hold="go"), Reply("second", hold="go2")]
     async with open_lark_gateway(tmp_path, script, with_values(SHOWS, progress="off")) as lark:
@@ -345,6 +371,19 @@ def progress(lark: LarkGateway) -> list[ChatMessage]:
 def card_text(lark: LarkGateway, element: int = 0) -> str:
     cards = [lark.sim.card(one.message_id) or {} for one in progress(lark)]
     return "".join(card["body"]["elements"][element]["text"]["content"] for card in cards)
+
+
+def thoughts(lark: LarkGateway) -> str:
+    """Return the folded thoughts in the cards that show progress."""
+    cards = [lark.sim.card(one.message_id) or {} for one in progress(lark)]
+    panels = [
+        each
+        for card in cards
+        for each in card["body"]["elements"]
+        if each["tag"] == "collapsible_panel" and not each["expanded"]
+    ]
+    assert {each["header"]["title"]["content"] for each in panels} <= {"Thought for 1 s"}
+    return "".join(each["elements"][0]["text"]["content"] for each in panels)
 
 
 def title(lark: LarkGateway) -> str:

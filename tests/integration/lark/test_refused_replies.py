@@ -31,6 +31,7 @@ IN_A_FILE = "The full answer is in the attached file."
         (99991672, NOT_PERMITTED),
     ],
 )
+@pytest.mark.first_rows(2)
 async def test_a_refused_answer_is_explained_and_kept(
     tmp_path: Path, code: int, explanation: str
 ) -> None:
@@ -61,6 +62,7 @@ async def test_a_refusal_is_explained_in_the_language_of_the_message(tmp_path: P
         assert "内容安全检查" in (await lark.until_replies(1))[0]
 
 
+@pytest.mark.slow
 async def test_an_explanation_that_is_refused_as_well_is_not_repeated(tmp_path: Path) -> None:
     async with open_outbox(tmp_path) as outbox:
         chat = outbox.sim.dm(outbox.sim.people[0])

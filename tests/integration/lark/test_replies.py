@@ -302,6 +302,7 @@ async def test_a_failed_run_has_a_readable_reply(tmp_path: Path) -> None:
     ],
     ids=lambda fault: f"{fault.kind}-{fault.code}",
 )
+@pytest.mark.first_rows(2)
 async def test_a_reply_survives_temporary_failures(tmp_path: Path, fault: AnswerFault) -> None:
     async with open_lark_gateway(tmp_path, [Reply("still one")]) as lark:
         lark.sim.faults.answers.append(fault)

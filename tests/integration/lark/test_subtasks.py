@@ -14,7 +14,7 @@ from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.support.anthropic_server import Call, Reply, Rules
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, LarkGateway, open_lark, open_lark_gateway
+from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
 from tests.support.scripted_model import When
 
 NO_GATES = {"LARKSPUR_AGENT__GATES": "off"}
@@ -88,6 +88,7 @@ async def test_a_question_of_a_subtask_is_answered_with_a_text(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("command", ["/stop", "停止"])
+@pytest.mark.first_rows(1)
 async def test_stop_ends_the_run_with_its_subtasks(tmp_path: Path, command: str) -> None:
     async with open_lark_gateway(tmp_path, Rules(THREE), SHOWN, environ=NO_GATES) as lark:
         await lark.say("compare")
@@ -103,6 +104,7 @@ async def test_stop_ends_the_run_with_its_subtasks(tmp_path: Path, command: str)
         assert not any("report" in each for each in lark.replies())
 
 
+@pytest.mark.slow
 async def test_the_button_of_the_card_stops_the_run_with_its_subtasks(tmp_path: Path) -> None:
     only_the_asker = with_values(SHOWN, access=ChatAccess())
     async with open_lark_gateway(tmp_path, Rules(THREE), only_the_asker, environ=NO_GATES) as lark:
@@ -118,6 +120,7 @@ async def test_the_button_of_the_card_stops_the_run_with_its_subtasks(tmp_path: 
         assert '"Stop"' not in str([shown(lark, one) for one in lark.from_bot()])
 
 
+@pytest.mark.slow
 async def test_a_subtask_is_listed_and_stopped_by_its_id(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, Rules(THREE), SHOWN, environ=NO_GATES) as lark:
         await lark.say("compare")
@@ -211,6 +214,7 @@ def lines(lark: LarkGateway) -> list[str]:
     return card_text(lark).splitlines()
 
 
+@pytest.mark.slow
 async def test_a_message_interrupts_a_run_that_waits_for_its_tasks(tmp_path: Path) -> None:
     script = [
         Reply(calls=[delegate("dig")], when=when("compare")),
@@ -230,6 +234,7 @@ async def test_a_message_interrupts_a_run_that_waits_for_its_tasks(tmp_path: Pat
         assert statuses == ["completed", "cancelled", "cancelled"]
 
 
+@pytest.mark.slow
 async def test_recalling_the_message_ends_the_subtasks_without_a_reply(tmp_path: Path) -> None:
     async with open_lark_gateway(tmp_path, Rules(THREE), SHOWN, environ=NO_GATES) as lark:
         asked = await lark.say("compare")
@@ -271,3 +276,24 @@ async def until_cancelled(lark: LarkGateway) -> None:
 
 async def all_tasks(lark: LarkGateway) -> list[Task]:
     return await lark.core.services.gateway.queries.tasks(LOCAL_OWNER)
+
+
+@pytest.mark.parametrize(("operate", "models"), [((), {"claude-x"}), (("*",), {"claude-x", "y"})])
+async def test_only_an_operator_has_subtasks_with_another_model(
+    tmp_path: Path, operate: tuple[str, ...], models: set[str]
+) -> None:
+    script = Rules(
+        [
+            Reply("dug", when=When(last_user="dig")),
+            Reply("over", when=When(results=1)),
+            Reply(calls=[Call("subagent", {"tasks": [{"instruction": "dig", "model": "y"}]})]),
+        ]
+    )
+    settings = with_values(QUIET, access=ChatAccess(operate=operate))
+    environ = {"LARKSPUR_AGENT__GATES": "off", "LARKSPUR_LLM__MODEL": "claude-x"}
+    async with open_lark_gateway(tmp_path, script, settings, environ=environ) as lark:
+        await lark.say("start")
+        assert await lark.until_replies(1) == ["over"]
+        assert {each["model"] for each in lark.core.model.requests} == models
+        refusal = "the person of this task may not choose a model"
+        assert (refusal in str(lark.core.model.requests[-1])) == (not operate)

@@ -76,6 +76,7 @@ async def test_a_recall_of_another_app_or_tenant_changes_nothing(
 
 
 @pytest.mark.parametrize("source", FOREIGN)
+@pytest.mark.first_rows(2)
 async def test_a_click_of_another_app_or_tenant_answers_nothing(
     tmp_path: Path, source: dict[str, str]
 ) -> None:

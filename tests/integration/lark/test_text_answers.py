@@ -120,6 +120,7 @@ async def asked_in_group(
 
 @pytest.mark.parametrize("language", YES)
 @pytest.mark.parametrize("kind", ["approval", "plan", "recovery"])
+@pytest.mark.first_rows(2)
 async def test_words_to_colleagues_answer_nothing_and_get_no_response(
     tmp_path: Path, kind: str, language: str
 ) -> None:
@@ -160,6 +161,7 @@ async def test_words_to_colleagues_answer_nothing_and_get_no_response(
 @pytest.mark.parametrize(
     "way", ["reply", "mention", "reply and mention", "id", "command", "command and mention"]
 )
+@pytest.mark.first_rows(6)
 async def test_words_addressed_to_the_bot_answer(
     tmp_path: Path, kind: str, language: str, way: str
 ) -> None:

@@ -371,6 +371,7 @@ async def test_a_click_without_a_response_shows_an_error(bot: Bot, sim: LarkSim)
     assert outcome["toast"]["type"] == "error"
 
 
+@pytest.mark.slow
 async def test_only_visible_enabled_elements_can_be_clicked(bot: Bot, sim: LarkSim) -> None:
     off = {**button("off", {}), "disabled": True}
     elements = (button("yes", {}), off, button("two", {}), button("two", {}))

@@ -124,6 +124,7 @@ async def test_the_page_loads_no_foreign_resources(sim: LarkSim) -> None:
     assert "Simulator" in (await fetch(sim, "GET", "/")).text
 
 
+@pytest.mark.slow
 async def test_the_page_receives_messages_and_replies(bot: Bot, sim: LarkSim) -> None:
     person, group = sim.people[0].open_id, sim.groups[0].chat_id
     before = (await fetch(sim, "GET", "/_sim/changes")).json()
@@ -324,6 +325,7 @@ def test_the_command_prints_its_addresses_and_stops_on_a_signal(environ: dict[st
         ("0, 'a', 'geheimniß'", "ASCII"),
     ],
 )
+@pytest.mark.first_rows(1)
 def test_the_command_rejects_invalid_arguments_with_a_message(
     environ: dict[str, str], arguments: str, said: str
 ) -> None:
@@ -372,6 +374,7 @@ EACH_ENDPOINT = pytest.mark.parametrize(
 @EACH_ENDPOINT
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
+@pytest.mark.first_rows(6)
 def test_any_body_gets_a_result_or_an_error(endpoint: RestEndpoint, data: st.DataObject) -> None:
     call_with_any_body(endpoint, data)
 

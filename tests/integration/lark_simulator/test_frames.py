@@ -39,6 +39,7 @@ def theirs(frame: WireFrame, pb: Any) -> Any:
 
 
 @given(frame=FRAMES)
+@pytest.mark.slow
 def test_frames_are_compatible_with_the_sdk(sdk: Sdk, frame: WireFrame) -> None:
     read = sdk.pb.Frame()
     read.ParseFromString(frame.encode())

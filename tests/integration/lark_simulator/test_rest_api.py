@@ -1,15 +1,18 @@
 """Successful REST calls through the SDK."""
 
+import asyncio
 import io
 import json
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark_simulator.cards import card, markdown
+from tests.support.http_client import HttpClient
 from tests.support.lark_sdk import Bot, Sdk
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(32) + b"\r\n--not-a-boundary\r\n"
@@ -174,6 +177,7 @@ async def test_an_image_is_uploaded_and_downloaded(bot: Bot, sdk: Sdk, sim: Lark
     assert (got.code, got.file.read()) == (0, PNG)
 
 
+@pytest.mark.slow
 async def test_a_file_is_uploaded_and_downloaded(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im = sdk.im
     body = im.CreateFileRequestBody.builder().file_type("stream").file_name("报告.md")
@@ -233,3 +237,17 @@ async def test_mentions_become_keys_and_a_list(bot: Bot, sim: LarkSim) -> None:
     assert [(one["key"], one["id"], one["name"]) for one in item["mentions"]] == [
         ("@_user_1", person.open_id, person.name)
     ]
+
+
+async def test_a_token_is_checked_before_the_body_is_read(sim: LarkSim) -> None:
+    address = urlsplit(sim.url)
+    client = HttpClient(address.hostname or "", address.port or 0, "wrong")
+    announced = {"content-length": str(40 << 20), "content-type": "application/json"}
+    for headers in (announced, {**announced, "authorization": None}):
+        head = client.head("POST", "/open-apis/im/v1/images", headers)
+        async with asyncio.timeout(10):
+            reply = await client.exchange(head)
+        assert reply.json()["code"] != 0
+    secrets = client.head("POST", "/open-apis/auth/v3/tenant_access_token/internal", announced)
+    async with asyncio.timeout(10):
+        assert (await client.exchange(secrets + bytes(100_000))).status == 413

@@ -73,7 +73,11 @@ def _asked(request: dict[str, Any]) -> str:
 
 
 @WIRES
-@pytest.mark.parametrize("clean", [True, False], ids=["ended", "aborted"])
+@pytest.mark.parametrize(
+    "clean",
+    [pytest.param(True, id="ended", marks=pytest.mark.slow), pytest.param(False, id="aborted")],
+)
+@pytest.mark.slow
 async def test_a_stream_cut_at_any_byte_is_whole_or_an_error(wire: str, clean: bool) -> None:
     def cut(request: dict[str, Any]) -> Reply:
         fault = Fault("cut_after_bytes", bytes=int(_asked(request)), clean=clean)

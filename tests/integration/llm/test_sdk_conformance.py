@@ -26,9 +26,9 @@ from internal.agent.ports.llm import ModelRequest
 from internal.audio.transcription import TranscriptionClient
 from internal.config.settings import TranscriptionSettings
 from internal.llm.anthropic import ADDRESS, AnthropicModel
+from internal.llm.dialect import Dialect
 from internal.llm.errors import ProviderInfo
 from internal.llm.openai import OpenAIModel, Service
-from internal.llm.openai_request import Dialect
 from internal.llm.registry import OpenAICompatible, find_provider
 from internal.llm.retry import ProviderClient
 from internal.llm.transport import ApiKey

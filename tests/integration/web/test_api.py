@@ -148,11 +148,12 @@ async def test_message_pages_go_back_to_the_first_without_thinking(app: WebApp) 
     await app.database.write(
         lambda: sessions.add_messages(run.session_id, run.run_id, said, now=now)
     )
+    told = {"arguments": {"command": "ls"}, "malformed": None}  # nothing that only a server reads
     newest = (await app.client.get(f"{path}?limit=3")).json()
     assert [message["number"] for message in newest["messages"]] == [2, 3, 4]
     assert newest["messages"][-1]["parts"] == [
         {"type": "text", "text": "answer"},
-        msgspec.to_builtins(call),
+        {"type": "tool_call", "call_id": "call-1", "name": "shell", **told},
     ]
     older = (await app.client.get(f"{path}?limit=3&cursor={newest['next']}")).json()
     assert [message["parts"][0]["text"] for message in older["messages"]] == ["question 0"]
@@ -266,6 +267,7 @@ async def test_health_details_require_authentication(app: WebApp) -> None:
     assert (well.status, well.json()) == (200, {"status": "ok"})
     whole = (await app.client.get("/health")).json()
     parts = {"status", "database", "dispatcher", "tasks", "channels", "dead_letters", "processes"}
+    parts |= {"call_repairs"}
     assert set(whole) == parts
     assert whole["database"]["ok"]
     broken = msgspec.structs.replace(healthy().database, ok=False, detail="the disk is full")

@@ -149,6 +149,7 @@ async def test_lists_are_filtered_and_paged(home: Path, folder: Path) -> None:
         ("table.xlsx", ""),
     ],
 )
+@pytest.mark.first_rows(4)
 async def test_only_what_is_safe_is_shown_and_as_a_document_of_a_foreign_origin(
     home: Path, folder: Path, name: str, shown_as: str
 ) -> None:
@@ -187,6 +188,7 @@ async def test_only_what_is_safe_is_shown_and_as_a_document_of_a_foreign_origin(
         ("bytes=-0", 416, 0, None),
     ],
 )
+@pytest.mark.first_rows(4)
 async def test_a_part_of_a_file_is_read(
     home: Path, folder: Path, asked: str, status: int, start: int, end: int | None
 ) -> None:

@@ -107,6 +107,7 @@ async def test_files_have_addresses_that_the_token_opens(app: WorkingWebApp) -> 
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.first_rows(1)
 async def test_a_message_steers_a_running_task_and_a_wait_reports_progress(
     app: WorkingWebApp, mode: Mode
 ) -> None:

@@ -77,6 +77,7 @@ async def test_what_accepts_no_login_is_explained(setting: Setting) -> None:
     assert "neither login: shared nor login: personal" in refused.error["message"]
 
 
+@pytest.mark.slow
 async def test_a_run_asks_its_person_to_sign_in_and_goes_on(home: Path, work: Path) -> None:
     call = Reply(calls=[Call("mcp__own__echo", {"text": "hi"})])
     script = [call, Reply("one"), call, Reply("two"), call, Reply("three")]

@@ -1,6 +1,9 @@
 """A request that is sent again with its idempotency key is executed once."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import sound
@@ -72,7 +75,7 @@ async def test_a_repeated_stop_returns_the_first_result(home: Path) -> None:
 
 
 async def test_a_repeated_answer_returns_the_answered_question(home: Path) -> None:
-    script = [ASK, Reply(text="Green it is."), ASK]
+    script = [ASK, Reply(text="Green it is."), ASK, Reply(text="Green again.")]
     async with open_working_web_app(home, script) as app:
         question = await app.asked(made := await app.task("paint"))
         given = {"decision": "text", "text": "green"}
@@ -85,9 +88,8 @@ async def test_a_repeated_answer_returns_the_answered_question(home: Path) -> No
 
         other = await app.asked(await app.task("paint again"))
         repeated = await app.answer(other, **given, idempotency_key="k")
-        assert repeated.json()["question_id"] == question["question_id"]
-        open_now = (await app.client.get("/api/questions?status=open")).json()["questions"]
-        assert [each["question_id"] for each in open_now] == [other["question_id"]]
+        assert repeated.json()["question_id"] == other["question_id"]
+        assert (await app.client.get("/api/questions?status=open")).json()["questions"] == []
 
 
 async def test_the_keys_of_a_deleted_session_are_deleted(home: Path) -> None:
@@ -102,3 +104,52 @@ async def test_the_keys_of_a_deleted_session_are_deleted(home: Path) -> None:
         await app.client.post(f"/api/tasks/{made.task_id}/stop", {"idempotency_key": "k"})
         events = await app.end_of(made)
         assert events[-1]["event"] == "workflow.result.cancelled"
+
+
+async def test_a_key_is_of_one_endpoint_and_one_target(home: Path) -> None:
+    async with open_working_web_app(home, Rules([Reply(text="ok")])) as app:
+        made = [await app.task(f"paint {number}") for number in range(2)]
+        for each in made:
+            await app.end_of(each)
+        tasks = {made[0].task_id, made[1].task_id}
+        key = {"idempotency_key": "k"}
+        tasks.add((await app.task("new", **key)).task_id)
+        for each in made:
+            steered = await app.client.post(
+                f"/api/tasks/{each.task_id}/steer", {"text": "more", **key}
+            )
+            tasks.add(steered.json()["task_id"])
+        said = {"messages": [{"role": "user", "content": "hello"}]}
+        for number in (1, 2):
+            reply = await app.client.post("/v1/chat/completions", said, {"idempotency-key": "k"})
+            tasks.add(reply.json()["id"])
+            assert len(tasks) == 6, f"the same completion {number} times"
+        assert (await app.client.post("/api/tasks", {"task": "new", **key})).json()[
+            "task_id"
+        ] in tasks
+
+
+@pytest.mark.parametrize("key", ["", "k" * 201, "k" * 60_000])
+async def test_a_key_of_a_completion_is_short(home: Path, key: str) -> None:
+    async with open_working_web_app(home, Rules([Reply(text="ok")])) as app:
+        said = {"messages": [{"role": "user", "content": "hello"}]}
+        reply = await app.client.post("/v1/chat/completions", said, {"idempotency-key": key})
+        assert (reply.status, reply.error["code"]) == (400, "malformed")
+        assert "Idempotency-Key" in reply.error["message"]
+
+
+async def test_more_rules_than_may_be_are_refused_before_they_are_parsed(home: Path) -> None:
+    async with open_working_web_app(home, Rules([Reply(text="ok")])) as app:
+        for rules in (
+            ["shell(git log *)"] * 200_000,
+            ["shell(git log *)"] * 101,
+            [f"shell(git {'a ' * 400})"] * 30,
+        ):
+            for name in ("allow", "deny"):
+                options = {"task": "paint", "options": {name: rules}}
+                reply = await app.client.post("/api/tasks", options)
+                assert (reply.status, reply.error["code"]) == (400, "malformed")
+                assert re.search("length <= 100|10,000", reply.error["message"])
+        both = {name: ["shell(git log *)"] * 100 for name in ("allow", "deny")}
+        reply = await app.client.post("/api/tasks", {"task": "paint", "options": both})
+        assert reply.status == 201, reply.error

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 
 from internal.agent.app.supervision import Supervisor
 from internal.channels.web.auth import Logins
+from internal.channels.web.http_protocol import MAX_WITHOUT_LOGIN
 from internal.channels.web.server import WebServer
 from internal.channels.web.services import WebServerError, WebServices, WebTimeouts
 from internal.documents.reader import ChildDocumentReader
 from internal.observability.clock import SystemClock
+from tests.support.http_client import read_reply
 from tests.support.tools import native_sandbox
 from tests.support.web_app import (
     TOKEN,
@@ -115,10 +118,54 @@ async def test_a_cancelled_server_releases_its_port(tmp_path: Path) -> None:
 
 
 async def test_a_request_head_that_does_not_arrive_times_out(tmp_path: Path) -> None:
-    async with open_web_app(tmp_path, timeouts=WebTimeouts(request_seconds=0.2)) as app:
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(head_seconds=0.2)) as app:
         for sent in (b"", b"GET /health HTTP/1.1\r\nhost: "):
             reader, writer = await app.client.connect()
             writer.write(sent)
             assert await reader.read() == b""
             writer.close()
         assert (await app.client.get("/health")).status == 200
+
+
+async def test_connections_without_a_login_are_few_and_those_with_one_stay(tmp_path: Path) -> None:
+    async with open_web_app(tmp_path) as app, AsyncExitStack() as opened:
+        stream = await opened.enter_async_context(app.client.stream("sessions=*&replay=none"))
+        asked = [await app.client.connect() for _ in range(2)]
+        for (_, writer), headers in zip(asked, ({}, {"authorization": None}), strict=True):
+            opened.callback(writer.close)
+            writer.write(app.client.head("GET", "/health", headers))
+        for reader, _ in asked:
+            assert (await read_reply(reader)).status == 200
+        silent = []
+        for _ in range(MAX_WITHOUT_LOGIN + 10):
+            silent.append(await app.client.connect())
+            opened.callback(silent[-1][1].close)
+        assert (await app.client.get("/health")).status == 200
+        for reader, _ in silent[:9]:
+            assert await reader.read() == b"", "the oldest are closed"
+        assert await asked[1][0].read() == b"", "it has no login"
+        asked[0][1].write(app.client.head("GET", "/api/me"))
+        assert (await read_reply(asked[0][0])).status == 200
+        app.broadcaster.close()
+        assert (await stream.rest())[-1].event == "bye"
+
+
+async def test_a_connection_that_is_answered_outlives_silent_ones(tmp_path: Path) -> None:
+    async with open_web_app(tmp_path) as app, AsyncExitStack() as opened:
+        head = {"content-type": "application/json", "content-length": "11", "authorization": None}
+        reader, writer = await app.client.connect()
+        opened.callback(writer.close)
+        writer.write(app.client.head("POST", "/api/login", head))
+        for _ in range(2 * MAX_WITHOUT_LOGIN):
+            opened.callback((await app.client.connect())[1].close)
+        writer.write(b'{"code":""}')
+        assert (await read_reply(reader)).status == 403
+
+
+async def test_the_body_of_a_request_without_a_login_arrives_within_seconds(
+    tmp_path: Path,
+) -> None:
+    async with open_web_app(tmp_path, timeouts=WebTimeouts(head_seconds=0.2)) as app:
+        head = {"content-type": "application/json", "content-length": "11", "authorization": None}
+        reply = await app.client.exchange(app.client.head("POST", "/api/login", head))
+        assert (reply.status, reply.error["code"]) == (408, "timeout")

@@ -72,6 +72,7 @@ async def test_what_is_too_large_is_not_stored(store: Attachments, tmp_path: Pat
 @pytest.mark.parametrize(
     ("start", "end"), [(0, 1), (5, None), (CHUNK_BYTES - 1, CHUNK_BYTES + 1), (3, 3), (1, 10**9)]
 )
+@pytest.mark.first_rows(6)
 async def test_a_part_is_read(store: Attachments, start: int, end: int | None) -> None:
     kept = await store.put("a", "", LARGE)
     assert await read(store, kept.sha256, start=start, end=end) == LARGE[start:end]

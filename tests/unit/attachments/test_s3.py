@@ -108,6 +108,7 @@ async def test_wrong_settings_are_named(
     client.close()
 
 
+@pytest.mark.slow
 async def test_the_store_works_again_when_the_server_is_back(
     store: S3Attachments, server: S3Server
 ) -> None:

@@ -449,15 +449,18 @@ MISTAKES = {
     "llm: {model: ' '}": "HOME/config.yaml:1: llm.model must not be blank.",
     "llm: {provider: acme}": (
         "HOME/config.yaml:1: llm.provider must be anthropic, openai, ark, deepseek, openrouter,"
-        " ollama or offline, not 'acme'."
+        " qwen, kimi, glm, minimax, gemini, mistral, xai, azure, bedrock, vertex, foundry, ollama"
+        " or offline, not 'acme'."
     ),
     "llm: {provider: [a]}": (
         "HOME/config.yaml:1: llm.provider must be anthropic, openai, ark, deepseek, openrouter,"
-        " ollama or offline, not a list."
+        " qwen, kimi, glm, minimax, gemini, mistral, xai, azure, bedrock, vertex, foundry, ollama"
+        " or offline, not a list."
     ),
     "llm: {keys: {acme: k}}": (
         "HOME/config.yaml:1: llm.keys.acme must be one of anthropic, openai, ark, deepseek,"
-        " openrouter, ollama."
+        " openrouter, qwen, kimi,"
+        " glm, minimax, gemini, mistral, xai, azure, bedrock, vertex, foundry, ollama."
     ),
     "llm: {keys: {openai: a b}}": (
         "HOME/config.yaml:1: llm.keys.openai must consist of printable ASCII characters"

@@ -1,5 +1,6 @@
 """The settings reference matches the settings models."""
 
+import re
 from pathlib import Path
 
 from internal.config.loader import load
@@ -25,6 +26,19 @@ def test_the_generated_tables_in_the_docs_are_fresh() -> None:
         text = (ROOT / path).read_text()
         assert table() in text, REMEDY
         assert text == insert_table(text, name, table()), REMEDY
+
+
+def test_the_chinese_tables_of_providers_name_the_same() -> None:
+    named = []
+    for page in ("models.md", "models.zh.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for name in ("providers", "abilities"):
+            table = text.partition(f"<!-- {name}: begin -->")[2].partition("<!--")[0]
+            rows = [
+                [re.findall("`.*?`", cell) for cell in row.split("|")] for row in table.split("\n")
+            ]
+            named.append([row for row in rows if any(row)])
+    assert named[:2] == named[2:]
 
 
 def test_every_key_is_explained_in_one_line() -> None:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from mypy.modulefinder import BuildSource
 
 from internal.config.setting_keys import KEYS
@@ -16,6 +17,7 @@ HOLDS_SETTINGS = re.compile(r"\bsettings\b|\bloaded\b|internal\.config\b")
 """Modules without these words have no settings; leaving them out takes a tenth of the time."""
 
 
+@pytest.mark.slow
 def test_every_leaf_is_read_outside_of_its_declaration() -> None:
     kinds = Counter(sections(Settings))
     assert [kind for kind, count in kinds.items() if count > 1] == []  # else a class is no path

@@ -12,18 +12,24 @@ from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.events.envelope import RunIds
 from internal.agent.domain.events.types import LifecycleUpdated
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.tasks import ClaimedTask, Run, Task
+from internal.agent.domain.tasks import ClaimedTask, Run, Share, Task
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Write
 from internal.agent.store.runs import ProcessEntry
 from internal.agent.store.stores import Stores
-from internal.dispatch.dispatcher import MAX_CLAIMS, RunDispatcher
+from internal.dispatch.dispatcher import MAX_CLAIMS, POLL_INTERVAL_SECONDS, RunDispatcher
 from internal.storage.database_url import open_database
 from tests.support.store_records import T0, a_run, a_task, add_run, add_running_run
 from tests.unit.dispatch.conftest import DispatchParts
 
+NEVER_SECONDS = 3_600.0
+QUEUED = LifecycleUpdated(status="queued", phase="prepare")
+COMPLETED = LifecycleUpdated(status="completed", phase="persist", stop_reason="final_answer")
 
-def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> RunDispatcher:
+
+def dispatcher_of(
+    parts: DispatchParts, concurrency: int = 4, poll_seconds: float = POLL_INTERVAL_SECONDS
+) -> RunDispatcher:
     return RunDispatcher(
         parts.database,
         parts.stores,
@@ -32,6 +38,7 @@ def dispatcher_of(parts: DispatchParts, concurrency: int = 4) -> RunDispatcher:
         recovery=parts.recovery,
         supervisor=parts.supervisor,
         concurrency=concurrency,
+        poll_seconds=poll_seconds,
     )
 
 
@@ -39,6 +46,16 @@ async def load(parts: DispatchParts, run_id: str) -> Run:
     run = await parts.database.read(partial(parts.stores.runs.get, RunId(run_id)))
     assert run is not None
     return run
+
+
+async def tell(
+    parts: DispatchParts, dispatcher: RunDispatcher, run_id: str, event: LifecycleUpdated
+) -> None:
+    """Store an event of a run and tell the dispatcher of it."""
+    run = await load(parts, run_id)
+    append = partial(parts.stores.events.append, RunIds.of(run), run.last_seq + 1, [(event, T0)])
+    for record in await parts.database.write(append):
+        dispatcher.on_event(record)
 
 
 def names(parts: DispatchParts, what: str) -> list[str]:
@@ -174,6 +191,48 @@ async def test_two_dispatchers_execute_each_run_once_and_in_the_order_of_its_lan
         assert of_lane == [(event, name) for name in expected for event in ("started", "ended")]
 
 
+async def test_two_dispatchers_execute_only_so_many_runs_of_a_person_at_once(
+    tmp_path: Path,
+) -> None:
+    async with AsyncExitStack() as stack:
+        both: list[DispatchParts] = []
+        for number in (1, 2):
+            database = await stack.enter_async_context(open_database(tmp_path / "a.db"))
+            both.append(DispatchParts(database, Stores(), tmp_path, f"worker-{number}"))
+        one, two = both
+        for number in range(8):
+            run = a_run(f"run-{number}", lane=f"lane-{number}")
+            await one.database.write(partial(one.stores.runs.add, run, T0, share=Share("anna", 3)))
+        log = two.coordinator.log = one.coordinator.log
+        running = [
+            (dispatcher, await stack.enter_async_context(background_task(run_all)))
+            for parts in both
+            for dispatcher in [dispatcher_of(parts, 4)]
+            for run_all in [dispatcher.run(parts.coordinator, is_alone=False)]
+        ]
+        async with asyncio.timeout(60):
+            while len(log) < 3:
+                await one.database.read(one.stores.events.get_bounds)
+        await add_run(one.database, one.stores, a_run("run-of-the-owner", lane="other"))
+        async with asyncio.timeout(60):
+            while len(log) < 4:
+                await one.database.read(one.stores.events.get_bounds)
+        assert log[3:] == [("started", "run-of-the-owner")]
+        for parts in both:
+            parts.coordinator.gate.set()
+        async with asyncio.timeout(60):
+            while [event for event, _ in log].count("ended") < 9:
+                await one.database.read(one.stores.events.get_bounds)
+        for dispatcher, task in running:
+            await stop(dispatcher, task)
+    active, most = 0, 0
+    for event, run_id in log:
+        if run_id != "run-of-the-owner":
+            active += 1 if event == "started" else -1
+            most = max(most, active)
+    assert most <= 3
+
+
 async def test_a_new_dispatcher_takes_no_run_of_a_living_process(parts: DispatchParts) -> None:
     held = await add_running_run(
         parts.database, parts.stores, a_run("run-1"), "other", lease_until="2999"
@@ -229,6 +288,29 @@ async def test_a_new_run_of_a_busy_lane_is_not_claimed(parts: DispatchParts) -> 
         await stop(dispatcher, running)
 
 
+async def test_a_new_run_of_a_busy_lane_starts_at_the_end_of_the_run_before(
+    parts: DispatchParts,
+) -> None:
+    """It does not wait until the dispatcher looks by itself."""
+    await add_run(parts.database, parts.stores, a_run("run-1", lane="one"))
+    dispatcher = dispatcher_of(parts, poll_seconds=NEVER_SECONDS)
+    run = a_run("run-2", lane="one")
+    async with background_task(dispatcher.run(parts.coordinator)) as running:
+        await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-1"])
+        with dispatcher.reserve(run.id) as slot:
+            assert slot is not None
+            claimed, _ = await parts.database.write(partial(claim_new, parts, run, slot))
+            assert claimed is None
+            await tell(parts, dispatcher, "run-2", QUEUED)
+            dispatcher.wake()
+        for _ in range(20):  # let the dispatcher look again
+            await parts.database.read(parts.stores.events.get_bounds)
+        await tell(parts, dispatcher, "run-1", COMPLETED)
+        parts.coordinator.gate.set()
+        await parts.coordinator.wait_for(lambda: names(parts, "ended") == ["run-1", "run-2"])
+        await stop(dispatcher, running)
+
+
 async def test_no_place_is_kept_free_where_nothing_can_start(parts: DispatchParts) -> None:
     await add_run(parts.database, parts.stores, a_run("run-1"))
     full, idle, run = dispatcher_of(parts, 1), dispatcher_of(parts, 0), a_run("run-2")
@@ -268,15 +350,11 @@ async def test_a_process_leaves_a_part_of_a_burst_to_others_if_there_are_any(
 async def test_a_run_that_has_ended_leaves_its_place_at_once(parts: DispatchParts) -> None:
     await add_run(parts.database, parts.stores, a_run("run-1"))
     dispatcher, new = dispatcher_of(parts, concurrency=1), RunId("run-2")
-    end = LifecycleUpdated(status="completed", phase="persist", stop_reason="final_answer")
     async with background_task(dispatcher.run(parts.coordinator)) as running:
         await parts.coordinator.wait_for(lambda: names(parts, "started") == ["run-1"])
         with dispatcher.reserve(new) as slot:
             assert slot is None
-        run = await load(parts, "run-1")
-        append = partial(parts.stores.events.append, RunIds.of(run), run.last_seq + 1, [(end, T0)])
-        for record in await parts.database.write(append):
-            dispatcher.on_event(record)
+        await tell(parts, dispatcher, "run-1", COMPLETED)
         with dispatcher.reserve(new) as slot:
             assert slot is not None
         await stop(dispatcher, running)

@@ -111,6 +111,7 @@ async def test_processes_that_have_ended_leave_the_list(parts: DispatchParts) ->
     await until_listed(registry, far)
 
 
+@pytest.mark.slow
 async def test_process_that_others_removed_enters_the_list_again(parts: DispatchParts) -> None:
     registry = registry_of(parts, 0.3)
     keeper = parts.lease_keeper(str(HERE), 0.3)

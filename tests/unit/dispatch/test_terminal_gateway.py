@@ -9,7 +9,7 @@ from internal.agent.domain.tasks import RunSpec
 from internal.dispatch.terminal import TerminalDispatcher
 from internal.dispatch.terminal_gateway import TerminalGateway, TerminalRunner
 from internal.tools.commands.background import BackgroundCommandPool
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.instruction_trust import InstructionTrust
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
 from tests.support.store_records import a_run, add_run
@@ -39,7 +39,7 @@ async def gateway_of(parts: DispatchParts, errors: list[BaseException]) -> Termi
         runner=runner,
         clock=parts.clock,
         files=session_files(parts.folder, parts.database, parts.stores),
-        commands=BackgroundCommandPool(parts.clock, UntrustedFiles(parts.folder)),
+        commands=BackgroundCommandPool(parts.clock, InstructionTrust(parts.folder)),
         reviews=owner_reviews(parts.folder),
     )
 

@@ -84,6 +84,7 @@ def test_a_page_without_marked_main_content(page: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["<i hidden>", "<header>", "<aside>", "<article><header>"])
+@pytest.mark.first_rows(1)
 def test_nested_frames_take_linear_time(tag: str) -> None:
     started = time.process_time()
     convert_page(f"{tag}x".encode() * 10_000, "utf-8")

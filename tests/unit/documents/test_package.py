@@ -70,6 +70,7 @@ def test_a_truncated_part_is_damaged(read: Read, content: bytes, part: str) -> N
     ],
     ids=["cut", "bomb", "entries"],
 )
+@pytest.mark.slow
 def test_broken_packages_and_bombs_are_refused(make: Callable[[], bytes], sentence: str) -> None:
     with pytest.raises(DocumentUnreadable, match=sentence):
         open_package(io.BytesIO(make()), "Word")

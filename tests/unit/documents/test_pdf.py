@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import DocumentUnreadable
-from internal.documents.pdf import read_pdf
+from internal.documents.pdf import MAX_PAGES, read_pdf
 from internal.documents.reader import ChildDocumentReader
 from tests.support import documents
 from tests.support.tools import native_sandbox
@@ -46,3 +46,10 @@ def test_a_damaged_page_is_named_and_the_others_are_read() -> None:
         b"9 0 obj\n<</Type/Page/", b"9 0 obj\n<</Type/Gone/"
     )
     assert next(read_pdf(io.BytesIO(content)).pieces) == "## Page 1\n\none\n\n"
+
+
+def test_a_pdf_is_read_up_to_a_number_of_pages() -> None:
+    document = read_pdf(io.BytesIO(documents.pdf(*["page"] * (MAX_PAGES + 1))))
+    pieces = list(document.pieces)
+    assert (document.parts, len(pieces)) == (MAX_PAGES + 1, MAX_PAGES + 1)
+    assert pieces[-1] == "[The PDF has 2,001 pages: those after page 2,000 are not read.]\n"

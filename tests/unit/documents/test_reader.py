@@ -16,6 +16,7 @@ import pytest
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.agent.ports.documents import DocumentText
+from internal.agent.ports.fair_slots import PERSON
 from internal.documents.reader import ChildDocumentReader
 from internal.sandbox.bubblewrap import BubblewrapSandbox
 from internal.sandbox.launcher import program as launcher
@@ -158,6 +159,7 @@ async def test_every_kind_is_read(
 
 
 @pytest.mark.needs("namespaces")
+@pytest.mark.slow
 async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened: Open) -> None:
     descriptor = opened(documents.xlsx({"S": [[n, f"行 {n}"] for n in range(500)]}))
     reader, got, offset = make_reader(), "", 0
@@ -277,6 +279,27 @@ async def test_cancelling_leaves_no_process_and_frees_the_place(
 
 
 @pytest.mark.needs("namespaces")
+async def test_the_slow_documents_of_a_person_keep_nobody_waiting(
+    make_reader: Make, opened: Open
+) -> None:
+    async def read(person: str, content: bytes, name: str) -> str:
+        PERSON.set(person)
+        return (await reader.read(opened(content), name)).text
+
+    reader, before = make_reader(), descendants("self")
+    slow = [asyncio.create_task(read("anna", documents.tar_bomb(), "a.tar")) for _ in range(3)]
+    await confined_child(before)
+    for person in ("ben", "", "cleo"):
+        assert await read(person, b"x", "a.txt") == "x"
+    assert not any(each.done() for each in slow)
+    for each in slow:
+        each.cancel()
+    await asyncio.wait(slow)
+    assert await read("anna", b"y", "a.txt") == "y"
+    await until_left(before)
+
+
+@pytest.mark.needs("namespaces")
 async def test_a_file_that_changes_meanwhile_is_refused(
     make_reader: Make, opened: Open, tmp_path: Path
 ) -> None:
@@ -326,6 +349,7 @@ async def test_the_child_gets_no_secret_and_no_other_descriptor(
         "native.NativeSandbox",
     ],
 )
+@pytest.mark.first_rows(1)
 def test_killing_the_parent_ends_the_child(tmp_path: Path, sandbox: str) -> None:
     path = tmp_path / "a.tar.gz"
     path.write_bytes(documents.tar_bomb())
@@ -359,6 +383,7 @@ async def test_a_document_with_another_name_is_read(make_reader: Make, opened: O
 
 
 @in_every_sandbox
+@pytest.mark.first_rows(1)
 async def test_web_pages_are_converted_in_their_encoding(make_reader: Make) -> None:
     reader = make_reader()
     assert await reader.convert_html("<b>é".encode("latin-1"), "ISO-8859-1") == "**é**"

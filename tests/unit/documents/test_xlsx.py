@@ -2,8 +2,12 @@
 
 import datetime as dt
 import io
+import re
 
-from internal.documents.xlsx import read_xlsx
+import pytest
+
+from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.xlsx import MAX_CELLS, MAX_UNDECLARED_BYTES, read_xlsx
 from tests.support import documents
 
 
@@ -48,3 +52,37 @@ def test_a_declared_size_of_the_whole_grid_costs_nothing() -> None:
     )
     assert "XFD1048576" in huge.decode()
     assert text_of(documents.replace_entry(content, sheet, huge)) == '## Sheet "S"\n\na\n\n'
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def with_rows(rows: bytes, head: bytes = b"") -> bytes:
+    """Return a workbook of one sheet with these rows."""
+    content = documents.xlsx({"S": [["a"]]})
+    before, _, rest = documents.entry(content, SHEET).partition(b"<sheetData>")
+    _, _, after = rest.partition(b"</sheetData>")
+    before = re.sub(rb"<dimension [^>]*>", b"", before)
+    sheet = b"".join([before, head, b"<sheetData>", rows, b"</sheetData>", after])
+    return documents.replace_entry(content, SHEET, sheet)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b'<row r="1048576"><c r="A1048576"><v>1</v></c></row>',
+        b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (n, n) for n in range(1, 99)),
+    ],
+    ids=["rows without cells", "cells without values"],
+)
+def test_a_workbook_is_read_up_to_a_number_of_cells(rows: bytes) -> None:
+    text = text_of(with_rows(rows))
+    assert text.endswith(f"[The workbook has over {MAX_CELLS:,} cells: the rest is missing.]\n")
+    assert len(text) <= MAX_CELLS + 200
+
+
+def test_a_large_sheet_that_does_not_say_its_size_is_refused() -> None:
+    large = b" " * (MAX_UNDECLARED_BYTES + 1)
+    with pytest.raises(DocumentUnreadable, match="a sheet that is too large"):
+        text_of(with_rows(large))
+    assert text_of(with_rows(large, b'<dimension ref="A1"/>')) == '## Sheet "S"\n\n\n'

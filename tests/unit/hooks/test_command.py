@@ -56,6 +56,7 @@ async def test_a_program_that_does_not_exist_is_a_failure(tmp_path: Path) -> Non
             await ask_command([program], b"{}", folder=tmp_path, timeout_seconds=20)
 
 
+@pytest.mark.slow
 async def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time; child = subprocess.Popen(['sleep', '600']);"
@@ -82,6 +83,7 @@ async def test_a_cancelled_command_is_killed(tmp_path: Path) -> None:
     await wait_for_end(pid)
 
 
+@pytest.mark.slow
 async def test_a_process_that_leaves_the_group_does_not_hold_the_run(tmp_path: Path) -> None:
     code = (
         "import subprocess; child = subprocess.Popen(['sleep', '600'], start_new_session=True);"

@@ -61,6 +61,12 @@ def test_the_failure_of_a_hook_that_may_refuse_refuses(home: Path) -> None:
         ({"command": ["/usr/bin/python3", "/srv/check.py"]}, "check.py", ["/srv/check.py"]),
         ({"command": ["/srv/check"]}, "check", ["/srv/check"]),
         ({"command": ["/usr/bin/true"]}, "true", []),
+        (
+            {"command": ["/srv/a.sh", "--data=/srv/data", "/srv/rules.json"]},
+            "a.sh",
+            ["/srv/a.sh", "/srv/rules.json", "/srv/data"],
+        ),
+        ({"command": ["/libs/a.sh", "/usr/../b.sh"]}, "a.sh", ["/libs/a.sh", "/usr/../b.sh"]),
         ({"url": "https://a.example:8/b?c=d"}, "a.example:8", []),
         ({"url": "https://a.example", "name": "far"}, "far", []),
     ],

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from internal.agent.app.background_task import background_task
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.config.loader import load
@@ -162,6 +164,7 @@ async def test_a_receiver_that_was_removed_begins_anew(home: Path) -> None:
             assert events_of(await server.until(2)) == stored
 
 
+@pytest.mark.slow
 async def test_events_survive_kill_9(home: Path, environ: dict[str, str]) -> None:
     async with HookServer((500, b"")) as server:
         given = {**environ, **settings(server)}

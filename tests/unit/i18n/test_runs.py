@@ -1,22 +1,31 @@
 """What runs say: a sentence for every end of a run, and details only where they add something."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import get_args
 
 import pytest
 
+from internal.agent.domain.errors import CODES as REFUSAL_CODES
 from internal.agent.domain.errors import ModelError
 from internal.agent.domain.tasks import StopReason
+from internal.agent.ports.llm import RetryReason
 from internal.i18n.catalog import load_catalog
 from internal.i18n.language import LANGUAGES, Language
 from internal.i18n.runs import RunMessages
 
 CODES = {"daily_limit_exceeded", "checkpoint_unreadable", "internal_error", "crashed"}
-CODES |= {"model_refused", "model_empty"}
+CODES |= {
+    "model_refused",
+    "model_answer_filtered",
+    "model_empty",
+    "model_repeats",
+    *REFUSAL_CODES.values(),
+}
 
 
 def model_codes(kind: type[ModelError] = ModelError) -> Iterator[str]:
-    yield kind.code
+    yield kind.default_code
     for each in kind.__subclasses__():
         yield from model_codes(each)
 
@@ -29,6 +38,31 @@ def test_every_error_code_and_stop_reason_has_its_own_sentence(language: Languag
     quiet = {reason for reason in get_args(StopReason) if not said.ended(reason)}
     assert quiet == {"final_answer", "await_user_input", "await_tasks", "user_stop"}
     assert said.ended("error", "of_a_later_version") == said.ended("error")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nobody_is_asked_to_rephrase_what_no_other_words_help(language: Language) -> None:
+    said = RunMessages(language)
+    ask = {"en": "rephrase", "zh": "请换一种说法"}[language]
+    helped = {code for code in CODES | {*model_codes()} if ask in said.ended("error", code)}
+    assert helped == {"model_refused", "model_empty"}
+
+
+@pytest.mark.parametrize("reason", get_args(RetryReason))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_long_wait_has_its_end(language: Language, reason: str) -> None:
+    said = RunMessages(language)
+    since = datetime.now().astimezone()
+    short = said.retry(reason, 8, 2, since.isoformat())
+    assert short == said.retry(reason, 8, 2)
+    long = said.retry(reason, 330, 2, since.isoformat())
+    assert f"{since + timedelta(seconds=330):%H:%M:%S}" in long
+    assert "330" in long
+    assert said.retry(reason, 330, 2, "never") == said.retry(reason, 330, 2)
+
+
+def test_a_reason_of_a_later_version_is_a_wait() -> None:
+    assert RunMessages("en").retry("of_a_later_version", 8, 2).startswith("The model is overloaded")
 
 
 def test_the_languages_agree_about_what_needs_no_details() -> None:

@@ -14,8 +14,11 @@ from internal.agent.domain.errors import (
     ModelWithoutCredit,
 )
 from internal.agent.domain.messages import Text, Thinking, ToolCall
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import Usage
-from internal.llm.anthropic import AnthropicResponseReader, error_from_type, is_stale_thinking
+from internal.agent.ports.llm import ModelResponse, ReplyRevised
+from internal.llm.anthropic_stream import ANTHROPIC, AnthropicResponseReader
+from internal.llm.refusals.errors import error_from_type
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -80,6 +83,9 @@ def test_unknown_events_and_blocks_are_ignored() -> None:
         ("tool_use", "tools"),
         ("max_tokens", "length"),
         ("refusal", "refused"),
+        ("content_filter", "filtered"),
+        ("pause_turn", "paused"),
+        ("tool_calls", "tools"),
         ("novelty", "end"),
     ],
 )
@@ -92,7 +98,7 @@ def test_stop_reasons_are_mapped(reason: str, stop: str) -> None:
     "chunks",
     [
         (),
-        (END,),
+        (start(0, "text"), delta(0, text="a")),
         (STOP,),
         (delta(0, text="a"), END, STOP),
         (start(0, "tool_use"), END, STOP),
@@ -116,12 +122,95 @@ def test_a_stream_that_breaks_the_protocol_is_not_a_reply(chunks: tuple[bytes, .
 def test_an_error_inside_a_stream_has_the_type_of_its_status(
     kind: str, ours: type[ModelError]
 ) -> None:
-    assert type(error_from_type(kind, "no")) is ours
+    assert type(error_from_type(ANTHROPIC, kind, "no")) is ours
     with pytest.raises(ours):
         read(event("error", error={"type": kind, "message": "no"})).reply()
 
 
-def test_only_a_rejected_signature_is_stale_thinking() -> None:
-    assert is_stale_thinking(ModelRejected("messages.1: Invalid signature in thinking block"))
-    assert not is_stale_thinking(ModelRejected("messages.1: no"))
-    assert not is_stale_thinking(ModelOverloaded("thinking signature"))
+LOOK = ToolSpec("look", "", {"type": "object", "properties": {}}, "read")
+
+
+def deltas_of(*chunks: bytes) -> tuple[str, str, ModelResponse]:
+    """Return the reasoning and the answer that a reader of the deltas has, and the response."""
+    reader = AnthropicResponseReader("claude-x", tools=(LOOK,))
+    texts = {True: "", False: ""}
+    for each in [each for chunk in chunks for each in reader.feed(chunk)] + reader.end():
+        if isinstance(each, ReplyRevised):
+            texts = {True: each.reasoning, False: each.answer}
+        else:
+            texts[each.reasoning] += each.text
+    return texts[True].strip(), texts[False], reader.reply()
+
+
+def test_reasoning_and_calls_in_a_text_are_read_at_every_cut() -> None:
+    text = 'hm\n</think>\n\nSo.\n<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+    for cut in range(len(text) + 1):
+        pieces = [delta(0, type="text_delta", text=each) for each in (text[:cut], text[cut:])]
+        thought, answer, reply = deltas_of(start(0, "text"), *pieces, END, STOP)
+        assert (thought, answer) == ("hm", "So.\n")
+        assert reply.parts == (Thinking("hm"), Text("So.\n"), ToolCall("", "look", {}))
+        assert (reply.stop, reply.repairs) == ("tools", ("written_call",))
+
+
+def test_a_stream_without_a_stop_event_is_complete_after_its_reason() -> None:
+    _, answer, reply = deltas_of(start(0, "text"), delta(0, type="text_delta", text="a"), END)
+    assert (answer, reply.parts) == ("a", (Text("a"),))
+
+
+def test_nulls_texts_and_numbers_of_other_types_are_read() -> None:
+    call = {"type": "tool_use", "id": 7, "name": "look", "input": None, "text": None}
+    _, _, reply = deltas_of(
+        event("message_start", message={"model": None, "usage": None}),
+        event("content_block_start", index="0", content_block={"type": "text", "text": None}),
+        event("content_block_delta", index="0", delta={"type": "text_delta", "text": None}),
+        event("content_block_delta", index="0", delta={"type": "text_delta", "text": "a"}),
+        event("content_block_start", index="1", content_block=call),
+        event(
+            "content_block_delta",
+            index="1",
+            delta={"type": "input_json_delta", "partial_json": '{"n": 1}', "text": None},
+        ),
+        event("message_delta", delta={"stop_reason": "tool_use"}, usage=None),
+    )
+    assert reply.parts == (Text("a"), ToolCall("7", "look", {"n": 1}))
+    assert reply.usage == Usage(0, 2)  # estimated: none was counted
+
+
+def test_a_document_in_place_of_a_stream_is_read_at_its_end() -> None:
+    document = {
+        "type": "message",
+        "model": "claude-y",
+        "content": [
+            {"type": "text", "text": "whole"},
+            {"type": "tool_use", "id": "c1", "name": "look", "input": {"n": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 3, "output_tokens": 1},
+    }
+    raw = json.dumps(document, indent=1).encode()
+    _, answer, reply = deltas_of(raw[:9], raw[9:])
+    assert (answer, reply.model, reply.stop, reply.usage) == (
+        *("whole", "claude-y", "tools"),
+        Usage(3, 1),
+    )
+    assert reply.parts == (Text("whole"), ToolCall("c1", "look", {"n": 1}))
+
+
+def test_an_error_in_place_of_a_stream_is_reported() -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    with pytest.raises(ModelOverloaded):
+        deltas_of(json.dumps(error).encode())
+
+
+def test_counts_are_never_replaced_by_zeros() -> None:
+    _, _, reply = deltas_of(
+        event("message_start", message={"usage": {"input_tokens": 10, "output_tokens": 1}}),
+        event(
+            "message_delta",
+            delta={"stop_reason": "end_turn"},
+            usage={"input_tokens": 0, "output_tokens": 5},
+        ),
+        event("message_delta", delta={"stop_reason": None}, usage={"output_tokens": 5}),
+        STOP,
+    )
+    assert reply.usage == Usage(10, 5)

@@ -307,6 +307,7 @@ def server_tls(authority: Authority) -> ssl.SSLContext:
     ],
     ids=["accepted", "refused by the proxy", "unknown authority"],
 )
+@pytest.mark.first_rows(1)
 async def test_https_goes_through_a_tunnel_of_the_proxy_that_is_kept(
     authority: Authority, *, login: str, trusts: bool, says: str, tunnels: int
 ) -> None:

@@ -1,8 +1,5 @@
 """Error responses of providers as error types."""
 
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-
 import pytest
 
 from internal.agent.domain.errors import (
@@ -16,37 +13,10 @@ from internal.agent.domain.errors import (
 )
 from internal.llm.errors import (
     ProviderInfo,
-    error_from_status,
-    find_output_limit,
     invalid_key_error,
     missing_key_error,
-    retry_after,
 )
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "2"}, 2.0),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
-        ({"retry-after": "-1"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "nan"}, None),
-        ({}, None),
-    ],
-)
-def test_retry_after_is_read_in_seconds_or_ignored(
-    headers: dict[str, str], seconds: float | None
-) -> None:
-    assert retry_after(headers) == seconds
-
-
-def test_retry_after_may_be_a_date() -> None:
-    asked = retry_after({"retry-after": format_datetime(datetime.now(UTC) + timedelta(hours=1))})
-    assert asked is not None
-    assert 3590 <= asked <= 3600
-
+from internal.llm.refusals.errors import error_from_body
 
 PEER = ProviderInfo("Acme", "ACME_API_KEY")
 
@@ -73,19 +43,19 @@ PEER = ProviderInfo("Acme", "ACME_API_KEY")
 def test_a_status_and_message_become_an_error_type(
     status: int, message: str, code: str, kind: type[ModelError]
 ) -> None:
-    error = error_from_status(PEER, status, message, code=code)
+    error = error_from_body(PEER, status, {"message": message, "code": code})
     assert type(error) is kind
     assert str(error).startswith("Acme ")
 
 
 def test_an_overloaded_provider_says_how_long_to_wait() -> None:
-    error = error_from_status(PEER, 429, "slow down", retry_after=2.5)
+    error = error_from_body(PEER, 429, "slow down", {"retry-after": "2.5"})
     assert isinstance(error, ModelOverloaded)
     assert error.retry_after == 2.5
 
 
 def test_the_message_of_a_provider_is_one_short_line() -> None:
-    text = str(error_from_status(PEER, 400, "a\n\x1b[31m" + "b" * 5000))
+    text = str(error_from_body(PEER, 400, "a\n\x1b[31m" + "b" * 5000))
     assert len(text) < 600
     assert text.isprintable()
 
@@ -114,7 +84,9 @@ def test_a_key_error_names_the_variable_or_the_setting() -> None:
     ],
 )
 def test_rejected_output_limit_is_read_from_the_message(message: str, limit: int | None) -> None:
-    assert find_output_limit(error_from_status(PEER, 400, message)) == limit
+    refusal = error_from_body(PEER, 400, message).refusal
+    assert refusal is not None
+    assert (refusal.limit if refusal.kind == "output_limit" else None) == limit
 
 
 @pytest.mark.parametrize(
@@ -131,10 +103,10 @@ def test_rejected_output_limit_is_read_from_the_message(message: str, limit: int
             "Limit in organization org-Ab12 (d9428888-122b-11e1-b85c-61cd3cbb3210)",
             ": Limit in organization",
         ),
-        ("", "."),
+        ("", ": it gave no reason"),
     ],
 )
 def test_only_readable_words_of_a_provider_are_shown(message: str, shown: str) -> None:
-    error = error_from_status(PEER, 400, message)
+    error = error_from_body(PEER, 400, message)
     assert str(error) == f"Acme rejected the request (400){shown}"
     assert " ".join(message.split()) in error.detail

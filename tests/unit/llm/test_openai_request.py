@@ -3,9 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
-from internal.agent.domain.errors import ModelError, ModelOverloaded, ModelRejected
 from internal.agent.domain.messages import (
     Image,
     Message,
@@ -15,9 +12,12 @@ from internal.agent.domain.messages import (
     ToolResult,
     user_message,
 )
+from internal.agent.domain.react.context_window import weigh
+from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import MISSING_IMAGE, ModelRequest
-from internal.llm.openai_request import Dialect, adapt_to_error, encode_request, estimate_tokens
+from internal.llm.dialect import UNSEEN_PICTURE, Dialect
+from internal.llm.openai_request import encode_request, estimate_tokens
 from tests.support.images import an_image, in_base64
 
 LOOK = ToolSpec("look", "Look at a thing.", {"type": "object", "properties": {}}, "read")
@@ -25,7 +25,9 @@ CALL = ToolCall("c1", "look", {"at": "鹭"})
 
 
 def encode(*messages: Message, dialect: Dialect = Dialect(), **fields: Any) -> dict[str, Any]:  # noqa: B008 - frozen
-    request = ModelRequest(**{"model": "m", "system": "", "messages": messages, **fields})
+    # as those of a Turn: the encoder takes them as they are
+    sent = RequestMessages([*map(weigh, messages)])
+    request = ModelRequest(**{"model": "m", "system": "", "messages": sent, **fields})
     body: dict[str, Any] = json.loads(encode_request(request, dialect))
     return body
 
@@ -42,9 +44,9 @@ def test_the_dialect_selects_the_optional_fields() -> None:
 
 def test_reasoning_is_sent_back_with_calls_only_if_the_server_wants_it() -> None:
     sent = Message("assistant", (Thinking("hm"), CALL))
-    (message,) = encode(sent)["messages"]
+    message = encode(sent)["messages"][0]
     assert "reasoning_content" not in message
-    (message,) = encode(sent, dialect=Dialect(resend_reasoning=True))["messages"]
+    message = encode(sent, dialect=Dialect(resend_reasoning=True))["messages"][0]
     assert message["reasoning_content"] == "hm"
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"at": "鹭"}
 
@@ -78,33 +80,17 @@ def test_images_of_results_follow_the_results_as_a_user_message() -> None:
 def test_ids_that_the_api_rejects_stay_distinct() -> None:
     ids = ["a" * 41, "a" * 42, "a:b", "a_b", "", " "]
     calls = tuple(ToolCall(each, "look", {}) for each in ids)
-    (message,) = encode(Message("assistant", calls))["messages"]
+    message = encode(Message("assistant", calls))["messages"][0]
     sent = [call["id"] for call in message["tool_calls"]]
     assert len(set(sent)) == len(ids)
     assert all(0 < len(each) <= 40 for each in sent)
 
 
-@pytest.mark.parametrize(
-    ("message", "change"),
-    [
-        (
-            "Unsupported parameter: use max_completion_tokens",
-            {"limit_field": "max_completion_tokens"},
-        ),
-        ("stream_options is not permitted", {"count_tokens": False}),
-        ("temperature does not support 0.3", {"temperature": False}),
-        ("reasoning_content is missing", {"resend_reasoning": True}),
-    ],
-)
-def test_an_error_names_the_field_to_change(message: str, change: dict[str, Any]) -> None:
-    adapted = adapt_to_error(Dialect(), ModelRejected(message))
-    assert adapted == Dialect(**change)
-    assert adapt_to_error(Dialect(**change), ModelRejected("something else")) is None
-
-
-@pytest.mark.parametrize("error", [ModelRejected("no"), ModelOverloaded("temperature")])
-def test_other_errors_change_nothing(error: ModelError) -> None:
-    assert adapt_to_error(Dialect(), error) is None
+def test_a_line_stands_in_place_of_a_picture_that_the_model_cannot_see() -> None:
+    shown = Message("user", (ToolResult("c1", "a chart", images=(an_image(b"x"),)), Text("and?")))
+    blind = Dialect(pictures=False)
+    sent = encode(shown, images=in_base64([b"x"]), dialect=blind)["messages"]
+    assert [message["content"] for message in sent] == ["a chart", f"{UNSEEN_PICTURE}\n\nand?"]
 
 
 def test_the_estimate_counts_text_tools_and_images_but_not_image_bytes() -> None:

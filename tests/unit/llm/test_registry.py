@@ -23,21 +23,29 @@ from internal.agent.domain.errors import (
     ModelRejected,
     ModelWithoutCredit,
 )
+from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
 from internal.agent.domain.tools import ToolSpec
 from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
     ModelStreamEvent,
+    ReplyRevised,
     RetryScheduled,
     StreamRestarted,
     TextDelta,
 )
 from internal.config.llm import LlmSettings
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, Provider, find_provider_of_key
+from internal.llm.registry import PROVIDERS, Provider, find_providers_of_key
 from tests import ROOT
 from tests.support.anthropic_server import ScriptedAnthropic
+from tests.support.cloud_servers import (
+    ScriptedBedrock,
+    ScriptedFoundry,
+    ScriptedVertex,
+    cloud_environment,
+)
 from tests.support.images import an_image, in_base64
 from tests.support.openai_server import Manners, ScriptedOpenAI
 from tests.support.scripted_model import Call, Fault, ScriptedServer
@@ -89,7 +97,18 @@ MANNERS = {
     "deepseek": Manners(limit="max_tokens", thoughts=True),
     "openrouter": Manners(),
     "ollama": Manners(limit="max_tokens", no_key=True),
+    "qwen": Manners(limit="max_tokens"),
+    "kimi": Manners(limit="max_completion_tokens", thoughts=True, no_temperature=True),
+    "glm": Manners(limit="max_tokens", no_stream_options=True, no_tool_choice=True),
+    "minimax": Manners(limit="max_completion_tokens", no_tool_choice=True),
+    "gemini": Manners(limit="max_tokens"),
+    "mistral": Manners(limit="max_tokens", no_stream_options=True),
+    "xai": Manners(limit="max_completion_tokens"),
+    "azure": Manners(limit="max_completion_tokens", key_header="api-key"),
 }
+
+
+CLOUDS = {"bedrock": ScriptedBedrock, "vertex": ScriptedVertex, "foundry": ScriptedFoundry}
 
 
 @asynccontextmanager
@@ -102,18 +121,23 @@ async def staged(name: str, *, in_text: bool = False) -> AsyncGenerator[Stage]:
     fake: ScriptedServer
     if name == "anthropic":
         fake = ScriptedAnthropic(script)
+    elif name in CLOUDS:
+        fake = CLOUDS[name](script, api_key="k" if name == "foundry" else None)
     else:
         fake = ScriptedOpenAI(script, manners=MANNERS[name])
     async with fake as server:
-        settings = LlmSettings.model_validate(
-            {
-                "provider": name,
-                "api_key": None if name == "ollama" else "k",
-                "base_url": server.base_url,
-                "tool_calls": tool_calls,
-            }
-        )
-        yield Stage(settings, script.faults.append, lambda: server.count)
+        with pytest.MonkeyPatch.context() as patch:
+            for variable, value in cloud_environment(server).items():
+                patch.setenv(variable, value)
+            settings = LlmSettings.model_validate(
+                {
+                    "provider": name,
+                    "api_key": None if name in {"ollama", "bedrock", "vertex"} else "k",
+                    "base_url": server.base_url,
+                    "tool_calls": tool_calls,
+                }
+            )
+            yield Stage(settings, script.faults.append, lambda: server.count)
 
 
 STAGES = [*((name, False) for name in NAMES), ("openai", True), ("ollama", True)]
@@ -172,6 +196,11 @@ async def test_a_task_is_completed_with_tool_calls(settings: LlmSettings) -> Non
     made = [call for message in messages for call in message.calls]
     assert "list_dir" in [call.name for call in made]
     assert len({call.call_id for call in made}) == len(made)
+    asked = replace(make_request(settings, *messages, user_message("Sum up.")), tool_choice="none")
+    *pieces, reply = [piece async for piece in model.stream(asked)]
+    assert not any(isinstance(piece, RetryScheduled) for piece in pieces)
+    assert isinstance(reply, ModelResponse)
+    assert not Message("assistant", reply.parts).calls
     await model.close()
 
 
@@ -185,6 +214,7 @@ async def test_a_stream_can_be_closed_in_the_middle_of_a_reply(settings: LlmSett
     await model.close()
 
 
+@pytest.mark.first_rows(4)
 async def test_one_client_serves_concurrent_calls(settings: LlmSettings) -> None:
     model = build_model(settings)
     model.check_key()
@@ -235,12 +265,16 @@ async def test_temporary_failures_are_retried(stage: Stage, fault: Fault) -> Non
         match piece:
             case TextDelta(text):
                 text_so_far += text
+            case ReplyRevised(_, answer):
+                text_so_far = answer
             case StreamRestarted():
                 text_so_far = ""
             case RetryScheduled(_, seconds, attempt):
                 assert seconds < 1
                 assert attempt == 2
                 announced.append(seconds)
+            case RequestLoss():
+                raise AssertionError(piece)
             case ModelResponse():
                 assert text_so_far == "".join(
                     part.text for part in piece.parts if isinstance(part, Text)
@@ -280,7 +314,9 @@ async def test_temperature_and_images_are_accepted_by_every_provider(stage: Stag
     await model.close()
 
 
-@pytest.mark.parametrize("provider", [p for p in PROVIDERS if p.key_variable], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "provider", [p for p in PROVIDERS if p.needs_key(None)], ids=lambda p: p.name
+)
 async def test_a_missing_key_is_named_in_one_sentence(provider: Provider) -> None:
     settings = LlmSettings.model_validate({"provider": provider.name})
     variable = str(provider.key_variable)
@@ -305,15 +341,16 @@ def test_settings_do_not_show_keys() -> None:
     assert settings.credentials("anthropic") == ("canary", None)
 
 
-ACME = """    OpenAICompatible(
-        name="acme",
-        title="Acme",
-        description="a provider that only this test adds",
-        base_url="BASE_URL",
-        key_variable="ACME_API_KEY",
-        default_model="acme-1",
-        models=(ModelInfo("acme-", 64_000, 4_000, prices(1.0, 2.0, 0.5)),),
-    ),
+ACME = """
+ACME = OpenAICompatible(
+    name="acme",
+    title="Acme",
+    description="a provider that only this test adds",
+    base_url="BASE_URL",
+    key_variable="ACME_API_KEY",
+    default_model="acme-1",
+    models=(ModelInfo("acme-", 64_000, 4_000, prices(1.0, 2.0, 0.5)),),
+)
 """
 USE_ACME = """
 import asyncio, json
@@ -344,13 +381,18 @@ asyncio.run(main())
 """
 
 
-async def test_a_provider_is_one_entry_in_one_file(tmp_path: Path, environ: dict[str, str]) -> None:
+async def test_a_provider_is_one_entry_and_its_registration(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     """A copy of the package with one more entry validates, builds, prices and documents it."""
     shutil.copytree(ROOT / "internal", tmp_path / "internal")
+    entries = tmp_path / "internal" / "llm" / "providers" / "others.py"
     registry = tmp_path / "internal" / "llm" / "registry.py"
     async with ScriptedOpenAI([Scripted(text="well")], manners=Manners(limit="max_tokens")) as fake:
-        head, start, rest = registry.read_text().partition("PROVIDERS: tuple[Provider, ...] = (\n")
-        registry.write_text(head + start + ACME.replace("BASE_URL", fake.base_url) + rest)
+        entries.write_text(entries.read_text() + ACME.replace("BASE_URL", fake.base_url))
+        text = registry.read_text().replace("    OFFLINE,\n)", "    OFFLINE,\n    ACME,\n)")
+        text = text.replace("others import (\n", "others import (\n    ACME,\n")
+        registry.write_text(text)
         program = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", USE_ACME),
             stdout=asyncio.subprocess.PIPE,
@@ -386,24 +428,30 @@ def test_every_default_model_is_listed_and_no_name_twice() -> None:
     assert len(names) == len(set(names))
     for provider in PROVIDERS:
         mine = [info.name for info in provider.models]
-        assert any(provider.default_model.startswith(name) for name in mine), provider.name
+        is_listed = any(provider.default_model.startswith(name) for name in mine)
+        assert is_listed or provider.any_model, provider.name
 
 
 @pytest.mark.parametrize(
-    ("key", "provider"),
+    ("key", "providers"),
     [
         ("sk-ant-api03-" + "a" * 90, "anthropic"),
         ("sk-proj-" + "a_B-9" * 10, "openai"),
-        ("sk-" + "aB3" * 16, "openai"),
-        ("sk-" + "0a" * 16, "deepseek"),
+        ("sk-" + "aB3" * 16, "openai kimi"),
+        ("sk-" + "aB3cD" * 4 + "T3BlbkFJ" + "aB3cD" * 4, "openai"),
+        ("sk-" + "0a" * 16, "deepseek qwen"),
+        ("sk-relay-" + "aB3" * 16, ""),
         ("sk-or-v1-" + "a1" * 32, "openrouter"),
         ("0123abcd-01ab-01ab-01ab-0123456789ab", "ark"),
-        ("hello", None),
-        ("sk-", None),
-        ("sk-proj-" + "ä" * 20, None),
-        ("", None),
+        ("AIza" + "aB-3_" * 7, "gemini"),
+        ("xai-" + "aB3" * 20, "xai"),
+        ("0a" * 16 + "." + "aB3d" * 4, "glm"),
+        ("ABSK" + "aB3+" * 20 + "==", "bedrock"),
+        ("hello", ""),
+        ("sk-", ""),
+        ("sk-proj-" + "ä" * 20, ""),
+        ("", ""),
     ],
 )
-def test_the_form_of_a_key_names_its_provider(key: str, provider: str | None) -> None:
-    found = find_provider_of_key(key)
-    assert (found.name if found else None) == provider
+def test_the_form_of_a_key_names_the_providers(key: str, providers: str) -> None:
+    assert [each.name for each in find_providers_of_key(key)] == providers.split()

@@ -1,6 +1,7 @@
 """The retry layer, with a real client against a scripted server."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -19,6 +20,7 @@ from internal.agent.domain.errors import (
     ModelUnreachable,
 )
 from internal.agent.domain.messages import Text, user_message
+from internal.agent.ports.fair_slots import PERSON
 from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
@@ -28,7 +30,7 @@ from internal.agent.ports.llm import (
     TextDelta,
 )
 from internal.llm.anthropic import AnthropicModel
-from internal.llm.retry import RetryingModel, RetryPolicy, Route
+from internal.llm.retry import MAX_LOADING_SECONDS, RetryingModel, RetryPolicy, Route
 from internal.llm.transport import ApiKey
 from tests.support.anthropic_server import Fault, ScriptedAnthropic
 from tests.support.anthropic_server import Reply as Scripted
@@ -55,8 +57,8 @@ class RetryingSetup:
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    async def collect(self) -> list[ModelStreamEvent]:
-        return [piece async for piece in self.model.stream(REQUEST)]
+    async def collect(self, request: ModelRequest = REQUEST) -> list[ModelStreamEvent]:
+        return [piece async for piece in self.model.stream(request)]
 
     @property
     def models_called(self) -> list[str]:
@@ -132,9 +134,53 @@ async def test_retry_after_is_honoured(single: RetryingSetup) -> None:
 async def test_wait_beyond_the_patience_of_the_request_is_not_begun(single: RetryingSetup) -> None:
     single.server.add(*busy_for(7, 300), Scripted(text="not used"))
     request = replace(REQUEST, patience_seconds=200)
-    with pytest.raises(ModelOverloaded):
+    with pytest.raises(ModelOverloaded, match=r"It asks to wait until 20\d\d-.* \d\d:\d\d:\d\d"):
         _ = [piece async for piece in single.model.stream(request)]
     assert single.waits == [7.0]
+
+
+LOADING = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
+
+
+def answered(status: int, body: object) -> Scripted:
+    return Scripted(fault=Fault("status", status=status, body=json.dumps(body)))
+
+
+async def test_a_model_that_is_being_loaded_is_waited_for_beyond_the_retries(
+    single: RetryingSetup,
+) -> None:
+    single.server.add(*[answered(503, LOADING)] * 9, BUSY, Scripted(text="well"))
+    pieces = await single.collect()
+    assert [each.reason for each in retries(pieces)] == ["loading"] * 9 + ["overloaded"]
+    assert kinds(pieces) == "TextDelta ModelResponse"
+
+
+async def test_a_model_that_stays_loading_is_given_up(single: RetryingSetup) -> None:
+    single.server.add(*[answered(503, LOADING)] * 99)
+    with pytest.raises(ModelOverloaded, match="still loading"):
+        await single.collect()
+    assert MAX_LOADING_SECONDS / 2 < sum(single.waits) <= MAX_LOADING_SECONDS + 200
+
+
+async def test_a_model_that_is_being_loaded_is_not_waited_for_long_before_a_fallback(
+    with_fallbacks: RetryingSetup,
+) -> None:
+    with_fallbacks.server.add(*[answered(503, LOADING)] * 4, Scripted(text="from another"))
+    reply = (await with_fallbacks.collect())[-1]
+    assert with_fallbacks.models_called == ["claude-first"] * 4 + ["claude-second"]
+    assert isinstance(reply, ModelResponse)
+    assert (reply.origin, reply.instead_of) == ("anthropic:claude-second", "claude-first")
+
+
+async def test_an_account_without_credit_is_passed_on_without_a_retry(
+    with_fallbacks: RetryingSetup,
+) -> None:
+    broke = answered(402, {"error": {"message": "Insufficient Balance"}})
+    filtered = answered(400, {"error": {"message": "Content Exists Risk"}})
+    with_fallbacks.server.add(broke, filtered, Scripted(text="from the third"))
+    await with_fallbacks.collect()
+    assert with_fallbacks.models_called == ["claude-first", "claude-second", "claude-third"]
+    assert with_fallbacks.waits == []
 
 
 async def test_fallback_is_used_instead_of_a_long_wait(with_fallbacks: RetryingSetup) -> None:
@@ -242,6 +288,25 @@ async def test_fallbacks_are_tried_in_order_and_logged(
     assert [vars(record)["fallback"] for record in logged] == ["claude-second", "claude-third"]
 
 
+@pytest.mark.parametrize(
+    ("failures", "called", "instead_of"),
+    [
+        (0, ["claude-second"], "claude-first"),
+        (4, [*["claude-second"] * 4, "claude-third"], "claude-first"),
+        (8, [*["claude-second"] * 4, *["claude-third"] * 4, "claude-first"], ""),
+    ],
+)
+async def test_the_fallback_that_a_request_names_is_asked_first(
+    with_fallbacks: RetryingSetup, failures: int, called: list[str], instead_of: str
+) -> None:
+    with_fallbacks.server.add(*[BUSY] * failures, Scripted(text="well"))
+    request = replace(REQUEST, origin="anthropic:claude-second")
+    (*_, reply) = await with_fallbacks.collect(request)
+    assert with_fallbacks.models_called == called
+    assert isinstance(reply, ModelResponse)
+    assert (reply.origin, reply.instead_of) == (f"anthropic:{called[-1]}", instead_of)
+
+
 async def test_fallback_after_text_restarts_the_stream(with_fallbacks: RetryingSetup) -> None:
     with_fallbacks.server.add(BROKEN, BROKEN, Scripted(text="from another"))
     pieces = await with_fallbacks.collect()
@@ -313,3 +378,20 @@ def test_waits_stay_within_their_bounds(tries: int, chance: float) -> None:
     wait = policy.wait(tries, ModelOverloaded("x", retry_after=20.0), chance)
     assert 20.0 <= wait <= policy.max_seconds
     assert policy.wait(tries, ModelOverloaded("x", retry_after=40.0), chance) == 40.0
+
+
+async def test_the_calls_of_a_person_keep_nobody_waiting(single: RetryingSetup) -> None:
+    hanging = Scripted(text="a b", pieces=2, after_pieces=1, hang=True)
+    single.server.add(hanging, Scripted(text="well"), Scripted(text="at last"))
+
+    async def collect(person: str) -> str:
+        PERSON.set(person)
+        return kinds(await single.collect())
+
+    first = asyncio.create_task(collect("anna"))
+    await single.server.until_open(1)
+    waiting = asyncio.create_task(collect("anna"))
+    assert await asyncio.create_task(collect("ben")) == "TextDelta ModelResponse"
+    assert not waiting.done()
+    first.cancel()
+    assert await waiting == "TextDelta ModelResponse"

@@ -73,6 +73,7 @@ async def test_a_mute_server_fails_within_its_own_time(tmp_path: Path) -> None:
         ("endless-line", "a message of more than 10,000,000 bytes"),
     ],
 )
+@pytest.mark.first_rows(1)
 async def test_a_server_that_breaks_at_its_start_is_ended(
     tmp_path: Path, mode: str, reason: str
 ) -> None:

@@ -27,11 +27,13 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.domain.permissions.network import EVERY_HOST, NetworkAccess
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand, SandboxResult
+from internal.sandbox import bubblewrap
 from internal.sandbox.bubblewrap import PROGRAM, BubblewrapSandbox
 from internal.sandbox.environment import DEFAULT_PATH, CommandEnvironment
 from internal.sandbox.landlock import LandlockSandbox
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import open_sandbox, require_isolation
 from internal.sandbox.workspaces import SessionFolders
 from tests.support.sandboxes import sandbox_params
@@ -69,14 +71,14 @@ class Place:
     ) -> BubblewrapSandbox:
         return BubblewrapSandbox(
             self.homes,
-            hidden=(self.home, self.settings),
+            private=PrivatePlaces((self.home, self.settings), (self.home / "files",)),
             limits=limits,
             private_networks=private_networks,
             groups=groups,
         )
 
     def command(
-        self, script: str, seconds: float = 60.0, **access: tuple[str, ...]
+        self, script: str, seconds: float = 60.0, read_only: tuple[str, ...] = ()
     ) -> SandboxCommand:
         return SandboxCommand(
             ("bash", "-c", script),
@@ -84,7 +86,7 @@ class Place:
             seconds,
             SESSION,
             environment={"TOKEN": self.token},
-            access=FileAccess(writable=(str(self.workspace),), **access),
+            access=FileAccess((str(self.workspace),), read_only),
         )
 
     def take(self, chunk: bytes) -> None:
@@ -93,10 +95,10 @@ class Place:
             self.ready.set()
 
     async def run(
-        self, script: str, seconds: float = 60.0, **access: tuple[str, ...]
+        self, script: str, seconds: float = 60.0, read_only: tuple[str, ...] = ()
     ) -> SandboxResult:
         self.output = b""
-        return await self.sandbox().run(self.command(script, seconds, **access), self.take)
+        return await self.sandbox().run(self.command(script, seconds, read_only), self.take)
 
     def survivors(self) -> list[str]:
         """Return the processes of the machine whose environment has the token."""
@@ -385,7 +387,44 @@ async def test_calls_outside_of_namespaces_are_denied(place: Place) -> None:
     assert place.output.count(b"0000000000000000") == 2
 
 
+FAMILIES = """
+import contextlib, ctypes, errno, mmap, os, socket, struct
+def failure(family, make=socket.socket):
+    try: make(family, socket.SOCK_STREAM)
+    except OSError as error: return errno.errorcode[error.errno]
+others = set(range(64)) - {1, 2, 10, 16}
+print({failure(each) for each in others}, {failure(each, socket.socketpair) for each in others})
+print({failure(each) for each in (1, 2, 10)}, failure(1, socket.socketpair))
+socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
+libc = ctypes.CDLL(None, use_errno=True)
+if os.uname().machine == "x86_64":
+    libc.syscall(0x40000000 + 41, 40, 1, 0)
+    print("x32", errno.errorcode[ctypes.get_errno()])
+    # the calls of 32-bit programs: socketcall(SYS_SOCKET, {AF_VSOCK, SOCK_STREAM, 0}) and socket
+    libc.mmap.restype = ctypes.c_void_p
+    page = libc.mmap(None, 4096, 7, 0x62, -1, 0)  # where 32 bits address it
+    for number, one, two in ((102, 1, page + 64), (359, 40, 1)):
+        code = struct.pack("<BBIBIBI", 0x53, 0xB8, number, 0xBB, one, 0xB9, two)
+        code += bytes.fromhex("ba00000000 cd80 5b c3")  # the third is 0; int 0x80
+        ctypes.memmove(page, code.ljust(64) + struct.pack("<III", 40, 1, 0), 76)
+        if (child := os.fork()) == 0:
+            os._exit(-ctypes.CFUNCTYPE(ctypes.c_int)(page)() & 0xFF)
+        status = os.waitpid(child, 0)[1]  # a kernel without such calls ends the process
+        print("32 bit", os.WIFSIGNALED(status) or errno.errorcode[os.WEXITSTATUS(status)])
+"""
+
+
+async def test_other_families_of_sockets_do_not_exist(place: Place) -> None:
+    (place.workspace / "families.py").write_text(FAMILIES)
+    await place.run("/usr/bin/python3 families.py")
+    others, own, *calls = place.output.decode().splitlines()
+    assert others == "{'EAFNOSUPPORT'} {'EAFNOSUPPORT'}"
+    assert own == "{None} None"
+    assert {each.rpartition(" ")[2] for each in calls} <= {"ENOSYS", "True"}, calls
+
+
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
+@pytest.mark.first_rows(3)
 async def test_cancel_leaves_no_process(place: Place, script: str) -> None:
     running = asyncio.create_task(place.run(script))
     async with asyncio.timeout(20):
@@ -397,9 +436,10 @@ async def test_cancel_leaves_no_process(place: Place, script: str) -> None:
     assert place.survivors() == []
 
 
+@pytest.mark.slow
 async def test_a_timeout_asks_first_and_kills_then(place: Place) -> None:
     polite = "trap 'echo bye; exit 3' TERM; echo ready; sleep 600 & wait"
-    assert await place.run(polite, 1.0) == SandboxResult(3, timed_out=True)
+    assert await place.run(polite, 3.0) == SandboxResult(3, timed_out=True)
     assert place.output == b"ready\nbye\n"
     stubborn = await place.run(TREES["a stubborn one"], 1.0)
     assert stubborn == SandboxResult(-signal.SIGKILL, timed_out=True)
@@ -484,6 +524,38 @@ async def test_more_than_the_bounds_ends_with_the_reason(
     assert await result("true") == SandboxResult(0)
 
 
+def test_all_commands_together_are_bounded_below_larkspur() -> None:
+    bounded = ControlGroups(200 * MEGABYTE, 10)  # together 40 processes
+    made = [bounded.create() for _ in range(6)]
+    folders = [folder for group in made for folder in group.folders]
+    script = "for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; echo all; wait"
+    started: list[subprocess.Popen[bytes]] = []
+    said: list[bytes] = []
+    try:
+        for group in made:
+            argv = [*group.arguments(), "dash", "-c", script]
+            program = subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            started.append(program)
+            assert program.stdout is not None
+            said.append(program.stdout.readline())
+        if "pids" in bounded.resources:
+            assert said == [b"all\n"] * 4 + [b"dash: 0: Cannot fork\n"] * 2
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            for file in {folder.parent / name for folder in folders}:
+                assert not file.exists() or 0 < int(file.read_text()) <= 0.75 * machine
+    finally:
+        for program in started:
+            # The group: a shell that could not fork leaves its children, which hold the pipe.
+            os.killpg(program.pid, signal.SIGKILL)
+            program.communicate()
+        for group in made:
+            bounded.remove(group)
+        bounded.close()
+
+
 async def test_groups_are_removed(place: Place, groups: ControlGroups) -> None:
     group = groups.create()
     assert (len(group.folders) > 0) == bool(groups.resources)
@@ -535,7 +607,11 @@ def test_an_unprivileged_user_is_isolated_as_well() -> None:
             os.chown(folder, user, -1)
         script = f"id -u; echo a > made; cat {place.outside}/secret; touch /usr/x; unshare -Ur true"
         command = place.command(script)
-        argv = [PROGRAM, *place.sandbox().arguments(command, home), *command.argv]
+        # the sources may be in a folder of root, which others do not read
+        etc = Path(bubblewrap.__file__).with_name("etc")
+        copy = shutil.copytree(etc, place.workspace / "etc")
+        given = (*place.sandbox().arguments(command, home), *command.argv)
+        argv = [PROGRAM, *(each.replace(str(etc), str(copy)) for each in given)]
         environment = {"PATH": "/usr/bin:/bin"}
         done = subprocess.run(
             argv,
@@ -552,11 +628,11 @@ def test_an_unprivileged_user_is_isolated_as_well() -> None:
 async def test_the_sandbox_of_the_settings_is_opened_or_refused(
     place: Place, tmp_path: Path
 ) -> None:
-    async with open_sandbox("bubblewrap", place.homes, ()) as sandbox:
+    async with open_sandbox("bubblewrap", place.homes, PrivatePlaces()) as sandbox:
         assert (sandbox.provider, sandbox.capabilities.isolated) == ("bubblewrap", True)
-    async with open_sandbox("native", place.homes, ()) as sandbox:
+    async with open_sandbox("native", place.homes, PrivatePlaces()) as sandbox:
         assert not sandbox.capabilities.isolated
-    async with open_sandbox("auto", place.homes, ()) as sandbox:
+    async with open_sandbox("auto", place.homes, PrivatePlaces()) as sandbox:
         assert sandbox.provider == "bubblewrap"
     with pytest.raises(SandboxUnavailable, match="cannot be isolated"):
         await require_isolation(native_sandbox(tmp_path), place.homes)
@@ -570,11 +646,12 @@ def test_where_namespaces_are_refused_only_auto_takes_another_sandbox(
     script = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
+        "from internal.sandbox.roots import PrivatePlaces\n"
         "from internal.sandbox.selection import open_sandbox\n"
         "from internal.sandbox.workspaces import SessionFolders\n"
         "async def main():\n"
         "    homes = SessionFolders(Path(sys.argv[2]))\n"
-        "    async with open_sandbox(sys.argv[1], homes, ()) as sandbox:\n"
+        "    async with open_sandbox(sys.argv[1], homes, PrivatePlaces()) as sandbox:\n"
         "        print(sandbox.provider, sandbox.capabilities.isolated)\n"
         "asyncio.run(main())\n"
     )
@@ -610,6 +687,10 @@ class Index(http.server.SimpleHTTPRequestHandler):
         """Write nothing."""
 
 
+# Debian's Python has no pip, but the wheel that environments get theirs from.
+PIP = "PYTHONPATH=$(ls /usr/share/python-wheels/pip-*.whl 2>/dev/null | head -n 1) python3 -m pip"
+
+
 @contextlib.contextmanager
 def package_index(tmp_path: Path, address: str = "127.0.0.1") -> Generator[int]:
     """Serve one package, canary, and yield the port."""
@@ -639,7 +720,7 @@ async def test_a_command_reaches_the_permitted_host_and_no_other(place: Place, i
         pip = f"--index-url http://localhost:{index} --target lib --no-cache-dir"
         script = (
             "export no_proxy= NO_PROXY=\n"
-            f"python3 -m pip install -q --disable-pip-version-check {pip} canary\n"
+            f"{PIP} install -q --disable-pip-version-check {pip} canary\n"
             "PYTHONPATH=lib python3 -c 'import canary'\n"
             f"curl -sS http://localhost:{port}/ http://example.com/ https://example.com/\n"
             f"curl --noproxy '*' -sS http://127.0.0.1:{index} http://127.0.0.1:{port}\n"

@@ -118,6 +118,7 @@ COMMANDS = {
     "name",
     [pytest.param(name, marks=pytest.mark.needs(f"program:{name}")) for name in COMMANDS],
 )
+@pytest.mark.first_rows(4)
 async def test_no_file_of_the_workspace_configures_a_program(
     sandbox: NativeSandbox, hostile: Path, name: str
 ) -> None:

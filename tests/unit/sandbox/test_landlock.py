@@ -13,10 +13,11 @@ from msgspec import structs
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.permissions.network import EVERY_HOST, NetworkAccess
 from internal.agent.ports.sandbox import FileAccess, SandboxResult
+from internal.landlock.rules import READ, LandlockRule, create_ruleset, supported_version
 from internal.sandbox.landlock import LandlockSandbox
-from internal.sandbox.landlock_rules import READ, create_ruleset, supported_version
 from internal.sandbox.limits.control_groups import ControlGroups
 from internal.sandbox.limits.resource_limits import ResourceLimits
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import inspect_sandbox, open_sandbox
 from tests.unit.sandbox.test_bubblewrap import MEGABYTE, Place, descriptors, until_closed
 
@@ -29,7 +30,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def sandbox(place: Place, limits: ResourceLimits | None = None) -> LandlockSandbox:
-    return LandlockSandbox(place.homes, hidden=(place.outside,), limits=limits)
+    return LandlockSandbox(place.homes, private=PrivatePlaces((place.outside,)), limits=limits)
 
 
 async def run(place: Place, script: str, seconds: float = 60.0) -> SandboxResult:
@@ -65,6 +66,7 @@ ATTEMPTS: dict[str, str] = {
     "truncate": "truncate -s 0 {outside}/secret",
     "change the mode": "chmod 777 {outside}/secret {outside}",
     "change the owner": "chown 65534 {outside}/secret",
+    "change the times": "touch -d @1 {outside}/secret {outside}; touch -hd @1 {outside}/secret",
     "temporary folder of the machine": "touch /tmp/larkspur-written",
     "shared memory": "touch /dev/shm/larkspur-written",
     "environment of a process": "cat /proc/{pid}/environ /proc/1/environ",
@@ -77,10 +79,36 @@ ATTEMPTS: dict[str, str] = {
 }
 
 
+WATCH = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+calls = (("inotify_init1", 0), ("inotify_add_watch", 3, b"/", 0x100), ("fanotify_init", 0x200, 0),
+         ("fanotify_mark", 3, 1, 0x100, -100, b"/"))
+for name, *arguments in calls:
+    print(getattr(libc, name)(*arguments), errno.errorcode[ctypes.get_errno()])
+open("mine", "w").close()
+try: os.utime("mine")
+except OSError as error: print(-1, errno.errorcode[error.errno])
+os.utime("mine", (1, 1))
+print(os.stat("mine").st_mtime > 1)
+with open("mine") as file:
+    os.utime(file.fileno(), (1, 1))
+print(os.stat("mine").st_mtime == 1)
+"""
+
+
+async def test_folders_are_not_watched_and_times_change_for_open_files(place: Place) -> None:
+    (place.workspace / "watch.py").write_text(WATCH)
+    await run(place, "/usr/bin/python3 watch.py")
+    *refused, by_path, by_descriptor = place.output.decode().splitlines()
+    assert refused == ["-1 EPERM"] * 5
+    assert (by_path, by_descriptor) == ("True", str(os.geteuid() != 0))
+
+
 @pytest.mark.parametrize("script", ATTEMPTS.values(), ids=ATTEMPTS)
 async def test_nothing_outside_is_read_or_changed(place: Place, script: str) -> None:
     secret = place.outside / "secret"
-    before = [path.stat().st_mode for path in (secret, place.outside)]
+    before = [(path.stat().st_mode, path.stat().st_mtime) for path in (secret, place.outside)]
     limits = os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)
     await run(place, script.format(outside=place.outside, pid=os.getpid()))
     assert place.token.encode() not in place.output
@@ -88,7 +116,8 @@ async def test_nothing_outside_is_read_or_changed(place: Place, script: str) -> 
     assert b"\0" not in place.output
     assert secret.read_text() == place.token
     assert [path.name for path in place.outside.iterdir()] == ["secret"]
-    assert [path.stat().st_mode for path in (secret, place.outside)] == before
+    after = [(path.stat().st_mode, path.stat().st_mtime) for path in (secret, place.outside)]
+    assert after == before
     assert secret.stat().st_uid == os.getuid()
     assert (os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)) == limits
     assert await asyncio.to_thread(glob.glob, "/tmp/larkspur-w*") == []  # noqa: S108  # of the machine
@@ -122,6 +151,25 @@ async def test_there_are_no_sockets_but_pairs_of_connected_ones(place: Place) ->
         (place.workspace / "net.py").write_text(SOCKETS)
         await run(place, f"/usr/bin/python3 net.py {address}")
     assert place.output == b"[]\n"
+
+
+FAMILIES = """
+import errno, socket
+def failure(family, make=socket.socket):
+    try: make(family, socket.SOCK_STREAM)
+    except OSError as error: return errno.errorcode[error.errno]
+others = set(range(64)) - {1, 2, 10, 16}
+print({failure(each) for each in others}, {failure(each, socket.socketpair) for each in others})
+print({failure(each) for each in (1, 2, 10, 16)}, failure(2, socket.socketpair))
+"""
+
+
+async def test_other_families_of_sockets_do_not_exist(place: Place) -> None:
+    (place.workspace / "families.py").write_text(FAMILIES)
+    await run(place, "/usr/bin/python3 families.py")
+    others, own = place.output.decode().splitlines()
+    assert others == "{'EAFNOSUPPORT'} {'EAFNOSUPPORT'}"
+    assert own == "{'EPERM'} EPERM"
 
 
 CLONE = """
@@ -206,7 +254,7 @@ async def test_what_it_cannot_do_is_refused(place: Place) -> None:
     command = structs.replace(place.command("true"), network=NetworkAccess((EVERY_HOST,)))
     with pytest.raises(ToolError, match="cannot reach hosts"):
         await sandbox(place).run(command, print)
-    over = LandlockSandbox(place.homes, hidden=(place.home,))
+    over = LandlockSandbox(place.homes, private=PrivatePlaces((place.home,)))
     with pytest.raises(ToolError, match=r"contains .* of Larkspur.*choose another folder"):
         await over.run(place.command("true"), print)
 
@@ -223,17 +271,18 @@ async def test_a_link_in_a_writable_folder_gives_no_right(place: Place) -> None:
 
 
 async def test_it_is_opened_by_name_and_inspected(place: Place) -> None:
-    async with open_sandbox("landlock", place.homes, ()) as opened:
+    async with open_sandbox("landlock", place.homes, PrivatePlaces()) as opened:
         assert (opened.provider, opened.capabilities.isolated) == ("landlock", True)
         assert not opened.capabilities.hosts
-    (found,) = await inspect_sandbox("landlock", place.homes, ())
+    (found,) = await inspect_sandbox("landlock", place.homes, PrivatePlaces())
     assert found.provider == "landlock"
-    assert all(wall.holds for wall in found.walls)
+    assert [wall for wall in found.walls if not wall.holds] == []
 
 
 def test_rules_for_what_does_not_exist_are_ignored(tmp_path: Path) -> None:
     assert supported_version() >= 6
-    ruleset = create_ruleset([(str(tmp_path / "absent"), READ), (str(tmp_path), READ)])
+    rules = [LandlockRule(str(path), READ) for path in (tmp_path / "absent", tmp_path)]
+    ruleset = create_ruleset(rules)
     assert not os.get_inheritable(ruleset)
     os.close(ruleset)
 

@@ -11,8 +11,10 @@ from internal.agent.domain.ids import SessionId
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand
 from internal.sandbox.bubblewrap import BubblewrapSandbox
 from internal.sandbox.landlock import LandlockSandbox
-from internal.sandbox.mounts import CHANGED, Mounts
+from internal.sandbox.mounts import Mounts
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import SessionFolders
+from tests.support.exchanged_folders import exchanging
 from tests.support.sandboxes import sandbox_class_params
 
 SANDBOXES = (BubblewrapSandbox, LandlockSandbox)
@@ -38,13 +40,13 @@ async def test_a_path_that_has_become_a_link_is_not_given_to_a_command(
     (secret / "inner").mkdir()
     (secret / "inner" / "canary").write_text("canary")
     sandbox, path = make(SessionFolders(tmp_path / "homes")), str(data / "inner")
-    access = FileAccess((str(workspace),), (path,), exact=(path,))
+    access = FileAccess((str(workspace),), (path,))
     assert await run(sandbox, workspace, f"ls {path}", access) == ""
 
     place = tmp_path / link
     place.rename(tmp_path / "moved")
     place.symlink_to(secret if link == "data" else secret / "inner")
-    with pytest.raises(ToolError, match=CHANGED):
+    with pytest.raises(ToolError, match="leads to"):
         await run(sandbox, workspace, f"cat {path}/canary", access)
 
 
@@ -52,12 +54,12 @@ def test_what_is_mounted_is_compared_with_what_was_found(tmp_path: Path) -> None
     workspace, data, home = (tmp_path / name for name in ("workspace", "data", "home"))
     for folder in (workspace, data, home):
         folder.mkdir()
-    access = FileAccess((str(workspace),), (str(data),), exact=(str(data),))
-    *_, identities, paths = Mounts(access, str(home)).comparison()
-    status = data.lstat()
-    assert (paths, identities) == (str(data), f"{status.st_dev}:{status.st_ino}")
-    plain = FileAccess((str(workspace),), (str(data),))
-    assert Mounts(plain, str(home)).comparison() == []
+    access = FileAccess((str(workspace),), (str(data),))
+    *_, points, identities, paths = Mounts(access, str(home)).comparison()
+    folders = (workspace, home, data)
+    assert (points, paths) == ("", "\n".join(map(str, folders)))
+    found = [f"{each.lstat().st_dev}:{each.lstat().st_ino}" for each in folders]
+    assert identities == "\n".join(found)
 
 
 @pytest.mark.needs("namespaces")
@@ -70,14 +72,89 @@ async def test_a_path_that_contains_larkspur_is_refused_where_it_cannot_be_hidde
         folder.mkdir()
     (home / "token").write_text("canary")
     homes, access = SessionFolders(tmp_path / "homes"), FileAccess((str(workspace),))
-    exact = FileAccess((str(workspace),), (str(data),), exact=(str(data),))
+    named = FileAccess((str(workspace),), (str(data),))
     script = f"cat {home}/token; ls -A {data}"
-    for hidden, seen in (((home,), exact), ((home,), access)):
-        readable = () if seen is exact else (str(data),)
-        landlock = LandlockSandbox(homes, hidden=hidden, read_only=readable)
+    private = PrivatePlaces((home,))
+    for seen, readable in ((named, ()), (access, (str(data),))):
+        landlock = LandlockSandbox(homes, private=private, read_only=readable)
         with pytest.raises(ToolError, match=r"contains .* of Larkspur"):
             await run(landlock, workspace, script, seen)
-        bubblewrap = BubblewrapSandbox(homes, hidden=hidden, read_only=readable)
+        bubblewrap = BubblewrapSandbox(homes, private=private, read_only=readable)
         shown = await run(bubblewrap, workspace, script, seen)
         assert ("canary" in shown, ".larkspur" in shown) == (False, True)
     assert os.listdir(home) == ["token"]  # noqa: PTH208  # names
+
+
+ROLES: dict[str, Callable[[str], FileAccess]] = {
+    "writable": lambda path: FileAccess((path,)),
+    "read-only": lambda path: FileAccess(read_only=(path,)),
+    "link": lambda path: FileAccess(read_only=(path,), links={path: path}),
+}
+
+
+@pytest.mark.parametrize("place", ["data", "outer"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))
+async def test_a_root_that_changes_all_the_time_is_the_right_one_or_none(
+    make: Callable[[SessionFolders], Sandbox], role: str, tmp_path: Path, place: str
+) -> None:
+    await attack(make(SessionFolders(tmp_path / "homes")), role, tmp_path, place)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("place", ["data", "outer"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))
+async def test_a_root_that_changes_all_the_time_for_long(
+    make: Callable[[SessionFolders], Sandbox], role: str, tmp_path: Path, place: str
+) -> None:
+    sandbox = make(SessionFolders(tmp_path / "homes"))
+    outcomes = await attack(sandbox, role, tmp_path, place, rounds=1_000)
+    assert outcomes == {"right", "none"}
+
+
+async def attack(
+    sandbox: Sandbox, role: str, folder: Path, place: str, rounds: int = 10
+) -> set[str]:
+    """Run commands while a root, or a folder above it, is exchanged with a link to a secret.
+
+    Return what they saw: what is `right`, and `none` if they were not started.
+    """
+    data, secret = folder / "outer" / "data", folder / "secret"
+    for each in (data, secret / "data"):
+        each.mkdir(parents=True)
+    (data / "name").write_text("right")
+    for each in (secret, secret / "data"):
+        (each / "canary").write_text("canary")
+    exchanged = folder if place == "outer" else data.parent
+    (exchanged / "link").symlink_to(secret)
+    script, outcomes = f"cat {data}/*; touch {data}/made", set[str]()
+    with exchanging(exchanged, place, "link"):
+        for _ in range(rounds):
+            try:
+                said = await run(sandbox, Path("/"), script, ROLES[role](str(data)))
+            except ToolError as error:
+                said = str(error)
+            assert "canary" not in said
+            outcomes.add("right" if "right" in said else "none")
+    assert not (secret / "made").exists()
+    assert not (secret / "data" / "made").exists()
+    return outcomes
+
+
+@pytest.mark.parametrize("make", sandbox_class_params(SANDBOXES))
+@pytest.mark.parametrize("place", ["", "attachments", "workspaces"])
+async def test_no_root_is_in_a_folder_of_larkspur(
+    make: Callable[..., Sandbox], tmp_path: Path, place: str
+) -> None:
+    home, homes = tmp_path / "home", SessionFolders(tmp_path / "homes")
+    own = home / "workspaces" / "session-1"
+    for folder in (own, home / "attachments", tmp_path / "workspace"):
+        folder.mkdir(parents=True)
+    private = PrivatePlaces((home, tmp_path / "absent"), (home / "workspaces",))
+    sandbox = make(homes, private=private)
+    await run(sandbox, own, "touch made", FileAccess((str(own),)))
+    assert (own / "made").exists()
+    for access in (FileAccess((str(home / place),)), FileAccess((), (str(home / place),))):
+        with pytest.raises(ToolError, match="belongs to Larkspur"):
+            await run(sandbox, Path("/"), "true", access)

@@ -149,6 +149,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
+@pytest.mark.first_rows(2)
 async def test_cancel_leaves_no_process(tmp_path: Path, script: str) -> None:
     run = Run(tmp_path, script)
     async with asyncio.timeout(20):
@@ -158,6 +159,7 @@ async def test_cancel_leaves_no_process(tmp_path: Path, script: str) -> None:
 
 
 @pytest.mark.parametrize("script", TREES.values(), ids=TREES)
+@pytest.mark.first_rows(3)
 async def test_timeout_leaves_no_process(tmp_path: Path, script: str) -> None:
     run = Run(tmp_path, script, seconds=1.0)
     finished = await run.finish()
@@ -227,6 +229,7 @@ async def test_the_group_ends_when_the_launcher_is_killed(tmp_path: Path) -> Non
     assert [pid for pid in run.pids() if is_running(pid)] == []
 
 
+@pytest.mark.slow
 async def test_a_stopped_launcher_is_killed(tmp_path: Path) -> None:
     run = Run(tmp_path, "echo $$; kill -STOP $PPID; sleep 600", seconds=0.5)
     assert await run.finish() == SandboxResult(-signal.SIGKILL, timed_out=True)

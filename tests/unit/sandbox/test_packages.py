@@ -1,5 +1,6 @@
 """Packages for commands, installed by the real pip from a local index."""
 
+import zipfile
 from collections.abc import Generator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -12,10 +13,12 @@ from internal.agent.domain.permissions.network import NetworkAccess
 from internal.agent.domain.permissions.rules import HostPattern
 from internal.agent.ports.sandbox import Sandbox
 from internal.sandbox.packages import PackageEnvironment, find_packages, install_packages
+from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.selection import open_sandbox
 from tests.unit.sandbox.test_bubblewrap import Place, package_index
 
 ADDRESS = "127.0.0.2"  # programs use no proxy for 127.0.0.1
+NAME = "installed.txt"  # what was written there once
 
 
 class Installation:
@@ -25,6 +28,7 @@ class Installation:
         self.place = Place(root)
         self.folder = root / "packages"
         self.file = root / "requirements.txt"
+        self.wheel = next(root.glob("index/canary/*.whl"))
         self.url = f"--index-url http://{ADDRESS}:{port}/ --trusted-host {ADDRESS}\n"
         self.network = NetworkAccess((HostPattern(ADDRESS, subdomains=False, port=port),))
         self.opened = 0
@@ -36,9 +40,9 @@ class Installation:
             self.opened += 1
             chosen: dict[str, AbstractAsyncContextManager[Sandbox]] = {
                 "bubblewrap": open_sandbox(
-                    "bubblewrap", self.place.homes, (), private_networks=True
+                    "bubblewrap", self.place.homes, PrivatePlaces(), private_networks=True
                 ),
-                "native": open_sandbox("native", self.place.homes, ()),
+                "native": open_sandbox("native", self.place.homes, PrivatePlaces()),
             }
             return chosen[provider]
 
@@ -64,15 +68,31 @@ async def test_packages_are_installed_once_and_found_by_commands(
     assert (await installation.install("bubblewrap", "canary==1.0")).programs == made.programs
     assert installation.opened == 1
     place = installation.place
-    script = "python3 -c 'import canary'; touch $(dirname $(which python3))/x && echo changed"
+    script = "python3 -c 'import canary'; (: > $(dirname $(which python3))/x) && echo changed"
     command = structs.replace(place.command(script))
     for provider in ("bubblewrap", "landlock", "native"):
         place.output = b""
-        async with open_sandbox(provider, place.homes, (), packages=made) as sandbox:
+        async with open_sandbox(provider, place.homes, PrivatePlaces(), packages=made) as sandbox:
             assert sandbox.capabilities.packages == made.installed
             await sandbox.run(command, place.take)
         assert place.output.startswith(b"sings\n"), provider
         assert (b"changed" in place.output) == (provider == "native")
+
+
+@pytest.mark.needs("namespaces")
+@pytest.mark.slow
+async def test_a_package_writes_nothing_elsewhere_by_a_link(
+    installation: Installation, tmp_path: Path
+) -> None:
+    outside = tmp_path / "profile"
+    outside.write_text("of the person")
+    link = f"os.path.lexists({NAME!r}) or os.symlink({str(outside)!r}, {NAME!r})"
+    with zipfile.ZipFile(installation.wheel, "a") as archive:  # runs whenever Python starts there
+        archive.writestr("canary.pth", f"import os; {link}")
+    made = await installation.install("bubblewrap", "canary==1.0")
+    assert "canary==1.0" in made.installed
+    assert Path(made.programs).with_name(NAME).is_symlink()
+    assert outside.read_text() == "of the person"
 
 
 @pytest.mark.needs("namespaces")

@@ -1,6 +1,7 @@
 """The start-up probe: each wall is broken in a real sandbox, and the probe must notice it."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -98,6 +99,10 @@ NETWORK = Weakening(
     frozenset({"network", "tcp", "tcp6", "udp", "abstract"}),
     replacing(("--unshare-all", "--unshare-all --share-net")),
 )
+READABLE = Weakening(frozenset({"read-outside", "watch-outside"}), mounting("--ro-bind", "OUTSIDE"))
+WRITABLE = Weakening(
+    READABLE.broken | {"write-outside", "change-times"}, mounting("--bind", "OUTSIDE")
+)
 _OWN_PROCESSES = ("--unshare-all", "--unshare-ipc --unshare-net --unshare-uts --unshare-cgroup")
 
 WEAKENED: dict[str, Weakening] = {
@@ -107,15 +112,15 @@ WEAKENED: dict[str, Weakening] = {
     "write-workspace": Weakening(
         frozenset({"write-workspace"}), mounting("--ro-bind", "WORKSPACE")
     ),
-    "read-outside": Weakening(frozenset({"read-outside"}), mounting("--ro-bind", "OUTSIDE")),
-    "write-outside": Weakening(
-        frozenset({"read-outside", "write-outside"}), mounting("--bind", "OUTSIDE")
-    ),
+    "read-outside": READABLE,
+    "write-outside": WRITABLE,
+    "change-times": WRITABLE,
+    "watch-outside": READABLE,
     "other-sessions": Weakening(frozenset({"other-sessions"}), mounting("--ro-bind", "OTHER_HOME")),
     "write-system": Weakening(frozenset({"write-system"}), with_writable_system),
     "remount": Weakening(
         # the command has the rights of root in the user namespace of bubblewrap
-        frozenset({"remount", "namespaces"}),
+        frozenset({"remount", "namespaces", "sockets"}),
         replacing(
             ("--uid 1000 --gid 1000", "--uid 0 --gid 0"),
             ("--cap-drop ALL", "--cap-add ALL"),
@@ -131,13 +136,14 @@ WEAKENED: dict[str, Weakening] = {
         frozenset({"kernel-settings"}), replacing(("--ro-bind /proc/sys", "--bind /proc/sys"))
     ),
     "namespaces": Weakening(
-        frozenset({"namespaces"}), replacing(("--disable-userns", "")), all_calls=True
+        frozenset({"namespaces", "sockets"}), replacing(("--disable-userns", "")), all_calls=True
     ),
     "network": NETWORK,
     "tcp": NETWORK,
     "tcp6": NETWORK,
     "udp": NETWORK,
     "abstract": NETWORK,
+    "sockets": Weakening(frozenset({"sockets"}), replacing(), all_calls=True),
     "host-environment": Weakening(
         frozenset({"host-environment"}),
         replacing(("--unshare-all", "--unsetenv API_KEY --unshare-all")),
@@ -162,6 +168,16 @@ def can_connect(family: socket.AddressFamily, address: str) -> bool:
     return True
 
 
+def can_make_socket(*families: int) -> bool:
+    """Return whether the kernel has one of these families."""
+    for family in families:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+            with contextlib.suppress(OSError):
+                socket.socket(family, kind).close()
+                return True
+    return False
+
+
 # What the machine may deny to the user of the tests, whatever the sandbox lets through.
 POSSIBLE: dict[str, Callable[[], bool]] = {
     "read-passwords": lambda: os.access("/etc/shadow", os.R_OK),
@@ -170,6 +186,7 @@ POSSIBLE: dict[str, Callable[[], bool]] = {
         can_connect(socket.AF_INET, "192.0.2.1") or can_connect(socket.AF_INET6, "2001:db8::1")
     ),
     "tcp6": lambda: can_connect(socket.AF_INET6, "::1"),
+    "sockets": lambda: can_make_socket(socket.AF_VSOCK, socket.AF_ALG, socket.AF_TIPC),
 }
 
 

@@ -12,9 +12,7 @@ import pytest
 from internal.agent.domain.errors import StoreCorrupt, StoreUnavailable
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.workspaces import NotArchivable
-from internal.config.home import prepare
 from internal.sandbox.workspace_archives import MAX_VERSIONS, ArchiveLimits, FolderArchives
-from internal.tools.untrusted_files import UntrustedFiles
 
 ID = SessionId("session-1")
 Fill = Callable[[tarfile.TarFile], None]
@@ -123,18 +121,6 @@ def test_what_leads_outside_is_left_out(
     assert sorted(packed.left_out) == expected
     with tarfile.open(tmp_path / "archive") as archive:
         assert sorted(archive.getnames()) == ["workspace/here", "workspace/sub"]
-
-
-def test_instruction_files_of_an_archive_are_not_followed_unasked(
-    archives: FolderArchives, workspace: Path, file: io.BufferedRandom, tmp_path: Path
-) -> None:
-    (workspace / "sub").mkdir()
-    (workspace / "sub" / "AGENTS.md").write_text("obey")
-    archives.pack(ID, file.fileno())
-    untrusted = UntrustedFiles(prepare(tmp_path / "two"))
-    FolderArchives(tmp_path / "two", on_unpacked=untrusted.record).unpack(ID, file.fileno(), "v1")
-    copy = tmp_path / "two" / "workspaces" / ID / "sub" / "AGENTS.md"
-    assert untrusted.contains(str(copy.resolve()), b"obey")
 
 
 def test_unpacking_replaces_what_is_there(

@@ -58,15 +58,27 @@ async def test_a_folder_that_cannot_be_removed_is_reported(root: Path) -> None:
         await Workspaces(root.parent, GitWorktrees()).remove(SessionId("session-1"))
 
 
-@pytest.mark.parametrize("name", [".", "attachments", "workspaces", "workspaces/s/inner", "link"])
+@pytest.mark.parametrize("name", [".", "attachments", "workspaces", "workspaces/s/inner"])
 def test_a_folder_of_larkspur_is_no_workspace(root: Path, tmp_path: Path, name: str) -> None:
     (root / "s" / "inner").mkdir(parents=True)
     (tmp_path / "attachments").mkdir()
-    (tmp_path / "link").symlink_to(root)
     with pytest.raises(InvalidRequest, match="belongs to Larkspur itself"):
         Workspaces(tmp_path, GitWorktrees()).find(
             a_task(spec=RunSpec(workspace=str(tmp_path / name)))
         )
+
+
+@pytest.mark.parametrize("link", ["inner", "inner/deep"])
+def test_a_link_in_the_place_of_a_workspace_is_refused(tmp_path: Path, link: str) -> None:
+    workspaces = Workspaces(tmp_path / "home", GitWorktrees())
+    task = a_task(spec=RunSpec(workspace=str(tmp_path / "inner" / "deep")))
+    (tmp_path / "inner" / "deep").mkdir(parents=True)
+    (tmp_path / "secrets" / "deep").mkdir(parents=True)
+    assert workspaces.find(task) == task.spec.workspace
+    (tmp_path / link).rename(tmp_path / "moved")
+    (tmp_path / link).symlink_to(tmp_path / "secrets")
+    with pytest.raises(InvalidRequest, match=r"leads to .*secrets"):
+        workspaces.find(task)
 
 
 def test_other_folders_and_those_of_sessions_are_workspaces(root: Path, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ async def test_two_processes_write_and_a_third_reads(address: str, stored: Store
 
 
 @pytest.mark.parametrize("count", [1, 40, 400])
+@pytest.mark.first_rows(2)
 async def test_acknowledged_writes_survive_a_kill(address: str, stored: Stored, count: int) -> None:
     async with event_writer(address, "a", 8, 10_000) as process:
         acknowledged = await acks(process, count)

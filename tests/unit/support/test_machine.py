@@ -54,7 +54,8 @@ def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_tests_whose_needs_are_not_met_are_counted_and_named(folder: Path, workers: str) -> None:
     done = run(folder, f"--numprocesses={workers}")
     assert done.returncode == 0, done.stdout
@@ -72,7 +73,8 @@ def test_tests_whose_needs_are_not_met_are_counted_and_named(folder: Path, worke
     assert "1 passed" in report[-1]
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_required_ability_that_is_absent_ends_the_run(folder: Path, workers: str) -> None:
     required = {"LARKSPUR_TEST_REQUIRE": "ripgrep"}
     done = run(folder, f"--numprocesses={workers}", **required)
@@ -81,6 +83,7 @@ def test_a_required_ability_that_is_absent_ends_the_run(folder: Path, workers: s
     assert "passed" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_need_or_requirement_that_is_not_in_the_list_is_an_error(folder: Path) -> None:
     assert "is called vision" in run(folder, LARKSPUR_TEST_REQUIRE="vision").stderr
     (folder / "test_needs.py").write_text(MODULE.replace('"ripgrep"', '"vision"', 1))

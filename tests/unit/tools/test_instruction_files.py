@@ -7,8 +7,8 @@ import pytest
 
 from internal.agent.ports.instructions import MAX_TEXT_BYTES, FoundInstructions
 from internal.tools.instruction_files import MAX_FOLDERS, WorkspaceInstructionFiles
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths
-from internal.tools.untrusted_files import UntrustedFiles
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def repository(tmp_path: Path) -> Path:
 
 def read(home: Path, workspace: Path) -> FoundInstructions:
     protected = ProtectedPaths(home, session_folders=[home / "workspaces"])
-    return WorkspaceInstructionFiles(home, protected, UntrustedFiles(home)).read(str(workspace))
+    return WorkspaceInstructionFiles(home, protected, InstructionTrust(home)).read(str(workspace))
 
 
 def test_files_apply_from_the_root_of_the_repository_down_to_the_folder(
@@ -66,6 +66,8 @@ def test_nothing_above_the_folder_of_a_session_applies(home: Path) -> None:
     (home.parent / "AGENTS.md").write_text("above")
     session = home / "workspaces" / "s1"
     (session / "AGENTS.md").write_text("of the session")
+    assert [each.reason for each in read(home, session).ignored] == ["written"]
+    InstructionTrust(home).trust(str(session / "AGENTS.md"), b"of the session")
     found = read(home, session)
     assert [each.text for each in found.texts] == ["of the session"]
     assert found.problems == ()

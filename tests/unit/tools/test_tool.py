@@ -18,9 +18,9 @@ from internal.observability.clock import SystemClock
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.http_urls import PublicUrl
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.registry import TOOLS, ToolBox
 from internal.tools.tool import FileLocks, OutputBuffer, ToolContext, WebClients, tool
-from internal.tools.untrusted_files import UntrustedFiles
 from internal.tools.workspace import Workspace, WorkspacePath
 from tests.support.tools import native_sandbox, tool_box, unprotected
 
@@ -237,7 +237,7 @@ def test_a_tool_context_can_be_built_without_a_tool_box() -> None:
         native_sandbox(folder),
         ChildDocumentReader(native_sandbox(folder)),
         WebClients(Fetcher()),
-        BackgroundCommandPool(SystemClock(), UntrustedFiles(folder)),
+        BackgroundCommandPool(SystemClock(), InstructionTrust(folder)),
         FileLocks(),
         None,
     )

@@ -27,6 +27,7 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
+    readonly code = '',
   ) {
     super(message);
   }
@@ -35,6 +36,11 @@ export class ApiError extends Error {
 /** Return true if a request failed with this status. */
 export function hasStatus(error: unknown, status: number): boolean {
   return error instanceof ApiError && error.status === status;
+}
+
+/** Return true if a text was refused because it was written before what it would act on. */
+export function isWrittenEarlier(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 'written_earlier';
 }
 
 const LOGIN_KEY = 'larkspur.login';
@@ -66,9 +72,9 @@ export async function send(
   });
   if (response.ok) return response;
   const { error } = (await response.json().catch(() => ({
-    error: { message: response.statusText },
+    error: { code: '', message: response.statusText },
   }))) as HttpErrorBody;
-  throw new ApiError(response.status, error.message);
+  throw new ApiError(response.status, error.message, error.code);
 }
 
 async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -117,6 +123,8 @@ export interface AnswerInput {
   grant?: 'session' | 'rule';
   rules?: string[];
   idempotency_key?: string;
+  /** The newest event that was shown when the text was written; without it, it was written now. */
+  seen?: string;
 }
 
 const session = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
@@ -143,8 +151,8 @@ export const api = {
   events: (id: string, before: string) =>
     request<EventsPage>('GET', `${session(id)}/events?limit=500&before=${encodeURIComponent(before)}`),
   submit: (body: CreateTaskRequest) => request<Submitted>('POST', '/api/tasks', body),
-  steer: (id: string, text: string, key: string) =>
-    request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key }),
+  steer: (id: string, text: string, key: string, seen = '') =>
+    request<Steered>('POST', `${task(id)}/steer`, { text, idempotency_key: key, ...(seen !== '' && { seen }) }),
   tasks: (id: string, cursor: string) =>
     request<TasksPage>('GET', `/api/tasks?session_id=${encodeURIComponent(id)}&limit=500${cursor && `&cursor=${cursor}`}`),
   taskGroup: (group: 'needs_me' | 'running' | 'done') =>

@@ -13,6 +13,7 @@ import type {
   ProcessesView,
   ProvidersView,
   RulesView,
+  ServerModelsView,
   SkillReviewReport,
   SkillsView,
   SkillSummary,
@@ -28,6 +29,12 @@ export interface LarkApp {
   app_id: string;
   app_secret: string;
   domain: string;
+}
+
+/** A key and an address; what is left out stays as it is. */
+export interface ModelAccess {
+  key?: string;
+  base_url?: string;
 }
 
 const provider = (name: string) => `/api/providers/${encodeURIComponent(name)}`;
@@ -53,8 +60,9 @@ export const settingsApi = {
   dismissLetter: (id: string) => send(`${letter(id)}/dismiss`, { method: 'POST' }),
   processes: () => read<ProcessesView>('/api/processes'),
   providers: () => read<ProvidersView>('/api/providers'),
-  checkKey: (name: string, key: string) => read<Finding>(`${provider(name)}/check`, 'POST', { key }),
-  storeKey: (name: string, key: string) => read<ProvidersView>(`${provider(name)}/key`, 'PUT', { key }),
+  checkKey: (name: string, access: ModelAccess) => read<Finding>(`${provider(name)}/check`, 'POST', access),
+  storeKey: (name: string, access: ModelAccess) => read<ProvidersView>(`${provider(name)}/key`, 'PUT', access),
+  serverModels: (name: string) => read<ServerModelsView>(`${provider(name)}/models`),
   removeKey: (name: string) => read<ProvidersView>(`${provider(name)}/key`, 'DELETE'),
   chooseModel: (model: string) => read<ProvidersView>('/api/models/default', 'PUT', { model }),
   skills: () => read<SkillsView>('/api/skills'),

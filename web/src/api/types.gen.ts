@@ -227,11 +227,13 @@ export interface Feedback {
   at?: string;
 }
 
-/** The result of a check. `advice` says what to do. */
+/** The result of a check. `advice` says what to do. `base_url` is the address that works in place of the one that was entered, "" if there is none or none is needed; `provider` is the one to choose with it, "" if it is the same. */
 export interface Finding {
   state: "fail" | "ok" | "warn";
   sentence: string;
   advice?: string;
+  base_url?: string;
+  provider?: string;
 }
 
 /** The results of a check, the most important first. */
@@ -239,7 +241,7 @@ export interface Findings {
   findings: Array<Finding>;
 }
 
-/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `processes` are the gateways and workers of the database, this one included. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. */
+/** The state of the gateway. `failing` when the database cannot be used; `degraded` when a background task fails, when a message waits to be sent for over a minute, or when one was given up in the last day. `processes` are the gateways and workers of the database, this one included. `dead_letters` counts the messages and runs that were given up and not retried or dismissed. `call_repairs` counts what this process repaired in the calls of each model, by kind. */
 export interface Health {
   status: "degraded" | "failing" | "ok";
   database: ComponentHealth;
@@ -249,6 +251,7 @@ export interface Health {
   lark?: ComponentHealth;
   processes?: Record<string, unknown>;
   dead_letters?: number;
+  call_repairs?: Record<string, Record<string, number>>;
 }
 
 /** The body of every error response. */
@@ -493,13 +496,15 @@ export interface ProfilesView {
   warnings: Array<ProfileProblemView>;
 }
 
-/** A provider of models. `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the key itself is never returned. */
+/** A provider of models. `key_origin` says where its key is set, such as `stored` or `environment OPENAI_API_KEY`; the key itself is never returned. `address` is its own address, `base_url` the stored one that is used instead, or "". */
 export interface ProviderView {
   name: string;
   title: string;
   key: "missing" | "not needed" | "set";
   key_origin: string;
   models: Array<string>;
+  address?: string;
+  base_url?: string;
 }
 
 /** The providers, and the model that tasks use by default as `provider:name`. `set_by` names what chose it if the page cannot change it: a line of the configuration file or an environment variable. `pending`: the gateway is about to start again with a change. */
@@ -563,7 +568,7 @@ export interface RulesView {
   rules: Array<PermissionRule>;
 }
 
-/** The limits of a run; None for no limit. Waiting does not count to the timeout. `max_cost` is in US dollars. `max_tokens` limits the tokens of models without a known price, whose cost is unknown. The daily limits are those of the person whose task it is, for all runs of a day (UTC). */
+/** The limits of a run; None for no limit. Waiting does not count to the timeout. `max_cost` is in US dollars. `max_tokens` limits the tokens of models without a known price, whose cost is unknown. The daily limits are those of the person whose task it is, for all runs of a day (UTC). `max_running` limits how many runs of that person run at once, `max_waiting` how many tasks wait to be started. */
 export interface RunLimits {
   max_iterations?: number;
   max_cost?: number | null;
@@ -572,6 +577,8 @@ export interface RunLimits {
   max_tokens?: number | null;
   max_daily_cost?: number | null;
   max_daily_tokens?: number | null;
+  max_running?: number | null;
+  max_waiting?: number | null;
 }
 
 /** The newest run of a task. `cost` is in US dollars, if known. */
@@ -584,6 +591,12 @@ export interface RunView {
   usage: Usage;
   cost: number | null;
   error: string;
+}
+
+/** The models that the server of a provider lists, none if it lists none: `finding` says why. */
+export interface ServerModelsView {
+  models: Array<string>;
+  finding: Finding;
 }
 
 /** A session in a list, with the status of its newest task and its number of tasks. `found` is the text around what a search found, "" without a search. */

@@ -35,6 +35,7 @@ export const en = {
   folder: 'Folder',
   modes: { sandboxed: 'Sandboxed', ask: 'Ask', plan: 'Plan only', 'accept-edits': 'Accept edits', full: 'Full access' },
   unreachable: 'Can’t reach the server. Your draft is saved.',
+  writtenBefore: 'This was written before the question: nothing was allowed. Send it again to answer.',
   unsent: 'Can’t reach the server. The message is sent when it answers again.',
   dontSend: 'Don’t send',
   reconnecting: 'Reconnecting…',

@@ -7,9 +7,13 @@ import type { Payloads } from '../stream/events';
 export interface RunMessages {
   startsOver: string;
   retry: (wait: Pick<Payloads['workflow.node.retry'], 'reason' | 'seconds' | 'attempt'>) => string;
+  answeredBy: (fallback: { model: string; first: string }) => string;
   ended: (reason: string, code: string) => string;
+  leftOut: (parts: LeftOut) => string;
   details: (reason: string, code: string, error: string) => string;
 }
+
+type LeftOut = Payloads['workflow.node.left_out'];
 
 const QUIET = new Set(['final_answer', 'await_user_input', 'user_stop']);
 
@@ -19,10 +23,17 @@ function messagesOf({ messages, complete }: typeof en): RunMessages {
     startsOver: messages.starts_over,
     retry: ({ reason, seconds, attempt }) =>
       messages[`retry_${reason}`].replace('{seconds}', `${seconds}`).replace('{attempt}', `${attempt}`),
+    answeredBy: ({ model, first }) =>
+      messages.answered_by.replace('{model}', () => model).replace('{instead_of}', () => first),
     ended: (reason, code) =>
       code === '' && QUIET.has(reason)
         ? ''
         : (known.get(`ended_${code}`) ?? known.get(`ended_${reason}`) ?? messages.ended_error),
+    leftOut: ({ what, count, tool_name: name = '' }) => {
+      const many = count === 1 ? undefined : known.get(`left_out_${what}_many`);
+      const text = many ?? messages[`left_out_${what}`];
+      return text.replace('{count}', `${count}`).replace('{name}', name);
+    },
     details: (reason, code, error) => (complete.includes(code === '' ? reason : code) ? '' : error),
   };
 }

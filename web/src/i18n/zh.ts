@@ -32,6 +32,7 @@ export const zh: Messages = {
   mode: '权限',
   modes: { sandboxed: '沙箱', ask: '逐次询问', plan: '仅规划', 'accept-edits': '允许编辑', full: '完全放行' },
   unreachable: '无法连接服务器，草稿已保存。',
+  writtenBefore: '这段文字写于提问之前：没有批准任何操作。再次发送即作为答复。',
   unsent: '无法连接服务器，恢复后将自动发送此消息。',
   dontSend: '不发送',
   reconnecting: '正在重新连接……',

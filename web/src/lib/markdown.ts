@@ -4,6 +4,7 @@
  */
 import DOMPurify from 'dompurify';
 import { Marked, Tokenizer, type Token, type TokenizerAndRendererExtension, type Tokens } from 'marked';
+import { cjkEmphasis } from './cjk_emphasis';
 
 const TAGS =
   'a b bdi blockquote br code del em h1 h2 h3 h4 h5 h6 hr i kbd li mark ol p pre s strong sub sup table tbody td th thead tr u ul';
@@ -41,7 +42,7 @@ function limited<T>(tokenize: (this: Tokenizer, text: string) => T) {
   };
 }
 
-marked.use({
+marked.use(cjkEmphasis, {
   tokenizer: {
     blockquote: limited(Tokenizer.prototype.blockquote),
     list: limited(Tokenizer.prototype.list),

@@ -1,26 +1,20 @@
-/** Documents for frames without scripts and origin. */
-
-const NOTHING = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'">`;
-const PRESENTATION =
-  /^(fill|stroke|opacity|color|font|text|clip|mask|display|visibility|dominant|alignment|letter|paint|shape|stop|marker|baseline)/;
-
-/** Return HTML that loads nothing, as `srcdoc` of a sandboxed frame. */
-export function htmlDocument(html: string): string {
-  return `<!DOCTYPE html>${NOTHING}${html}`;
-}
+/** HTML documents for a frame without scripts and origin. */
+import DOMPurify from 'dompurify';
 
 /**
- * Return a picture as `srcdoc`. The policy of the page forbids inline styles in its frames, too, so
- * that those of the picture become attributes.
+ * What makes a browser resolve or connect to a host, whatever a policy says, is removed with all that
+ * is not shown: `<link rel="preconnect">`, frames, refreshes.
  */
-export function svgDocument(svg: string): string {
-  const root = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
-  for (const element of root.querySelectorAll('[style]')) {
-    for (const rule of (element.getAttribute('style') ?? '').split(';')) {
-      const cut = rule.indexOf(':');
-      const name = rule.slice(0, Math.max(0, cut)).trim();
-      if (PRESENTATION.test(name)) element.setAttribute(name, rule.slice(cut + 1).trim());
-    }
-  }
-  return `<!DOCTYPE html>${NOTHING}${root.outerHTML}`;
+const POLICY = { WHOLE_DOCUMENT: true, FORBID_ATTR: ['srcset', 'imagesrcset', 'ping'] };
+const ADDRESSES = new Set('action background cite data formaction href longdesc poster src xlink:href'.split(' '));
+
+const purify = DOMPurify(window);
+purify.addHook('uponSanitizeAttribute', (_, attribute) => {
+  const isInside = /^\s*(?:#|data:image\/)/i.test(attribute.attrValue);
+  if (ADDRESSES.has(attribute.attrName) && !isInside) attribute.keepAttr = false;
+});
+
+/** Return HTML that shows what a document contains and names no address. */
+export function htmlDocument(html: string): string {
+  return `<!DOCTYPE html>${purify.sanitize(html, POLICY)}`;
 }

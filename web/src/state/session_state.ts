@@ -56,6 +56,12 @@ export interface SayLine extends Placed {
   calls: number;
 }
 
+/** What a request to the model was sent without. */
+export interface LeftOutLine extends Placed {
+  kind: 'left-out';
+  parts: Payloads['workflow.node.left_out'];
+}
+
 /** The reasoning before a reply, which took so many milliseconds. */
 export interface ThoughtLine extends Placed {
   kind: 'thought';
@@ -102,6 +108,8 @@ export interface EndLine extends Placed {
   duration: number;
   usage: Tokens | null;
   cost: number | null;
+  /** The model that wrote the answer, and the one that could not, if a fallback wrote it. */
+  fallback?: { model: string; first: string };
 }
 
 /** A subtask: a lane beside the others of its call, which expands to its own thread. */
@@ -129,6 +137,7 @@ export interface SubtaskLine extends Placed {
 export type Line =
   | InputLine
   | SayLine
+  | LeftOutLine
   | ThoughtLine
   | ToolLine
   | PlanLine

@@ -71,6 +71,11 @@ export class ThreadBuilder {
         this.put({ kind: 'say', key: keyOf(run, node), run, time, text, model, calls });
         return;
       }
+      case 'workflow.node.left_out': {
+        const { what, tool_name: tool = '' } = event.payload;
+        this.put({ kind: 'left-out', key: keyOf(run, `${what}:${tool}:${time}`), run, time, parts: event.payload });
+        return;
+      }
       case 'workflow.tool.started': {
         const { call_id: call, tool_name: name, arguments: callArguments } = event.payload;
         const { attachments = [] } = event.payload;
@@ -151,7 +156,9 @@ export class ThreadBuilder {
     const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
     const status = statusAfter(reason);
     const { cost = null, error = '', error_code: code = '' } = event.payload;
-    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost });
+    const { model = '', instead_of: first = '' } = event.payload;
+    const fallback = first === '' ? {} : { fallback: { model, first } };
+    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost, ...fallback });
   }
 
   private lineAt(key: string): Line | undefined {

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -141,10 +141,10 @@ export interface ManifestEntry {
   caption?: string;
 }
 
-/** The model is overloaded or cannot be reached; it is asked again after `seconds`. `attempt` counts the attempts of this reply: 2 is the first repetition. */
+/** The model cannot answer now; it is asked again after `seconds`. `reason`: it is overloaded, its provider limits how often it is asked, it is still being loaded, or it cannot be reached. `attempt` counts the attempts of this reply: 2 is the first repetition. */
 export interface ModelRetry {
   node_id: string;
-  reason: "overloaded" | "unreachable";
+  reason: "loading" | "overloaded" | "rate_limited" | "unreachable";
   seconds: number;
   attempt: number;
 }
@@ -205,6 +205,14 @@ export interface Partial {
   node_id: string;
   k: number;
   text: string;
+}
+
+/** The model was asked without parts that its server does not take, or its reply lost some. `what` are pictures, pictures that made the request too large, all tools, the tool `tool_name`, or what a content filter refused: results of tools, or the conversation before the run. `reply_pictures` are pictures of the reply that cannot be kept as files. */
+export interface PartsLeftOut {
+  node_id: string;
+  what: "history" | "large_pictures" | "pictures" | "reply_pictures" | "results" | "tool" | "tools";
+  count: number;
+  tool_name?: string;
 }
 
 /** The plan of the model. A `plan` call makes the next version. */
@@ -273,7 +281,7 @@ export interface ResultCancelled {
   requested_via: string;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_unavailable, model_busy, model_unreachable, model_rejected, model_refused, model_empty, context_too_long. */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
@@ -284,6 +292,8 @@ export interface ResultFinal {
   error?: string;
   error_code?: string;
   attachments?: Array<Attachment>;
+  model?: string;
+  instead_of?: string;
 }
 
 /** A model gave the session of the run a title. It may come after the end of the run. */
@@ -416,6 +426,7 @@ export interface Payloads {
   "workflow.node.completed": NodeCompleted;
   "workflow.node.failed": NodeFailed;
   "workflow.node.retry": ModelRetry;
+  "workflow.node.left_out": PartsLeftOut;
   "workflow.node.output.delta": OutputDelta;
   "partial": Partial;
   "workflow.node.output.summary": OutputSummary;

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseBlocks, IncrementalBlocks, render } from '../../src/lib/markdown';
+import { parseBlocks, IncrementalBlocks, render, type Block } from '../../src/lib/markdown';
+import rows from '../../../tests/support/cjk_emphasis.json';
 
 const html = (text: string) => parseBlocks(text).map(render).join('');
 
@@ -156,6 +157,8 @@ describe('nested or repeated marks', () => {
     ['brackets', `${'['.repeat(10_000)}deep`],
     ['stars', `${'*'.repeat(10_000)}deep`],
     ['emphasis', `${'*a **b '.repeat(2_000)}deep`],
+    ['emphasis beside Chinese signs', `${'**重点：**请'.repeat(1_000)}deep`],
+    ['stars beside Chinese signs', `${'：'.repeat(5_000)}${'*'.repeat(5_000)}：deep`],
     ['columns', `|${'a|'.repeat(1_000)}\n|${'-|'.repeat(1_000)}\n|${'b|'.repeat(999)}deep|`],
   ])('%s are shown with the text inside', (_, text) => {
     const box = document.createElement('div');
@@ -170,6 +173,21 @@ describe('nested or repeated marks', () => {
     const box = document.createElement('div');
     box.innerHTML = html(`${'> '.repeat(16)}deep`);
     expect(box.querySelector(Array(16).fill('blockquote').join(' '))?.textContent).toContain('deep');
+  });
+});
+
+/** Return the blocks as HTML of a line, without the attributes and targets of links. */
+function line(blocks: Block[]): string {
+  const whole = blocks.map(render).join('').replace(/<p>|<\/p>\s*|<bdi>.*?<\/bdi>| (target|rel)="[^"]*"/g, '');
+  return whole.replace(/(<\/?)del>/g, '$1s>').replace(/\/"/g, '"');
+}
+
+describe('emphasis beside Chinese, Japanese and Korean signs', () => {
+  test.each(rows as [string, string][])('%s', (text, expected) => {
+    expect(line(parseBlocks(text))).toBe(expected);
+    const growing = new IncrementalBlocks();
+    for (let end = 0; end <= text.length; end++) growing.blocks(text.slice(0, end));
+    expect(line(growing.blocks(text))).toBe(expected);
   });
 });
 

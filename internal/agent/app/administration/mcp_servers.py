@@ -1,10 +1,13 @@
 """The MCP servers as people see them, and their decisions about them."""
 
+from collections.abc import Iterable
 from functools import partial
 
 import msgspec
 
 from internal.agent.domain.events.envelope import rfc3339
+from internal.agent.domain.lessons import Lesson
+from internal.agent.domain.permissions.targets import mcp_server
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import Channel
 from internal.agent.ports.mcp import (
@@ -30,10 +33,14 @@ class McpAdministration:
         self._reviews = reviews
 
     async def list_all(self, principal: Principal) -> list[McpServerSummary]:
-        """Return all servers. Commands, addresses and problems are for the owner only."""
+        """Return all servers. Commands, addresses and problems are for the owner only.
+
+        The tools that the server of a model does not accept are warnings.
+        """
         found = await self._reviews.list_all()
         if principal.may("owner"):
-            return found
+            lessons = await self._database.read(self._stores.lessons.list_all)
+            return [_with_refused_tools(each, lessons) for each in found]
         hidden = {"target": "", "problem": "", "warnings": []}
         return [msgspec.structs.replace(each, **hidden) for each in found if each.name]
 
@@ -99,3 +106,14 @@ class McpAdministration:
             Conflict: it failed.
         """
         return await self._reviews.finish_login(answer)
+
+
+def _with_refused_tools(server: McpServerSummary, lessons: Iterable[Lesson]) -> McpServerSummary:
+    refused = [
+        f"{each.model} does not accept the tool {each.name}, so it is left out: {each.words}"
+        for each in lessons
+        if each.kind.startswith("tool_") and server.name and mcp_server(each.name) == server.name
+    ]
+    if not refused:
+        return server
+    return msgspec.structs.replace(server, warnings=[*server.warnings, *refused])

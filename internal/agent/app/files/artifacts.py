@@ -1,11 +1,13 @@
-"""Artifacts of runs: files that a tool shares, and new files in the folder for people."""
+"""Artifacts of runs: files that a tool shares, new files in the folder for people, and pictures."""
 
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
+
+import msgspec
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import ExtraWork
@@ -21,6 +23,7 @@ from internal.agent.app.files.output_folder import (
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext
 from internal.agent.domain.artifacts import (
+    MODEL,
     WORKTREE,
     Artifact,
     artifact_type,
@@ -43,6 +46,7 @@ from internal.agent.domain.messages import ToolCall
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import format_size
 from internal.agent.ports.attachments import FileFolderResolver
+from internal.agent.ports.llm import ReplyPicture
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.tools import SharedFiles
 from internal.agent.ports.workspaces import WorktreeChanges, Worktrees
@@ -209,6 +213,25 @@ class ArtifactRecorder:
             )
         return self._recorded(context, None, [change], notes=())
 
+    async def record_pictures(
+        self, context: RunContext, pictures: Sequence[ReplyPicture]
+    ) -> RecordedArtifacts:
+        """Make artifacts of the pictures in a reply. The note says which could not be stored."""
+        changes: list[_Change] = []
+        refused: list[str] = []
+        session_id = context.ids.session_id
+        for name, media_type, content in map(msgspec.structs.astuple, pictures):
+            try:
+                pieces = _in_one_piece(content)
+                stored = await self._files.put_stream(session_id, name, media_type, pieces)
+            except LarkspurError as error:  # such as too many files of the session
+                refused.append(f"[{name} is not kept: {error}]")
+                continue
+            async with context.files.lock:
+                await self._load(context)
+                changes.append(self._change(context, None, name, stored, maker=MODEL))
+        return self._recorded(context, None, changes, notes=refused)
+
     async def _take(
         self,
         context: RunContext,
@@ -341,6 +364,10 @@ class ArtifactRecorder:
             else:
                 yield from artifacts.set_source(artifact.id, source)
         return []
+
+
+async def _in_one_piece(content: bytes) -> AsyncGenerator[bytes]:
+    yield content
 
 
 def _changes_caption(changes: WorktreeChanges, task_id: TaskId) -> str:

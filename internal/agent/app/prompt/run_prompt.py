@@ -14,7 +14,7 @@ from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.react.context_window import message_budget
-from internal.agent.domain.react.deferred_tools import list_servers, split_deferred
+from internal.agent.domain.react.deferred_tools import MAX_TOOLS, list_servers, split_deferred
 from internal.agent.domain.react.gates import CONTROL_SPECS, DEFERRED_TOOL_SPECS
 from internal.agent.domain.tasks import RunSpec
 from internal.agent.domain.text import text_tokens
@@ -77,6 +77,7 @@ class RunPromptBuilder:
         clock: tells the date.
         max_schema_share: schemas of MCP tools that together take a larger share of the context
             window are deferred.
+        max_tools: returns how many tools a request to a model may have.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class RunPromptBuilder:
         skills: Skills,
         clock: Clock,
         max_schema_share: float,
+        max_tools: Callable[[str], int] = lambda _model: MAX_TOOLS,
     ) -> None:
         self._tools = tools
         self._book = book
@@ -97,6 +99,7 @@ class RunPromptBuilder:
         self._skills = skills
         self._clock = clock
         self._max_schema_share = max_schema_share
+        self._max_tools = max_tools
         self._read_seconds = math.inf
         """The processor time that the last reading of files took."""
 
@@ -130,7 +133,8 @@ class RunPromptBuilder:
         model = self._book.usable_model(spec.provider, spec.model)
         limits = self._book.limits(model)
         max_tokens = limits.context_window * self._max_schema_share
-        direct, deferred = split_deferred(granted, max_tokens)
+        max_tools = self._max_tools(model) - len(CONTROL_SPECS)
+        direct, deferred = split_deferred(granted, max_tokens, max_tools)
         tools = (*direct, *CONTROL_SPECS, *(DEFERRED_TOOL_SPECS if deferred else ()))
         servers = list_servers(deferred)
         system = system_prompt(

@@ -13,6 +13,7 @@ from internal.agent.app.runs.questions import (
     close_question,
     closed_message,
 )
+from internal.agent.app.runs.visibility import check_question_visible
 from internal.agent.domain.answers import AnswerInput, normalize_answer
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, Forbidden, NotFound
@@ -55,8 +56,9 @@ def answer_question(
         Forbidden: the actor may not answer it, or not with rules that were not offered.
         InvalidRequest: the answer does not fit the question.
         Conflict: the question is closed, or the message was handled before.
+        WrittenEarlier: the writer of the answer could not have seen the question.
     """
-    request = RequestKey(actor.principal.id, "answer", idempotency_key)
+    request = RequestKey(actor.principal.id, "answer", idempotency_key, question_id)
     first = yield from find_result(stores, request, _Answered)
     question = yield from stores.questions.get(first.question_id if first else question_id)
     if question is None or not can_view(question, actor):
@@ -68,6 +70,7 @@ def answer_question(
         raise Forbidden(f"Only {who} may answer this question.")
     if question.status != "open" or question.expires <= now:
         raise Conflict(closed_message(question))
+    yield from check_question_visible(stores, question, actor.writing)
     answer = _answer(question, normalize_answer(question.question, answer_input), actor, now=now)
     if message is not None:
         key = (message.channel, message.app, message.message_id)

@@ -29,6 +29,7 @@ from internal.agent.app.runs.finalization import (
     summarize,
     with_last_text,
 )
+from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
 from internal.agent.app.subtasks.endings import has_message, queue_awaiting
 from internal.agent.domain.errors import LeaseLost, RunStopped
@@ -49,10 +50,16 @@ class RunCompleter:
     """Stores the ends and pauses of runs."""
 
     def __init__(
-        self, services: RunServices, artifacts: ArtifactRecorder, keeper: WorkspaceKeeper
+        self,
+        services: RunServices,
+        artifacts: ArtifactRecorder,
+        keeper: WorkspaceKeeper,
+        *,
+        recipients: QuestionRecipients,
     ) -> None:
         self._artifacts = artifacts
         self._keeper = keeper
+        self._recipients = recipients
         self._database = services.database
         self._stores = services.stores
         self._clock = services.clock
@@ -246,6 +253,7 @@ class RunCompleter:
         if not (yield from stores.runs.pause(run.id, run.fence)):
             raise LeaseLost(f"{run.id} is run by another process")
         yield from stores.tasks.set_status(task.id, "waiting", "await_user_input", now=now)
+        record = yield from self._recipients.address(stores, record, task.origin)
         yield from stores.questions.add(record)
         if question.plan is not None:
             yield from stores.questions.save_plan(run.id, run.session_id, question.plan, now=now)
@@ -253,7 +261,7 @@ class RunCompleter:
             now, run.id, task.origin.channel, "question.asked", question.id, question.kind
         )
         yield from stores.audit.add(entry)
-        yield from queue_question_notice(stores, record, "asked", now=now)
+        yield from queue_question_notice(stores, record, now=now)
         return []
 
     def _store_wait(self, context: RunContext, wait: AwaitTasks) -> Write[list[EventRecord]]:

@@ -35,10 +35,12 @@ from internal.agent.app.runs.recovery import Recovery
 from internal.agent.app.runs.resume import RunResumer
 from internal.agent.app.runs.session_title import PlanSessionTitleRecorder
 from internal.agent.domain.errors import (
+    MESSAGE_FILTERED_CODE,
     LarkspurError,
     LeaseLost,
     ModelError,
     ModelUnavailable,
+    RequestError,
     RunHandedOver,
     RunStopped,
     StoreError,
@@ -52,6 +54,7 @@ from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import MAX_CRASHES, Run, StopReason, Task
 from internal.agent.domain.text import truncate
 from internal.agent.ports.commands import BackgroundCommands
+from internal.agent.ports.fair_slots import PERSON
 from internal.agent.ports.hooks import HookEnd, HookEvent, HookQuestion
 
 logger = logging.getLogger(__name__)
@@ -130,6 +133,7 @@ class AgentCoordinator:
         services, run = self.services, active.run
         claimed = active.claimed
         task = await self._load_task(run) if claimed is None else claimed.task
+        PERSON.set(task.spec.share_of(task.origin.principal).person)
         ids = RunIds.of(run)
         stream = SerializingEventListener(
             ids,
@@ -220,8 +224,6 @@ class AgentCoordinator:
             running = LifecycleUpdated(status="running", phase="prepare")
             await emit(running, stage_started("prepare"))
         async with stage("prepare", defer, clock, is_announced=True):
-            # what an earlier run has left running may have written instructions since
-            await self._commands.note_changes()
             attempt.turn, events, attempt.has_steering = await self._preparer.prepare(context)
             if context.task.attachments or context.task.reports:
                 # stored before anything else: a service may have been paid for what is read of an
@@ -250,7 +252,8 @@ class AgentCoordinator:
                 )
         except (LeaseLost, RunHandedOver, StoreError):
             raise
-        except (TimeoutError, ModelError) as error:
+        # RequestError: such as a workspace that leads elsewhere now
+        except (TimeoutError, ModelError, RequestError) as error:
             if isinstance(error, ModelUnavailable):
                 pause = _ask_person(context, str(error), error.code)
                 if pause:
@@ -304,9 +307,11 @@ def _interrupted(turn: Turn | None, error: str) -> Done:
 
 
 def _stop_reason(
-    error: TimeoutError | ModelError, timeout_seconds: float
+    error: TimeoutError | ModelError | RequestError, timeout_seconds: float
 ) -> tuple[StopReason, str, str]:
     """Return the stop reason, the error message and the error code of an exception."""
     if isinstance(error, TimeoutError):
         return "timeout", TIMED_OUT.format(seconds=timeout_seconds), ""
-    return "error", str(error), error.code
+    if not isinstance(error, ModelError):
+        return "error", str(error), ""
+    return "error", str(error), MESSAGE_FILTERED_CODE if error.is_filtered else error.code

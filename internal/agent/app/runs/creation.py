@@ -7,6 +7,7 @@ import msgspec
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.runs.context import stage_started
 from internal.agent.app.runs.session_title import one_line
+from internal.agent.app.runs.visibility import Writing
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
@@ -45,7 +46,8 @@ class Submission(msgspec.Struct, frozen=True):
     task continues from its checkpoint. `prompt` is what the model reads instead of the instruction,
     such as the instruction with the name of the person who wrote it; "" is the instruction alone.
     A session of `one_shot` submissions alone is one-shot. `reports` are the ended subtasks that it
-    tells the person about. `joins` is the task in the background that a message is for.
+    tells the person about. `joins` is the task in the background that a message is for. `writing`
+    says when it was written: it steers and interrupts no run that began later.
     """
 
     instruction: str
@@ -64,6 +66,7 @@ class Submission(msgspec.Struct, frozen=True):
     one_shot: bool = False
     reports: tuple[TaskId, ...] = ()
     joins: TaskId | None = None
+    writing: Writing = None
 
     @property
     def model_text(self) -> str:
@@ -195,7 +198,8 @@ def create_task(
     )
     yield from stores.tasks.add(task, submission.idempotency_key)
     yield from use_attachments(stores, submission.attachments, session_id, origin.principal)
-    yield from stores.runs.add(run, now, submission.lease_until)
+    share = submission.spec.share_of(origin.principal)
+    yield from stores.runs.add(run, now, submission.lease_until, share=share)
     title = one_line(submission.instruction)
     yield from stores.sessions.add_task(task, title, one_shot=submission.one_shot)
     received = InputReceived(

@@ -11,9 +11,11 @@ from typing import assert_never
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from internal.agent.app.background_task import run_to_completion
 from internal.agent.app.events.writer import Emit, ExtraWork
+from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
 from internal.agent.app.files.input_files import (
     InputFiles,
     file_parts,
@@ -22,6 +24,7 @@ from internal.agent.app.files.input_files import (
 )
 from internal.agent.app.files.request_images import RequestImages
 from internal.agent.app.prompt.context_use import measure_context
+from internal.agent.app.runs.call_repairs import CallRepairCounts
 from internal.agent.app.runs.context import (
     RunContext,
     RunServices,
@@ -32,7 +35,12 @@ from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.subtasks.progress import SubtaskProgress
 from internal.agent.app.subtasks.results import completed_event, load_results
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, end_message
-from internal.agent.domain.errors import ContextTooLong, ModelError, ModelUnreachable
+from internal.agent.domain.errors import (
+    ContextTooLong,
+    ModelError,
+    ModelRejected,
+    ModelUnreachable,
+)
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.events.types import (
     Event,
@@ -44,8 +52,10 @@ from internal.agent.domain.events.types import (
     OutputDelta,
     OutputSummary,
     Partial,
+    PartsLeftOut,
 )
 from internal.agent.domain.ids import RunId, TaskId
+from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -54,11 +64,13 @@ from internal.agent.domain.messages import (
     user_message,
     without_call_ids,
 )
+from internal.agent.domain.react.call_repair import repair_calls
 from internal.agent.domain.react.call_review import are_short
 from internal.agent.domain.react.closing_prompts import (
     CONTINUE_PROMPT,
     DAILY_LIMIT,
     DAILY_LIMIT_CODE,
+    PAUSED_PROMPT,
     TREE_LIMIT,
 )
 from internal.agent.domain.react.context_window import (
@@ -66,6 +78,7 @@ from internal.agent.domain.react.context_window import (
     reserved_output,
     weigh,
 )
+from internal.agent.domain.react.deferred_tools import found_tools
 from internal.agent.domain.react.gates import FindToolsCall
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.steps import (
@@ -88,6 +101,7 @@ from internal.agent.ports.llm import (
     ModelRequest,
     ModelResponse,
     ModelStreamEvent,
+    ReplyRevised,
     RetryScheduled,
     StreamRestarted,
     TextDelta,
@@ -118,6 +132,7 @@ class ReplyStream:
         self._thinking_since: float | None = None
         self._counts: dict[str, int] = {}
         self._kept = ""
+        self._told: set[RequestLoss] = set()
 
     def keep(self, text: str) -> None:
         """Keep the text so far: what is consumed next continues it."""
@@ -134,6 +149,8 @@ class ReplyStream:
                 match event:
                     case TextDelta():
                         await self._emit_delta(event)
+                    case ReplyRevised(reasoning, answer):
+                        await self._revise(reasoning, answer)
                     case StreamRestarted():
                         await self._restart()
                     case RetryScheduled(reason, seconds, attempt):
@@ -145,6 +162,8 @@ class ReplyStream:
                                 attempt=attempt,
                             )
                         )
+                    case RequestLoss():
+                        await self.tell(event)
                     case ModelResponse():
                         self._measure_thinking(reasoning=False)
                         return event
@@ -167,6 +186,25 @@ class ReplyStream:
         else:
             delta = OutputDelta(node_id=node_id, k=k, n=text.n, text=text.text)
         await self._emit(delta)
+
+    async def _revise(self, reasoning: str, answer: str) -> None:
+        """Replace the text so far. `k` is not 0, which would say that the connection broke."""
+        texts = {self._reasoning_id: reasoning, self.node_id: self._kept + answer}
+        partials: list[Partial] = []
+        for node_id, text in texts.items():
+            if text or node_id in self._counts:
+                k = self._counts[node_id] = max(self._counts.get(node_id, 0), 1)
+                partials.append(Partial(node_id=node_id, k=k, text=text))
+        await self._emit(*partials)
+
+    async def tell(self, left_out: RequestLoss) -> None:
+        """Tell people what the model does not get; once, also if the request is repeated."""
+        if left_out not in self._told:
+            self._told.add(left_out)
+            what, count, name = astuple(left_out)
+            await self._emit(
+                PartsLeftOut(node_id=self.node_id, what=what, count=count, tool_name=name)
+            )
 
     async def _restart(self) -> None:
         """Take back the text of an attempt that failed halfway."""
@@ -192,12 +230,16 @@ class ReactEngine:
         book: ModelBook,
         *,
         tools: ToolExecutor,
+        artifacts: ArtifactRecorder,
         input_files: InputFiles,
         images: RequestImages,
+        repairs: CallRepairCounts | None = None,
     ) -> None:
         self._model = model
         self._book = book
+        self._repairs = repairs or CallRepairCounts()
         self._tools = tools
+        self._artifacts = artifacts
         self._input_files = input_files
         self._images = images
         self._services = services
@@ -302,13 +344,23 @@ class ReactEngine:
         return await self._database.read(partial(self._stores.subtasks.get_cost, root)) > limit
 
     def _save_usage(
-        self, context: RunContext, spending: Mapping[str, ModelSpending]
+        self,
+        context: RunContext,
+        spending: Mapping[str, ModelSpending],
+        origin: str,
+        repairs: Sequence[str],
     ) -> Write[list[EventRecord]]:
         principal, now = context.task.origin.principal, rfc3339(self._clock.now())
         for model, spent in spending.items():
             yield from self._stores.usage.save(
                 context.run, principal, model, usage=spent.usage, cost=spent.cost, now=now
             )
+        return (yield from self._save_repairs(origin, repairs)) if repairs else []
+
+    def _save_repairs(self, origin: str, kinds: Sequence[str]) -> Write[list[EventRecord]]:
+        provider, _, model = origin.partition(":")
+        now = rfc3339(self._clock.now())
+        yield from self._stores.call_repairs.add(provider, model, kinds, now=now)
         return []
 
     def _progress(self, context: RunContext) -> ExtraWork | None:
@@ -400,7 +452,9 @@ class ReactEngine:
         started_at = self._clock.monotonic()
         stream = ReplyStream(context.stream.emit, iteration, self._clock)
         try:
-            reply = await self._request_reply(context, turn, stream)
+            reply, kept = await self._keep_pictures(
+                context, await self._request_reply(context, turn, stream), stream
+            )
         except ModelError as error:
             failed = NodeFailed(
                 node_id=stream.node_id,
@@ -412,7 +466,12 @@ class ReactEngine:
             await context.stream.emit(failed)
             raise
         cost = self._book.prices.cost(reply.model, reply.usage)
-        message = Message("assistant", reply.parts)
+        repaired = repair_calls(
+            reply.parts, turn.config.tools, turn.config.deferred, is_cut=reply.stop == "length"
+        )
+        repairs = (*reply.repairs, *repaired.kinds)
+        self._repairs.add(reply.model, repairs)
+        message = Message("assistant", repaired.parts)
         thinking = truncate_json(message.thinking, MAX_THINKING_BYTES)
         summary = OutputSummary(
             node_id=stream.node_id,
@@ -429,24 +488,51 @@ class ReactEngine:
             thinking_ms=round(stream.thinking_seconds * 1000),
             context=self._measure_context(turn),
         )
-        parts = without_call_ids(reply.parts)
+        parts = without_call_ids(repaired.parts)
         hooks = await self._ask_hooks(context, turn, parts)
         add = partial(
-            turn.add_reply, parts, reply.model, reply.usage, cost, stop=reply.stop, hooks=hooks
+            turn.add_reply,
+            parts,
+            reply.model,
+            reply.usage,
+            cost,
+            stop=reply.stop,
+            hooks=hooks,
+            origin=reply.origin,
         )
         searches = any(call.name == FindToolsCall.tool for call in message.calls)
         is_quick = are_short(message.calls) and not searches
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if is_quick else await run_to_completion(add)
+        if turn.outcome is not None and reply.instead_of:
+            turn.outcome = msgspec.structs.replace(
+                turn.outcome, model=reply.model, instead_of=reply.instead_of
+            )
         if turn.outcome is not None:  # the end of the run is stored at once, with its usage
-            await context.stream.defer(summary, *events, turn=turn)
+            count = partial(self._save_repairs, reply.origin, repairs) if repairs else None
+            also = join_work(count, kept.also)
+            await context.stream.defer(summary, *kept.events, *events, turn=turn, also=also)
             return reply
-        usage = partial(self._save_usage, context, turn.spending)
+        usage = partial(self._save_usage, context, turn.spending, reply.origin, repairs)
         # the check before the next call, in this run or another one, must see the usage
         limited = context.task.spec.limits.has_daily_limit or context.task.is_subtask
         put = context.stream.commit if limited else context.stream.defer
-        await put(summary, *events, turn=turn, also=usage)
+        await put(summary, *kept.events, *events, turn=turn, also=join_work(usage, kept.also))
         return reply
+
+    async def _keep_pictures(
+        self, context: RunContext, reply: ModelResponse, stream: ReplyStream
+    ) -> tuple[ModelResponse, RecordedArtifacts]:
+        """Return the reply, and its pictures as artifacts of the run, stored with the reply."""
+        if not reply.pictures:
+            return reply, RecordedArtifacts()
+        kept = await self._artifacts.record_pictures(context, reply.pictures)
+        if kept.note:
+            refused = len(reply.pictures) - sum(len(each.artifacts) for each in kept.events)
+            await stream.tell(RequestLoss("reply_pictures", refused))
+            parts = (*reply.parts, Text(f"\n\n{kept.note}"))
+            reply = msgspec.structs.replace(reply, parts=parts)
+        return reply, kept
 
     async def _ask_hooks(
         self, context: RunContext, turn: Turn, parts: Sequence[Part]
@@ -482,48 +568,70 @@ class ReactEngine:
     async def _request_reply(
         self, context: RunContext, turn: Turn, stream: ReplyStream
     ) -> ModelResponse:
-        """Request a reply. A text that is cut at the output limit is continued.
+        """Request a reply. A text that is cut at the output limit is continued, as is a pause.
 
         A continuation that fails leaves the text as it is: cut.
         """
         reply = await self._begin_reply(context, turn, stream)
         for _ in range(MAX_CONTINUATIONS):
-            if not _is_cut_text(reply):
+            prompt = _continuation(reply)
+            if prompt is None:
                 break
             text = Message("assistant", reply.parts).text
             stream.keep(text)
-            cut = (Message("assistant", (Text(text),)), user_message(CONTINUE_PROMPT))
+            cut = (Message("assistant", (Text(text),)), user_message(prompt))
             try:
-                request = await self._request(context, turn, *cut)
-                more = await stream.consume(self._model.stream(request))
+                more = await self._ask(context, turn, stream, *cut)
             except ModelError as error:
                 fields = {"run_id": context.run.id, "error": str(error)}
                 logger.warning("cut reply not continued", extra=fields)
                 break
             reply = msgspec.structs.replace(
-                more, parts=(*reply.parts, *more.parts), usage=reply.usage + more.usage
+                more,
+                parts=(*reply.parts, *more.parts),
+                usage=reply.usage + more.usage,
+                pictures=(*reply.pictures, *more.pictures),
             )
         return reply
 
     async def _begin_reply(
         self, context: RunContext, turn: Turn, stream: ReplyStream
     ) -> ModelResponse:
-        """Request a reply; if the provider finds the context too long, retry once with less."""
+        """Request a reply; if the provider refuses the context, retry with less.
+
+        A context that is too long is shortened once. What a content filter may have refused is left
+        out step by step, down to the task.
+        """
         limits = self._book.limits(turn.config.model)
         budget = _message_budget(limits, turn, limits.max_output_tokens)
+        is_shortened = False
         omitted = turn.fit_context(budget)
         if omitted is not None:
             await context.stream.emit(omitted, turn=turn)
-        try:
-            request = await self._request(context, turn)
-            return await stream.consume(self._model.stream(request))
-        except ContextTooLong:
-            omitted = turn.fit_context(budget, refused=True)
-            if omitted is None:
-                raise
-            await context.stream.emit(omitted, turn=turn)
-            request = await self._request(context, turn)
-            return await stream.consume(self._model.stream(request))
+        while True:
+            try:
+                return await self._ask(context, turn, stream)
+            except ContextTooLong:
+                omitted = None if is_shortened else turn.fit_context(budget, refused=True)
+                if omitted is None:
+                    raise
+                is_shortened = True
+                await context.stream.emit(omitted, turn=turn)
+            except ModelRejected as error:
+                refusal = error.refusal if error.is_filtered else None
+                left_out = turn.leave_out_refused(refusal.name) if refusal else None
+                if left_out is None:
+                    raise
+                await stream.tell(left_out)
+
+    async def _ask(
+        self, context: RunContext, turn: Turn, stream: ReplyStream, *more: Message
+    ) -> ModelResponse:
+        """Send the next request. The run stays with the fallback that answers."""
+        request = await self._request(context, turn, *more)
+        reply = await stream.consume(self._model.stream(request))
+        turn.fallback = reply.origin if reply.instead_of else ""
+        return reply
 
     async def _request(self, context: RunContext, turn: Turn, *more: Message) -> ModelRequest:
         """Return the next request; `more` follows the messages of the Turn."""
@@ -541,10 +649,12 @@ class ReactEngine:
             messages=messages,
             images=await self._images.load(messages.with_images()),
             tools=turn.config.tools,
+            found=found_tools(turn.config.deferred, turn.messages),
             tool_choice="none" if ask.final else "auto",
             max_output_tokens=min(limits.max_output_tokens, max(available, reserved)),
             temperature=self._book.temperature,
             patience_seconds=context.deadline - asyncio.get_running_loop().time(),
+            origin=turn.fallback,
         )
 
     def _measure_context(self, turn: Turn) -> ContextUse | UnsetType:
@@ -565,10 +675,12 @@ def _message_budget(limits: ModelLimits, turn: Turn, output: int) -> int:
     )
 
 
-def _is_cut_text(reply: ModelResponse) -> bool:
+def _continuation(reply: ModelResponse) -> str | None:
+    """Return what the model is told to continue a reply, None if the reply is whole."""
     message = Message("assistant", reply.parts)
-    is_text = bool(message.text.strip()) and not message.calls
-    return reply.stop == "length" and is_text and len(message.text) < MAX_REPLY_CHARACTERS
+    if message.calls or not message.text.strip() or len(message.text) >= MAX_REPLY_CHARACTERS:
+        return None
+    return {"length": CONTINUE_PROMPT, "paused": PAUSED_PROMPT}.get(reply.stop)
 
 
 def _iteration_started(number: int) -> NodeStarted:

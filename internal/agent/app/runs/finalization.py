@@ -17,7 +17,7 @@ from internal.agent.app.subtasks.results import load_results
 from internal.agent.domain.artifacts import Artifact
 from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
-from internal.agent.domain.errors import LeaseLost, RunStopped, StoreCorrupt
+from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import (
     Event,
@@ -344,6 +344,9 @@ def summarize(
         return RunResult(end, usage=usage, silent=True, by=outcome.by, via=outcome.via)
     if turn is not None:
         messages = turn.run_messages()
+        is_refused = outcome.error_code == "model_refused" and not outcome.answer
+        if is_refused or outcome.error_code == MESSAGE_FILTERED_CODE:
+            messages = [msgspec.structs.replace(each, is_refused=True) for each in messages]
     else:
         messages = [user_message(task.model_text)] if run.fence else []
     silent = stopped and outcome.error == LEFT_CHAT
@@ -373,6 +376,8 @@ def end_events(
         cost=UNSET if end.cost is None else end.cost,
         error=truncate_json(outcome.error) if outcome.error else UNSET,
         error_code=outcome.error_code or UNSET,
+        model=outcome.model or UNSET,
+        instead_of=outcome.instead_of or UNSET,
     )
 
 

@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
-from internal.agent.domain.chats import OutgoingMessage
+from internal.agent.app.runs.visibility import Writing
+from internal.agent.domain.chats import OutgoingMessage, closing_key, question_key
 from internal.agent.domain.events.types import QuestionAnswered
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer, QuestionRecord
@@ -15,11 +17,15 @@ from internal.agent.store.stores import Stores
 
 
 class Actor(NamedTuple):
-    """A person who views or answers questions through a channel, in a chat ("" for none)."""
+    """A person who views or answers questions through a channel, in a chat ("" for none).
+
+    `writing` says when a text was written that does not name its question.
+    """
 
     principal: Principal
     via: Channel
     chat: str = ""
+    writing: Writing = None
 
 
 def can_view(question: QuestionRecord, actor: Actor) -> bool:
@@ -55,7 +61,7 @@ def close_question(
         now, answer.by, answer.via, "question.answered", answer.question_id, truncate(detail, 500)
     )
     yield from stores.audit.add(entry)
-    yield from queue_question_notice(stores, question, "closed", now=now)
+    yield from queue_question_notice(stores, question, now=now, is_closing=True)
     return QuestionAnswered(
         question_id=answer.question_id,
         decision=answer.decision,
@@ -70,26 +76,31 @@ def close_question(
 
 
 def queue_question_notice(
-    stores: Stores, question: QuestionRecord, notice: str, *, now: str
+    stores: Stores, record: QuestionRecord, *, now: str, is_closing: bool = False
 ) -> Write[None]:
-    """Queue a message to the task's chat: the question ("asked") or its closing ("closed")."""
-    if not question.chat:
+    """Queue a question, or its closing, to the chat of its task and to its recipients."""
+    if not record.chat:
         return
-    task = yield from stores.tasks.get(question.task_id)
+    task = yield from stores.tasks.get(record.task_id)
     if task is None:
         return
-    origin = task.origin
+    origin, question = task.origin, record.question
+    make_key = closing_key if is_closing else question_key
     outgoing = OutgoingMessage(
-        key=f"{question.question.id}:{notice}",
+        key=make_key(question.id),
         channel=origin.channel,
         app=origin.app,
         chat_id=origin.chat_id,
         reply_to=origin.message_id,
-        body=question.question.title,
-        run_id=question.run_id,
-        question_id=question.question.id,
+        body=question.title,
+        run_id=record.run_id,
+        question_id=question.id,
     )
     yield from stores.outbox.add(outgoing, now)
+    for user in question.recipients:
+        key = make_key(question.id, user)
+        copy = msgspec.structs.replace(outgoing, key=key, chat_id=user, reply_to="")
+        yield from stores.outbox.add(copy, now)
 
 
 def expired_answer(question: QuestionRecord, now: str) -> Answer:

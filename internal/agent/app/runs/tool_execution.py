@@ -26,7 +26,12 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.ids import SessionId
 from internal.agent.domain.messages import ToolCall, ToolResult
-from internal.agent.domain.permissions.policy import network_of, outside_of
+from internal.agent.domain.permissions.policy import (
+    ApprovalNeeded,
+    evaluate_call,
+    network_of,
+    outside_of,
+)
 from internal.agent.domain.questions import Preview
 from internal.agent.domain.react.call_review import are_short, byte_budget, call_text
 from internal.agent.domain.react.input_forms import InputReply
@@ -339,6 +344,7 @@ class ToolExecutor:
             wait,
             context.task.origin.principal,
             context.task.origin.is_private,
+            _is_agreed(config, spec, call),
         )
         limit = asyncio.timeout(seconds)
         try:
@@ -382,6 +388,14 @@ def _preview_texts(
     shown, text = truncate_json(escape_invisible(diff), share * 3 // 10), call_text(call, spec)
     is_long = truncate_json(text, share // 2) != text
     return shown, text.encode("utf-8", "replace") if is_long else None
+
+
+def _is_agreed(config: RunConfig, spec: ToolSpec, call: ToolCall) -> bool:
+    """Return True if a person agreed to a call that runs: neither its mode nor a rule allows it."""
+    if spec.risk != "write":
+        return False
+    verdict = evaluate_call(config.policy, spec, call.arguments, isolated=config.isolated)
+    return isinstance(verdict, ApprovalNeeded)
 
 
 def _shorten_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:

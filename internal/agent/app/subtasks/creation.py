@@ -152,7 +152,13 @@ def create_subtasks(
             terminal=run.terminal,
             subtask=subtask,
         )
-        yield from stores.runs.add(added, now, lease_until, blocked_by=len(unfinished))
+        yield from stores.runs.add(
+            added,
+            now,
+            lease_until,
+            blocked_by=len(unfinished),
+            share=task.spec.share_of(task.origin.principal),
+        )
         yield from stores.subtasks.add_dependencies(task_id, unfinished)
         received = InputReceived(
             task=truncate_json(instruction),

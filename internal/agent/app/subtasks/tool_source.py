@@ -1,7 +1,6 @@
 """The tools with which a model creates, follows and stops tasks. They are stored at once."""
 
 import asyncio
-import difflib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
@@ -39,7 +38,13 @@ from internal.agent.domain.delegation.requests import (
     order_by_dependencies,
     parse_call,
 )
-from internal.agent.domain.delegation.rights import describe_profile, narrow_profile, subtask_spec
+from internal.agent.domain.delegation.rights import (
+    Grant,
+    describe_profile,
+    narrow_profile,
+    refuse_options,
+    subtask_spec,
+)
 from internal.agent.domain.delegation.subtask import MAX_RUNNING, Subtask, TaskWait
 from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
@@ -84,6 +89,20 @@ class CreatorFolders(NamedTuple):
     worktrees: Worktrees
 
 
+class SubtaskChoices(NamedTuple):
+    """What there is to choose for a subtask.
+
+    Attributes:
+        profile: returns a profile by name; raises an error that names the nearest.
+        tools: returns the names of all tools that exist.
+        doubt_model: returns why the provider may not have a model, a sentence, or "".
+    """
+
+    profile: Callable[[str], Profile]
+    tools: Callable[[], Iterable[str]]
+    doubt_model: Callable[[str], str]
+
+
 class DelegationTools:
     """The tools for subtasks. Implements `ToolSource`.
 
@@ -92,10 +111,9 @@ class DelegationTools:
         stores: the statements.
         broadcaster: gets the first events of new tasks.
         clock: the time.
-        profile: returns a profile by name; raises an error that names the nearest.
         skills: the skills that a person has reviewed.
         folders: the files of the creator's folder, and worktrees of it.
-        tools: returns the names of all tools that exist.
+        choices: what there is to choose for a subtask.
     """
 
     def __init__(
@@ -105,19 +123,17 @@ class DelegationTools:
         broadcaster: EventBroadcaster,
         *,
         clock: Clock,
-        profile: Callable[[str], Profile],
         skills: Skills,
         folders: CreatorFolders,
-        tools: Callable[[], Iterable[str]],
+        choices: SubtaskChoices,
     ) -> None:
         self._database = database
         self._stores = stores
         self._broadcaster = broadcaster
         self._clock = clock
-        self._profile = profile
         self._skills = skills
         self._folders = folders
-        self._tools = tools
+        self._choices = choices
         self._polls: OrderedDict[RunId, tuple[int, str]] = OrderedDict()
         """How often a run has seen the same status, and that status."""
 
@@ -240,10 +256,11 @@ class DelegationTools:
         subtask: Subtask | None,
         max_cost: float | None,
     ) -> SubtaskSubmission:
-        profile = narrow_profile(
-            creator.spec.profile, self._find_profile(creator, wanted), self._tools()
-        )
-        self._check_tools(profile, wanted)
+        tools = [*self._choices.tools()]
+        profile = narrow_profile(creator.spec.profile, self._find_profile(creator, wanted), tools)
+        grant = Grant(creator.spec, profile, tools, self._choices.doubt_model)
+        if refusal := refuse_options(grant, wanted):
+            raise ToolError(f"Not created: {refusal}")
         depth, choice = (1, "shared") if subtask is None else (subtask.depth + 1, subtask.workspace)
         spec = subtask_spec(
             creator.spec,
@@ -279,26 +296,13 @@ class DelegationTools:
             case AgentProfile() as described:
                 return describe_profile(creator.spec.profile, described)
             case name:
-                return self._profile(name)
-
-    def _check_tools(self, profile: Profile, wanted: NewTask) -> None:
-        known = [name for name in self._tools() if profile.grants(name)]
-        for name in wanted.tools or ():
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise ToolError(f"Not created: you have no tool {name} to give.{hint}")
+                return self._choices.profile(name)
 
     async def _check_skills(
         self, context: CallContext, granted: tuple[str, ...] | None, wanted: NewTask
     ) -> None:
         if not wanted.skill_ids:
             return
-        missing = {each.casefold() for each in wanted.skill_ids}
-        missing -= {each.casefold() for each in granted or ()}
-        if missing:
-            names = ", ".join(sorted(missing))
-            raise ToolError(f"Not created: you may not load the skills {names} yourself.")
         catalogue = await asyncio.to_thread(self._skills.describe, context.workspace, granted)
         if catalogue.problems:
             raise ToolError(f"Not created: {' '.join(catalogue.problems)}")

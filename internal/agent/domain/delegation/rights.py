@@ -1,6 +1,12 @@
-"""Rights of subtasks: at most those of the task that creates them."""
+"""Rights of subtasks: at most those of the task that creates them.
 
-from collections.abc import Iterable
+`OPTIONS` says of each option of a subtask how it is held against what the person of the creator may
+choose. `subtask_spec` narrows what is not refused.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +19,72 @@ from internal.agent.domain.usage import RunLimits
 
 NEW_PROFILE = "subtask"
 """The name of a profile that a run describes itself."""
+
+
+class Grant(NamedTuple):
+    """What a creator can give to a subtask.
+
+    Attributes:
+        creator: how the creator runs.
+        profile: the profile of the subtask, as `narrow_profile` returns it.
+        tools: the names of all tools that exist.
+        doubt: returns why the provider may not have a model, a sentence, or "".
+    """
+
+    creator: RunSpec
+    profile: Profile
+    tools: Sequence[str]
+    doubt: Callable[[str], str]
+
+
+def _nothing_refused(_grant: Grant, _wanted: NewTask) -> str:
+    return ""
+
+
+def _refuse_tools(grant: Grant, wanted: NewTask) -> str:
+    known = [name for name in grant.tools if grant.profile.grants(name)]
+    for name in wanted.tools or ():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            return f"you have no tool {name} to give.{hint}"
+    return ""
+
+
+def _refuse_skills(grant: Grant, wanted: NewTask) -> str:
+    granted = _narrow_names(grant.creator.skills, grant.profile.skills)
+    if granted is None:
+        return ""
+    missing = {each.casefold() for each in wanted.skill_ids or ()}
+    missing -= {each.casefold() for each in granted}
+    return f"you may not load the skills {', '.join(sorted(missing))} yourself." if missing else ""
+
+
+def _refuse_model(grant: Grant, wanted: NewTask) -> str:
+    if wanted.model is None or wanted.model == grant.creator.model:
+        return ""
+    if not grant.creator.any_model:
+        return f"the person of this task may not choose a model. Leave it out: {wanted.model[:80]}."
+    return grant.doubt(wanted.model)
+
+
+OPTIONS: Mapping[str, Callable[[Grant, NewTask], str]] = {
+    "instruction": _nothing_refused,
+    "agent_profile": _nothing_refused,  # gives no more than the creator has: narrow_profile
+    "skill_ids": _refuse_skills,
+    "tools": _refuse_tools,
+    "files": _nothing_refused,  # read with the deny rules of the creator
+    "workspace": _nothing_refused,  # all are folders of the creator or new
+    "depends_on": _nothing_refused,  # tasks of the same conversation
+    "model": _refuse_model,
+    "max_cost": _nothing_refused,  # the smaller limit counts
+}
+"""Why an option of a subtask is refused, a sentence, or "": for each member of `NewTask`."""
+
+
+def refuse_options(grant: Grant, wanted: NewTask) -> str:
+    """Return why the options of a subtask are refused, a sentence, or ""."""
+    return next(filter(None, (refuse(grant, wanted) for refuse in OPTIONS.values())), "")
 
 
 def describe_profile(parent: Profile, described: AgentProfile) -> Profile:
@@ -57,8 +129,9 @@ def subtask_spec(
 ) -> RunSpec:
     """Return how a subtask runs.
 
-    Its mode, rules, network and limits are at most those of its creator. Its plans are not
-    reviewed: the creator's was, before it could create tasks.
+    Its mode, rules, network and limits are at most those of its creator, and its model is that of
+    its creator unless the person may choose one. Its plans are not reviewed: the creator's was,
+    before it could create tasks.
 
     Args:
         creator: how its creator runs.
@@ -72,6 +145,7 @@ def subtask_spec(
     if profile.network is not None and not widens_network(policy.allow, profile.network):
         policy = with_network(policy, profile.network)
     skills = _narrow_names(creator.skills, profile.skills)
+    model = wanted.model or profile.model or creator.model
     if wanted.tools is not None:
         names = tuple(name for name in wanted.tools if profile.grants(name))
         profile = msgspec.structs.replace(profile, tools=names)
@@ -82,7 +156,7 @@ def subtask_spec(
         limits=_limits(creator.limits, profile, wanted.max_cost, max_cost),
         gates="advisory" if creator.gates == "strict" else creator.gates,
         plan_review="off",
-        model=wanted.model or profile.model or creator.model,
+        model=model if creator.any_model else creator.model,
         skills=skills if wanted.skill_ids is None else _narrow_names(skills, wanted.skill_ids),
         workspace="" if wanted.workspace == "own" else workspace,
         own_folder=wanted.workspace == "own",

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType, field
 
 from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.ids import TaskId
+from internal.agent.domain.left_out import LeftOut
 from internal.agent.domain.plans import Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
@@ -232,16 +233,36 @@ class NodeFailed(Event, frozen=True, kw_only=True):
 
 
 class ModelRetry(Event, frozen=True, kw_only=True):
-    """The model is overloaded or cannot be reached; it is asked again after `seconds`.
+    """The model cannot answer now; it is asked again after `seconds`.
 
-    `attempt` counts the attempts of this reply: 2 is the first repetition.
+    `reason`: it is overloaded, its provider limits how often it is asked, it is still being loaded,
+    or it cannot be reached. `attempt` counts the attempts of this reply: 2 is the first repetition.
     """
 
     name: ClassVar[str] = "workflow.node.retry"
     node_id: str
-    reason: Literal["overloaded", "unreachable"]
+    reason: Literal["overloaded", "rate_limited", "loading", "unreachable"]
     seconds: int
     attempt: int
+
+    def node(self) -> tuple[str, NodeKind]:
+        """The reply."""
+        return self.node_id, "generation"
+
+
+class PartsLeftOut(Event, frozen=True, kw_only=True):
+    """The model was asked without parts that its server does not take, or its reply lost some.
+
+    `what` are pictures, pictures that made the request too large, all tools, the tool `tool_name`,
+    or what a content filter refused: results of tools, or the conversation before the run.
+    `reply_pictures` are pictures of the reply that cannot be kept as files.
+    """
+
+    name: ClassVar[str] = "workflow.node.left_out"
+    node_id: str
+    what: LeftOut
+    count: int
+    tool_name: str = ""
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""
@@ -468,8 +489,14 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
 
     `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an
-    error of the model: model_key_refused, model_no_credit, model_unavailable, model_busy,
-    model_unreachable, model_rejected, model_refused, model_empty, context_too_long.
+    error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found,
+    model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading,
+    model_unreachable, model_wrong_address, model_rejected, model_message_filtered,
+    model_picture_refused, model_document_refused, model_audio_refused, model_without_tools,
+    model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats,
+    context_too_long, request_too_large.
+    `model` is the model that wrote the answer in place of `instead_of`, which could not
+    (`llm.fallbacks`).
     """
 
     name: ClassVar[str] = "workflow.result.final"
@@ -483,6 +510,8 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     error: str | UnsetType = UNSET
     error_code: str | UnsetType = UNSET
     attachments: tuple[Attachment, ...] = ()
+    model: str | UnsetType = UNSET
+    instead_of: str | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""
@@ -519,6 +548,7 @@ EVENTS: tuple[type[Event], ...] = (
     NodeCompleted,
     NodeFailed,
     ModelRetry,
+    PartsLeftOut,
     OutputDelta,
     Partial,
     OutputSummary,

@@ -38,7 +38,10 @@ NetworkKind = Literal["off", "registries", "hosts", "open"]
 """What commands reach without a question: nothing, package indexes, named hosts, or all hosts."""
 
 HostText = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
-NetworkSetting = Literal["off", "registries", "open"] | tuple[HostText, ...]
+NetworkSetting = (
+    Literal["off", "registries", "open"]
+    | Annotated[tuple[HostText, ...], msgspec.Meta(max_length=200)]
+)
 """The same as a setting: a word, or hosts such as example.com:8443, also with `registries`."""
 
 

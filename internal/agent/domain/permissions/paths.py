@@ -9,6 +9,7 @@ import posixpath
 import re
 import unicodedata
 
+from internal.agent.domain.permissions.configuration_names import CONFIGURATION_NAMES
 from internal.agent.domain.permissions.globs import compile_glob
 from internal.agent.domain.text import find_invisible, is_invisible
 
@@ -20,22 +21,6 @@ SESSION_FOLDERS = ("input", "output")
 
 PROTECTED_FOLDERS = (".git",)
 """Folders that no tool may change: git runs programs that are configured there."""
-
-
-CONFIGURATION_NAMES = (
-    ".git/commondir",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/hooks",
-    ".larkspur",
-    ".mcp.json",
-    "AGENTS.md",
-    "CLAUDE.md",
-)
-"""What configures programs and agents that people run in the workspace later.
-
-Git reads the configuration and the hooks of the folder that `.git/commondir` names.
-"""
 
 
 def normalize_path(path: str) -> str:
@@ -92,10 +77,7 @@ def is_protected(path: str) -> bool:
 
 
 def is_configuration(path: str) -> bool:
-    """Return True if a path in any spelling is one of `CONFIGURATION_NAMES` or inside one.
-
-    A path in a subfolder counts as well: `a/AGENTS.md` configures agents that work there.
-    """
+    """Return True if a path in any spelling is one of `CONFIGURATION_NAMES` or inside one."""
     folded = "/" + normalize_path(_fold(path).replace("\\", "/")).casefold() + "/"
     return any(f"/{name.casefold()}/" in folded for name in CONFIGURATION_NAMES)
 

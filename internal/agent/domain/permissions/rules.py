@@ -7,6 +7,7 @@ an address, a command for a command line. A pattern covers every target of its k
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated
 
@@ -35,7 +36,11 @@ from internal.agent.domain.text import find_invisible
 
 _INFO_OPTIONS = ("--version", "--help", "-V")
 _SCHEMA = {"pattern": r"^\s*[A-Za-z][A-Za-z0-9_.:-]*(\([\s\S]*\))?\s*$"}
-RuleText = Annotated[str, Meta(extra_json_schema=_SCHEMA)]
+MAX_RULES = 100
+"""How many rules a request may have in a list."""
+MAX_RULE_CHARACTERS = 10_000
+"""Of all rules of a request together: they are parsed in less than 50 ms."""
+RuleText = Annotated[str, Meta(max_length=MAX_RULE_CHARACTERS, extra_json_schema=_SCHEMA)]
 """A rule that is still to be parsed; its schema tells the shape, errors come from the parser."""
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_.:-]*)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HOST = re.compile(r"(?P<any>\*\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::(?P<port>\d{1,5}))?")
@@ -46,6 +51,20 @@ _OF_THE_SYSTEM = ("/", "/bin", "/etc", "/lib", "/lib64", "/sbin", "/usr", "/var"
 
 class RuleError(InvalidRequest, ValueError):  # a ValueError, so that msgspec reports it as bad data
     """A permission rule that cannot be parsed. The message says why and gives an example."""
+
+
+def check_rule_lengths(rules: Iterable[str]) -> None:
+    """Check that the rules of a request are not too long together.
+
+    Raises:
+        RuleError: they are.
+    """
+    length = sum(map(len, rules))
+    if length > MAX_RULE_CHARACTERS:
+        raise RuleError(
+            f"The rules have {length:,} characters together; the maximum is"
+            f" {MAX_RULE_CHARACTERS:,}."
+        )
 
 
 class CommandPattern(msgspec.Struct, frozen=True):

@@ -70,6 +70,9 @@ MAX_SHORT_CHARACTERS = 500
 MAX_SENTENCE_BYTES = 8000
 """Bytes of the message about a call that is not run."""
 
+MAX_SHOWN_SENT = 500
+"""Characters of arguments that cannot be read, in the message about them."""
+
 NOBODY_TO_ASK = (
     "Nobody can be asked in this run. Decide yourself, go on, and say in your answer what you"
     " assumed."
@@ -491,11 +494,16 @@ class _Reviewer:
         if self._state.cut_at is not None:
             return (
                 f"Not run: your reply was cut at {self._state.cut_at} tokens, before this call was"
-                " complete. Send less in one call: write a long file in parts."
+                " complete. Send less in one call: write a long file in parts. "
+                + (
+                    f"This arrived: {truncate(sent, MAX_SHOWN_SENT)}"
+                    if sent
+                    else "Nothing arrived."
+                )
             )
         return (
             "Not run: the arguments were not a JSON object. Call it again with valid JSON."
-            f" You sent: {truncate(sent, 500)}"
+            f" You sent: {truncate(sent, MAX_SHOWN_SENT)}"
         )
 
     def _handle_control_call(self, call: ToolCall) -> None:

@@ -6,11 +6,22 @@ CONTINUE_PROMPT = (
     "Your reply was cut at the output limit. Continue exactly where it stopped: repeat nothing and"
     " add no introduction."
 )
+PAUSED_PROMPT = "Your turn was paused before it was complete. Continue it."
 CUT_REPLY_PROMPT = (
     "Your reply was cut at the limit of {tokens} tokens before it had any text. Think less, then"
     " answer the task or call a tool."
 )
 REFUSED = "The model declined this request."
+FILTERED = "The content filter of the model provider stopped the answer."
+REPEATED_PROMPT = (
+    "You have made the same calls {times} times in a row, with the same results. Making them again"
+    " changes nothing: use what you know, do something else, or give your answer."
+)
+REPEATED_CLOSING_PROMPT = (
+    "You have made the same calls {times} times in a row, with the same results. Give your final"
+    " answer now, without tools: what was done, what was not, what you found."
+)
+REPEATED = "the model made the same calls {times} times in a row, with the same results"
 EMPTY_REPLY_PROMPT = "Your last reply was empty. Answer the task, or call a tool."
 CLOSING_PROMPTS: dict[StopReason, str] = {
     "max_iterations": "You have used all your iterations. Give your final answer now, without"

@@ -7,6 +7,7 @@ largest that providers count.
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -29,6 +30,9 @@ PIXELS_PER_TOKEN = 750
 """Anthropic counts an image as width times height in pixels, divided by 750."""
 
 OVERHEAD_TOKENS = 8
+MAX_SHORT_ID_CHARS = 64
+"""Ids of calls that are longer are counted."""
+REFUSED_RESULT = "[a result that the content filter of the model's provider refused, left out]"
 IMAGE_NOTE = "(an image, left out)"
 MIN_RESERVED_OUTPUT = 8_192
 CONTEXT_MARGIN = 0.95
@@ -56,6 +60,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
         limit: the characters of every other result, and of the essential messages.
         essential: the last question and answer of the earlier runs, which are never left out.
         retained: ids of calls that stay, with their results, when others around them are left out.
+        refused: ids of calls whose results a content filter refused; a note takes their place.
     """
 
     history_from: int = 0
@@ -64,6 +69,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
     limit: int | None = None
     essential: tuple[int, ...] = ()
     retained: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def message_budget(
@@ -120,6 +126,8 @@ class MergedMessages:
     def __init__(self) -> None:
         self.tokens = 0
         self._weighed: list[WeighedMessage] = []
+        self._wire_ids: set[str] = set()
+        self._has_equal_ids = False
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -131,6 +139,8 @@ class MergedMessages:
             last = self._weighed[-1] if self._weighed else None
             if not each.message.parts:
                 continue
+            if each.is_exchange and each.message.role == "assistant":
+                self._add_ids(each.message)
             if last is None or last.message.role != each.message.role:
                 self._weighed.append(each)
                 self.tokens += each.tokens
@@ -141,7 +151,13 @@ class MergedMessages:
 
     def request(self) -> RequestMessages:
         """Return the messages so far."""
-        return RequestMessages(tuple(self._weighed), self.tokens)
+        weighed = tuple(self._weighed)
+        return RequestMessages(weighed, self.tokens, has_equal_ids=self._has_equal_ids)
+
+    def _add_ids(self, message: Message) -> None:
+        for wire_id in filter(None, [call.wire_id for call in message.calls]):
+            self._has_equal_ids |= wire_id in self._wire_ids
+            self._wire_ids.add(wire_id)
 
 
 def select_messages(
@@ -267,12 +283,14 @@ def shorten_results(message: Message, max_chars: int) -> Message:
 def _shorten_results(message: Message, max_chars: Callable[[str], int | None]) -> Message:
     """Shorten the result of each call to its number of characters; None leaves it as it is."""
     parts = (
-        ToolResult(part.call_id, _shortened_result(part, limit), part.failed)
+        ToolResult(part.call_id, _shortened_result(part, limit), part.failed, (), part.wire_id)
         if isinstance(part, ToolResult) and (limit := max_chars(part.call_id)) is not None
         else part
         for part in message.parts
     )
-    return Message(message.role, tuple(parts)) if is_exchange(message) else message
+    if not is_exchange(message):
+        return message
+    return Message(message.role, tuple(parts), message.origin)
 
 
 def shorten_text(message: Message, max_chars: int) -> Message:
@@ -290,14 +308,25 @@ def _part_tokens(part: Part) -> int:
     match part:
         case Text(text):
             return text_tokens(text)
-        case ToolResult(text=text, images=images):
-            return text_tokens(text) + sum(map(image_tokens, images))
-        case Thinking(text, signature, redacted):
-            return text_tokens(text) + text_tokens(signature) + text_tokens(redacted)
+        case ToolResult(text=text, images=images, wire_id=wire_id):
+            return text_tokens(text) + sum(map(image_tokens, images)) + _id_tokens(wire_id)
+        case Thinking(text, signature, redacted, opaque):
+            return sum(map(text_tokens, (text, signature, redacted))) + _opaque_tokens(opaque)
         case Image():
             return image_tokens(part)
-        case ToolCall(_, name, arguments):
-            return text_tokens(name) + text_tokens(msgspec.json.encode(arguments).decode())
+        case ToolCall(_, name, arguments, _, opaque, wire_id):
+            given = msgspec.json.encode(arguments).decode()
+            fields = _opaque_tokens(opaque) + _id_tokens(wire_id)
+            return text_tokens(name) + text_tokens(given) + fields
+
+
+def _opaque_tokens(opaque: dict[str, Any] | None) -> int:
+    return text_tokens(msgspec.json.encode(opaque).decode()) if opaque else 0
+
+
+def _id_tokens(wire_id: str) -> int:
+    """Return the tokens of an id that contains a signature; others are a part of the overhead."""
+    return text_tokens(wire_id) if len(wire_id) > MAX_SHORT_ID_CHARS else 0
 
 
 def _smaller_windows(
@@ -325,6 +354,8 @@ def _smaller_windows(
 
 
 def _fitted(at: int, weighed: WeighedMessage, window: ContextWindow) -> WeighedMessage:
+    if window.refused and weighed.is_exchange:
+        weighed = _without_refused_results(weighed, window.refused)
     message = weighed.message
     if window.limit is not None and at in window.essential:
         fitted = shorten_text(message, window.limit)
@@ -338,6 +369,20 @@ def _fitted(at: int, weighed: WeighedMessage, window: ContextWindow) -> WeighedM
     return weighed if fitted is message else weigh(fitted)
 
 
+def _without_refused_results(weighed: WeighedMessage, refused: Collection[str]) -> WeighedMessage:
+    message = weighed.message
+    results = (part for part in message.parts if isinstance(part, ToolResult))
+    if all(result.call_id not in refused for result in results):
+        return weighed
+    parts = (
+        msgspec.structs.replace(part, text=REFUSED_RESULT, images=())
+        if isinstance(part, ToolResult) and part.call_id in refused
+        else part
+        for part in message.parts
+    )
+    return weigh(msgspec.structs.replace(message, parts=tuple(parts)))
+
+
 def _retained_part(message: Message, retained: Collection[str]) -> Message | None:
     """Return what stays of a message that is left out: the retained calls or results, if any.
 
@@ -349,7 +394,9 @@ def _retained_part(message: Message, retained: Collection[str]) -> Message | Non
         if isinstance(part, Thinking)
         or (isinstance(part, ToolCall | ToolResult) and part.call_id in retained)
     )
-    return Message(message.role, parts) if any(not isinstance(p, Thinking) for p in parts) else None
+    if all(isinstance(part, Thinking) for part in parts):
+        return None
+    return Message(message.role, parts, message.origin)
 
 
 def _is_user_text(weighed: WeighedMessage) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from internal.agent.domain.messages import Message, ToolCall
+from internal.agent.domain.messages import Message, ToolCall, ToolResult
 from internal.agent.domain.permissions.targets import mcp_server
 from internal.agent.domain.react.context_window import tools_tokens, weigh
 from internal.agent.domain.react.gates import FindToolsCall, UseToolCall
@@ -22,6 +22,8 @@ from internal.agent.domain.react.tool_search import search_tools
 from internal.agent.domain.text import truncate
 from internal.agent.domain.tools import ToolSpec
 
+MAX_TOOLS = 128
+"""Tools of a request, as OpenAI limits them."""
 MAX_FOUND_CHARS = 30_000
 """Characters of a result of `find_tools`."""
 MAX_LIST_CHARS = 2_500
@@ -36,16 +38,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def split_deferred(
-    tools: Iterable[ToolSpec], max_tokens: float
+    tools: Iterable[ToolSpec], max_tokens: float, max_tools: int = MAX_TOOLS
 ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
     """Return the tools of the requests and the deferred ones.
 
-    The tools of MCP servers are deferred if their schemas together take more than `max_tokens`.
+    The tools of MCP servers are deferred if their schemas together take more than `max_tokens`, or
+    if there are more than `max_tools` in all: providers refuse requests with more.
     """
     known = tuple(tools)
     of_servers = tuple(tool for tool in known if mcp_server(tool.name))
     sizes = accumulate(tools_tokens([tool]) for tool in of_servers)  # megabytes are not counted
-    if not any(size > max_tokens for size in sizes):
+    if len(known) <= max_tools and not any(size > max_tokens for size in sizes):
         return known, ()
     return tuple(tool for tool in known if not mcp_server(tool.name)), of_servers
 
@@ -83,6 +86,23 @@ def find_tools(deferred: Sequence[ToolSpec], call: FindToolsCall) -> str:
     return "\n".join([f"{len(lines)} of {len(found)} tools that match:", *lines])
 
 
+def found_tools(deferred: Sequence[ToolSpec], messages: Iterable[Message]) -> tuple[ToolSpec, ...]:
+    """Return the deferred tools that the model knows: called in messages, or found there."""
+    names: set[str] = set()
+    searches: set[str] = set()
+    results: list[str] = []
+    for message in messages if deferred else ():
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                names.add(part.name)
+                if part.name == FindToolsCall.tool:
+                    searches.add(part.call_id)
+            elif isinstance(part, ToolResult) and part.call_id in searches:
+                results.append(part.text)
+    told = "\n".join(results)
+    return tuple(tool for tool in deferred if tool.name in names or f'"{tool.name}"' in told)
+
+
 def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
     """Return the call that a call of `use_tool` stands for; any other call as it is.
 
@@ -100,7 +120,7 @@ def unwrap_call(call: ToolCall, deferred: Iterable[ToolSpec]) -> ToolCall:
         return call
     if all(used.name != tool.name for tool in deferred):
         return call
-    return ToolCall(call.call_id, used.name, used.arguments)
+    return msgspec.structs.replace(call, name=used.name, arguments=used.arguments)
 
 
 def wrap_calls(
@@ -152,12 +172,14 @@ def _wrapped(weighed: WeighedMessage, names: Collection[str]) -> WeighedMessage:
     if not weighed.is_exchange or not any(call.name in names for call in message.calls):
         return weighed
     parts = (
-        ToolCall(part.call_id, UseToolCall.tool, {"name": part.name, "arguments": part.arguments})
+        msgspec.structs.replace(
+            part, name=UseToolCall.tool, arguments={"name": part.name, "arguments": part.arguments}
+        )
         if isinstance(part, ToolCall) and part.name in names
         else part
         for part in message.parts
     )
-    return weigh(Message(message.role, tuple(parts)))
+    return weigh(Message(message.role, tuple(parts), message.origin))
 
 
 def _own_name(name: str) -> str:

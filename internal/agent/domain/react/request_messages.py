@@ -3,7 +3,7 @@
 A message never changes, and the requests of a session contain mostly the same ones.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import overload
 
 import msgspec
@@ -42,10 +42,18 @@ class WeighedMessage(msgspec.Struct, gc=False):
 class RequestMessages(Sequence[Message]):
     """The messages of a request: roles alternate, and every call has its result.
 
-    `tokens` are their estimated tokens, if they are known already.
+    `tokens` are their estimated tokens, if they are known already. `has_equal_ids`: two calls have,
+    or may have, the same `wire_id`.
     """
 
-    def __init__(self, weighed: Sequence[WeighedMessage], tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        weighed: Sequence[WeighedMessage],
+        tokens: int | None = None,
+        *,
+        has_equal_ids: bool = True,
+    ) -> None:
+        self.has_equal_ids = has_equal_ids
         self._weighed = weighed
         self._tokens = tokens
 
@@ -57,8 +65,9 @@ class RequestMessages(Sequence[Message]):
         return self._tokens
 
     def followed_by(self, weighed: Sequence[WeighedMessage]) -> "RequestMessages":
-        """Return these messages and more."""
-        return RequestMessages((*self._weighed, *weighed))
+        """Return these messages and more, which have no calls."""
+        both = (*self._weighed, *weighed)
+        return RequestMessages(both, has_equal_ids=self.has_equal_ids)
 
     def with_images(self) -> list[Message]:
         """Return the messages that contain images or have results with images."""
@@ -67,6 +76,18 @@ class RequestMessages(Sequence[Message]):
     def exchanges(self) -> list[Message]:
         """Return the messages with calls or results."""
         return [each.message for each in self._weighed if each.is_exchange]
+
+    def numbered_exchanges(self) -> list[tuple[int, Message]]:
+        """Return the messages with calls or results, with their indexes."""
+        return [(at, each.message) for at, each in enumerate(self._weighed) if each.is_exchange]
+
+    def with_messages(self, changed: Mapping[int, Message]) -> "RequestMessages":
+        """Return the messages with other ones at some indexes; nothing is kept of these."""
+        weighed = [*self._weighed]
+        for at, message in changed.items():
+            old = weighed[at]
+            weighed[at] = WeighedMessage(message, old.tokens, old.is_exchange, old.has_images)
+        return RequestMessages(weighed, self._tokens)
 
     def encoded(self, format_name: str, encode: Callable[[Message], bytes]) -> list[bytes]:
         """Return the encodings of the messages, and keep short ones for later requests.

@@ -12,14 +12,18 @@ from internal.agent.domain.react.request_messages import RequestMessages
 from internal.agent.domain.tasks import StopReason
 from internal.agent.domain.usage import Usage
 
-ReplyStop = Literal["end", "tools", "length", "refused"]
-"""Why a reply of the model ended; "length" if it was cut at the output limit."""
+ReplyStop = Literal["end", "tools", "length", "refused", "filtered", "paused"]
+"""Why a reply of the model ended; "length" if it was cut at the output limit.
+
+It is "refused" by the model and "filtered" by the provider. A "paused" reply is to be continued.
+"""
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):
     """How a Turn ended. `error_code` identifies errors that channels handle specially.
 
-    `by`, `via` and `name` identify who rejected the plan or stopped the run.
+    `by`, `via` and `name` identify who rejected the plan or stopped the run. `model` wrote the
+    answer in place of `instead_of`, which could not; both are "" otherwise.
     """
 
     stop_reason: StopReason
@@ -29,6 +33,8 @@ class TurnOutcome(msgspec.Struct, frozen=True):
     by: str = ""
     via: str = ""
     name: str = ""
+    model: str = ""
+    instead_of: str = ""
 
 
 class ModelSpending(msgspec.Struct, frozen=True):

@@ -6,7 +6,9 @@ calls, stored as it is and resumed in any process. At every `Ask` the messages s
 provider: roles alternate, every call has exactly one result, no message is empty.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -19,6 +21,7 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
 )
 from internal.agent.domain.ids import QuestionId, RunId, TaskId, call_id_prefix, question_id
+from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import (
     Message,
     Part,
@@ -26,6 +29,7 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
     assign_call_ids,
+    opaque_parts,
     text_parts,
     user_message,
 )
@@ -44,8 +48,12 @@ from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     CUT_REPLY_PROMPT,
     EMPTY_REPLY_PROMPT,
+    FILTERED,
     NO_ANSWER,
     REFUSED,
+    REPEATED,
+    REPEATED_CLOSING_PROMPT,
+    REPEATED_PROMPT,
     STOP_EXPLANATIONS,
 )
 from internal.agent.domain.react.context_window import (
@@ -83,11 +91,20 @@ from internal.agent.domain.usage import Usage
 
 MAX_ERROR_BYTES = 16_000
 """Bytes of the error of a call in its event."""
+MIN_NAMED_CHARACTERS = 8
+"""The shortest start of a refused text by which its message is found."""
 MAX_EMPTY_REPLIES = 3
 MAX_CUT_REPLIES = 3
 """Replies in a row that are cut at the output limit. After them a final answer is requested."""
+REPEATS_BEFORE_NOTE = 5
+"""Equal calls with equal results in a row after which the model is told, each time."""
+MAX_REPEATS = 20
+"""Equal calls with equal results in a row. After them a final answer is requested."""
 OUTCOME_UNKNOWN = "interrupted, outcome unknown"
 NOT_RUN = "not run"
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _KnownMessages:
@@ -112,7 +129,10 @@ class _KnownMessages:
         """Add messages that are weighed already."""
         self.weighed += weighed
         exchanges = (each.message for each in weighed if each.is_exchange)
-        self.call_ids.update(call.call_id for each in exchanges for call in each.calls)
+        for call in (call for each in exchanges for call in each.calls):
+            self.call_ids.add(call.call_id)
+            if call.wire_id:
+                self.call_ids.add(call.wire_id)
 
     def select(self, task_index: int, window: ContextWindow, config: RunConfig) -> "_Selection":
         """Return the messages to send."""
@@ -160,7 +180,9 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     `messages` starts with the earlier conversation, which `history` refers to; the task is at
     `task_index`. `inputs` are what calls without a result ask people for, by call_id, and `waits`
     are the tasks that they wait for. `told_tasks` are subtasks whose end the model knows.
+    `repeats` counts equal exchanges in a row, of which `last_exchange` is the hash.
     `earlier_cost` is the known cost in US dollars of the failed runs that this one continues.
+    `fallback` is the origin of the fallback that answered last, "" for the model of `config`.
     """
 
     config: RunConfig
@@ -184,14 +206,18 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     failures: int = 0
     empty_replies: int = 0
     cut_replies: int = 0
+    repeats: int = 0
+    last_exchange: str = ""
     spending: dict[str, ModelSpending] = {}
     earlier_cost: float = 0.0
+    fallback: str = ""
     question: Question | None = None
     question_count: int = 0
     approved_plan: int = 0
     plan_reviewed: bool = False
     window: ContextWindow = ContextWindow()
     closing_reason: StopReason | None = None
+    closing_code: str = ""
     outcome: TurnOutcome | None = None
 
     def next(self) -> Ask | Act | Pause | AwaitTasks | Done:
@@ -238,6 +264,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         *,
         stop: ReplyStop = "end",
         hooks: Mapping[str, HookOutcome] | None = None,
+        origin: str = "",
     ) -> list[Event]:
         """Add a reply of the model and review its calls.
 
@@ -255,20 +282,24 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         calls = self._identify(parts, self.iteration)
         if stop == "refused":
             return self._finish(TurnOutcome("error", text, REFUSED, "model_refused"), text)
+        if stop == "filtered":
+            return self._finish(TurnOutcome("error", text, FILTERED, "model_answer_filtered"), text)
         if self.closing_reason is not None or self._over_budget():
             reason: StopReason = self.closing_reason or "budget_exceeded"
-            return self._finish(
-                TurnOutcome(reason, text or NO_ANSWER, STOP_EXPLANATIONS.get(reason, "")), text
-            )
+            explanation = STOP_EXPLANATIONS.get(reason, "")
+            if self.closing_code:
+                explanation = REPEATED.format(times=self.repeats)
+            answer = text or NO_ANSWER
+            return self._finish(TurnOutcome(reason, answer, explanation, self.closing_code), text)
         if calls:
             self.empty_replies = 0
             review = self._review(calls, hooks, usage.output_tokens if stop == "length" else None)
-            self.messages.append(Message("assistant", (*text_parts(parts), *review.calls)))
+            said = (*text_parts(parts), *review.calls)
+            self.messages.append(Message("assistant", said, origin))
             return [*review.events, *self._settle()]
         if text:
-            return self._finish(
-                TurnOutcome("max_output" if stop == "length" else "final_answer", text), text
-            )
+            outcome = TurnOutcome("max_output" if stop == "length" else "final_answer", text)
+            return self._finish(outcome, text, opaque_parts(parts), origin)
         return self._cut_reply(usage) if stop == "length" else self._empty_reply()
 
     def identify_calls(self, parts: Sequence[Part]) -> tuple[ToolCall, ...]:
@@ -474,10 +505,66 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             reason="provider_refused" if refused else "window",
         )
 
+    def leave_out_refused(self, named: str = "") -> RequestLoss | None:
+        """Leave out what a content filter may have refused; None if only the task is left.
+
+        The newest results first: what was sent before them was accepted. Then the conversation
+        before the run, which another provider may have accepted. `named` is the message that the
+        filter names, as in `Refusal`: nothing else is left out.
+        """
+        place = self._place_of_refused(named)
+        if place == "history":
+            return self._leave_out_history() or self._leave_out_results()
+        if place == "task":
+            return None
+        left_out = self._leave_out_results()
+        return left_out or (None if place == "newest" else self._leave_out_history())
+
+    def _place_of_refused(self, named: str) -> Literal["history", "newest", "task", ""]:
+        """Return where the message is that a content filter names, "" if that is not known.
+
+        For a refused reply nothing of the request is to blame, as for a task.
+        """
+        roles: dict[str, Literal["history", "newest", "task"]] = {
+            "history": "history",
+            "user": "newest",
+            "assistant": "task",
+        }
+        if named in roles:
+            return roles[named]
+        start = named.partition("...")[0].strip()  # long texts are cut in the middle
+        if len(start) < MIN_NAMED_CHARACTERS:
+            return ""
+        own = self.messages[self.task_index :]
+        if own and any(start in _words(part) for part in own[-1].parts):
+            return "newest"
+        earlier = (part for each in self.messages[: self.task_index] for part in each.parts)
+        return "history" if any(start in _words(part) for part in earlier) else ""
+
+    def _leave_out_results(self) -> RequestLoss | None:
+        newest = self.messages[-1] if self.messages[self.task_index :] else None
+        parts = () if newest is None else newest.parts
+        results = tuple(part.call_id for part in parts if isinstance(part, ToolResult))
+        if new := [each for each in results if each not in self.window.refused]:
+            refused = (*self.window.refused, *new)
+            self.window = msgspec.structs.replace(self.window, refused=refused)
+            return RequestLoss("results", len(new))
+        return None
+
+    def _leave_out_history(self) -> RequestLoss | None:
+        if self.window.history_from < self.task_index:
+            first = max(self.task_index, self.window.exchanges_from)
+            self.window = msgspec.structs.replace(
+                self.window, history_from=self.task_index, exchanges_from=first, essential=()
+            )
+            return RequestLoss("history", self.task_index)
+        return None
+
     def add_history(self, history: History) -> None:
         """Add the earlier conversation to a new Turn or to one that was stored without it."""
         if len(history.weighed) != self.history.count:  # another version selects other messages
-            self.window = ContextWindow(essential=history.essential)
+            refused = self.window.refused
+            self.window = ContextWindow(essential=history.essential, refused=refused)
         self.messages = [*history.messages, *self.messages]
         self.task_index += len(history.weighed)
         self.history = history.ref
@@ -499,7 +586,8 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self._forget_calls()
         self.pending_user_messages, self.question = (), None
         self.told_tasks, self.has_subtasks = frozenset(), False
-        self.failures = self.empty_replies = 0
+        self.failures, self.empty_replies, self.fallback = 0, 0, ""
+        self.repeats, self.last_exchange, self.closing_code = 0, "", ""
         self.window, self.closing_reason, self.outcome = ContextWindow(), None, None
 
     def answer(self, text: str) -> None:
@@ -518,11 +606,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         """
         messages = self.messages[self.task_index :]
         if self.calls:
-            results = tuple(
-                self.results.get(call.call_id) or self._missing_result(call.call_id)
-                for call in self.calls
-            )
-            messages = [*messages, Message("user", results)]
+            messages = [*messages, self._call_results()]
         return [*messages, *map(user_message, self.pending_user_messages)]
 
     def _with_ids(self, calls: Sequence[ToolCall], iteration: int) -> tuple[ToolCall, ...]:
@@ -530,6 +614,19 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             return ()
         used = {*self._known().call_ids}
         return assign_call_ids(calls, used, call_id_prefix(self.config.run_id, iteration))
+
+    def _call_results(self) -> Message:
+        """Return the message with the results of the calls, in their order."""
+        results = (
+            self.results.get(call.call_id) or self._missing_result(call.call_id)
+            for call in self.calls
+        )
+        named = tuple(
+            msgspec.structs.replace(result, wire_id=call.wire_id) if call.wire_id else result
+            for call, result in zip(self.calls, results, strict=True)
+        )
+        asked = next((each for each in reversed(self.messages) if each.calls), None)
+        return Message("user", named, asked.origin if asked else "")
 
     def _missing_result(self, call_id: str) -> ToolResult:
         has_started = call_id in self.started or call_id in self.inputs or call_id in self.waits
@@ -552,9 +649,12 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     def _known_cost(self) -> float:
         return self.earlier_cost + sum(spent.cost or 0.0 for spent in self.spending.values())
 
-    def _finish(self, outcome: TurnOutcome, text: str) -> list[Event]:
+    def _finish(
+        self, outcome: TurnOutcome, text: str, opaque: tuple[Part, ...] = (), origin: str = ""
+    ) -> list[Event]:
         if text:
-            self.messages.append(Message("assistant", (Text(text),)))
+            wrote = origin if opaque else ""
+            self.messages.append(Message("assistant", (*opaque, Text(text)), wrote))
         self.outcome = outcome
         return []
 
@@ -608,13 +708,26 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             if all(map(self._is_waiting, missing)):
                 self._open_question([each for each in missing if each not in self.waits])
             return []
-        results = tuple(self.results[call.call_id] for call in self.calls)
-        self.messages.append(Message("user", results))
+        given = self._call_results()
+        self.messages.append(given)
+        results = tuple(part for part in given.parts if isinstance(part, ToolResult))
         self.failures = self.failures + 1 if all(each.failed for each in results) else 0
+        self._count_repeats(results)
         self._forget_calls()
         self._flush_user_messages()
         self._close_if_exhausted()
+        if self.closing_reason is None and not self.repeats % REPEATS_BEFORE_NOTE:
+            self.messages.append(user_message(REPEATED_PROMPT.format(times=self.repeats)))
         return []
+
+    def _count_repeats(self, results: Sequence[ToolResult]) -> None:
+        """Count equal calls with equal results in a row. A word of a person ends the row."""
+        calls = [(call.name, call.arguments, call.malformed) for call in self.calls]
+        answers = [(each.text, each.failed, each.images) for each in results]
+        exchange = hashlib.blake2s(_encode((calls, answers)), digest_size=16).hexdigest()
+        is_again = exchange == self.last_exchange and not self.pending_user_messages
+        self.repeats = self.repeats + 1 if is_again else 1
+        self.last_exchange = exchange
 
     def _is_waiting(self, call_id: str) -> bool:
         """Return True if a call waits for people or for tasks."""
@@ -671,5 +784,14 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             self.closing_reason = "max_output"
         elif self.iteration >= limits.max_iterations:
             self.closing_reason = "max_iterations"
-        if self.closing_reason is not None:
+        elif self.repeats >= MAX_REPEATS:
+            self.closing_reason, self.closing_code = "error", "model_repeats"
+        if self.closing_code:
+            prompt = REPEATED_CLOSING_PROMPT.format(times=self.repeats)
+            self.messages.append(user_message(prompt))
+        elif self.closing_reason is not None:
             self.messages.append(user_message(CLOSING_PROMPTS[self.closing_reason]))
+
+
+def _words(part: Part) -> str:
+    return part.text if isinstance(part, Text | ToolResult) else ""

@@ -39,6 +39,8 @@ MIN_DISPLAYED_SECONDS = 2.0
 UPDATE_INTERVAL_SECONDS = 1.0
 SETTLE_SECONDS = 1.0
 """The reply waits at most so long for the outcome of the last update."""
+PLACE_SECONDS = 30.0
+"""How often the place of a queued run is read."""
 PENDING_REPLY_SECONDS = 20.0
 """How often a display checks whether another process has sent the reply."""
 
@@ -76,6 +78,7 @@ class DisplayedRun:
         self._changed, self._idle, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._quiet.set()
         self._started_at = self._waited = 0.0
+        self._place_due = clock.monotonic()
         self._saved, self._saved_at = self._display.state, clock.monotonic()
         self._last_shown: tuple[object, ...] = ()
         self._is_stuck = self._is_reply_settled = False
@@ -229,6 +232,7 @@ class DisplayedRun:
         while not self._idle.is_set():
             await _wait(self._changed, self._next_check())
             self._changed.clear()
+            await self._read_place()
             is_due = self._is_due()
             if is_due:
                 await self._show(self._content())
@@ -236,6 +240,14 @@ class DisplayedRun:
                 return
             if is_due:
                 await _wait(self._idle, UPDATE_INTERVAL_SECONDS)
+
+    async def _read_place(self) -> None:
+        """Read the place of a run that has waited to be started, from time to time."""
+        now = self._clock.monotonic()
+        if self._progress.phase != "queued" or now < self._place_due:
+            return
+        self._progress.place = await self._gateway.run_displays.get_place(self._run.id)
+        self._place_due = now + PLACE_SECONDS
 
     def _next_check(self) -> float:
         if not self._started_at or self._state.message:
@@ -247,14 +259,17 @@ class DisplayedRun:
 
     def _is_due(self) -> bool:
         is_hidden = self._settings.progress == "off" or self._state.lost or self._idle.is_set()
-        if is_hidden or not self._started_at:
+        if is_hidden:
             return False
+        if not self._started_at:
+            return self._progress.place is not None
         has_details = bool(self._state.message or self._subtasks) or self._progress.has_details
         return has_details or self._age() >= MIN_DISPLAYED_SECONDS
 
     async def _show(self, content: RunContent) -> bool:
         """Send or update the message; False if it must be tried again."""
-        if content[:3] == self._last_shown:
+        shown = (*content[:3], content.thoughts)
+        if shown == self._last_shown:
             return True
         self._quiet.clear()
         try:
@@ -268,7 +283,7 @@ class DisplayedRun:
             return False
         finally:
             self._quiet.set()
-        self._last_shown = content[:3]
+        self._last_shown = shown
         return True
 
     async def _send(self, content: RunContent) -> bool:
@@ -280,10 +295,11 @@ class DisplayedRun:
         await self._begin_call()
         post = ChatPost(self._origin.chat_id, self._origin.message_id, content)
         try:
-            state.message = await self._transport.send(post, idempotency_key=self._run.id)
+            sent = await self._transport.send(post, idempotency_key=self._run.id)
         except TransportUnavailable as error:
             state.sending = is_repeated or error.unconfirmed
             raise
+        state.message = sent.message_id
         await self._save()
         return not is_repeated
 
@@ -314,6 +330,7 @@ class DisplayedRun:
             is_final=state.is_idle,
             footer=self._footer,
             run_id="" if state.has_ended else self._run.id,
+            thoughts=state.thoughts,
         )
 
     async def _add_reaction(self) -> None:

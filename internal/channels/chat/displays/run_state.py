@@ -17,10 +17,12 @@ from internal.agent.domain.events.types import (
 )
 from internal.agent.domain.plans import PlanStep
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.transport import RunPhase
+from internal.channels.chat.transport import RunPhase, Thoughts
 from internal.i18n.chat import ChatPhrases
 
 MAX_LINES, MAX_LINE_LENGTH, MAX_STEPS, MIN_TOOL_LINES = 12, 160, 40, 3
+MAX_THOUGHT_CHARS = 3_000
+"""Of the thoughts of a run the end is kept."""
 
 _TERMINAL = frozenset({ResultFinal.name, ResultCancelled.name})
 _OBSERVED = _TERMINAL | {
@@ -64,6 +66,13 @@ class _Payload(msgspec.Struct):
     reason: str = ""
     seconds: int = 0
     attempt: int = 0
+    thinking: str = ""
+    thinking_ms: int = 0
+    since: str = ""  # of a wait: the time of its event
+
+
+def _wait_of(retry: _Payload) -> tuple[str, int, int, str]:
+    return retry.reason, retry.seconds, retry.attempt, retry.since
 
 
 class _Envelope(msgspec.Struct):
@@ -97,9 +106,12 @@ class RunProgress:
     def __init__(self) -> None:
         self.phase: RunPhase = "queued"
         self.is_over = False
+        self.place: int | None = None
+        """The place of a queued run among those that wait, None if it is not known."""
         self._steps: tuple[PlanStep, ...] = ()
         self._tools: dict[str, _ToolState] = {}
         self._retry: _Payload | None = None
+        self._thoughts, self._thinking_ms = "", 0
 
     @property
     def is_idle(self) -> bool:
@@ -112,6 +124,11 @@ class RunProgress:
         return self.is_over or self.phase in {"done", "failed", "cancelled"}
 
     @property
+    def thoughts(self) -> Thoughts:
+        """The thoughts of the run so far."""
+        return Thoughts(self._thoughts, self._thinking_ms // 1000)
+
+    @property
     def has_details(self) -> bool:
         """True if there is a plan or a tool call to show."""
         return bool(self._steps or self._tools)
@@ -120,7 +137,8 @@ class RunProgress:
         """Apply a durable event; return True if it can change what is shown."""
         if event not in _OBSERVED:
             return False
-        payload = _decode(envelope).payload
+        decoded = _decode(envelope)
+        payload = decoded.payload
         is_retrying, self._retry = self._retry is not None, None
         match event:
             case LifecycleUpdated.name:
@@ -128,9 +146,14 @@ class RunProgress:
                 if self.phase == "waiting" and payload.stop_reason == "await_tasks":
                     self.phase = "awaiting_tasks"
             case ModelRetry.name:
-                self._retry = payload
+                self._retry = msgspec.structs.replace(payload, since=decoded.timestamp)
             case OutputSummary.name:
-                return is_retrying
+                if payload.thinking:
+                    thoughts = f"{self._thoughts}\n\n{payload.thinking}".strip()
+                    is_cut = len(thoughts) > MAX_THOUGHT_CHARS
+                    self._thoughts = f"…{thoughts[-MAX_THOUGHT_CHARS:]}" if is_cut else thoughts
+                    self._thinking_ms += payload.thinking_ms
+                return is_retrying or bool(payload.thinking)
             case PlanUpdated.name:
                 self._steps = payload.steps
             case ToolStarted.name:
@@ -148,6 +171,8 @@ class RunProgress:
 
     def title(self, phrases: ChatPhrases) -> str:
         """Return the phase in a word or two."""
+        if self.phase == "queued" and self.place is not None:
+            return phrases("progress_place", place=self.place)
         return phrases(f"progress_{self.phase}")
 
     def lines(self, phrases: ChatPhrases, subtasks: Sequence[str] = ()) -> list[str]:
@@ -165,7 +190,7 @@ class RunProgress:
             hidden = phrases("progress_more", count=len(tools) - max_tools)
             tools = [hidden, *tools[-max_tools:]]
         if retry := self._retry:
-            tools.append(phrases.runs.retry(retry.reason, retry.seconds, retry.attempt))
+            tools.append(phrases.runs.retry(*_wait_of(retry)))
         parts = [steps[: MAX_STEPS - len(subtasks)], subtasks, tools]
         lines = [line for part in parts if part for line in ("", *part)]
         return lines[1:]

@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from internal.channels.cli.exit_codes import USAGE, CliExit
@@ -12,12 +12,50 @@ TASK_ID_HELP = "a task, run or session id, or the beginning of one"
 OUTPUT_FORMATS = ("text", "json", "stream-json")
 
 
+class _Subcommands(argparse._SubParsersAction):  # type: ignore[type-arg] # noqa: SLF001 - not public
+    """Subcommands that keep the options which stand before them: both parsers know some."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Parse the rest with the parser of the subcommand."""
+        chosen = self.choices.get(values[0]) if values else None
+        for action in chosen._actions if chosen else ():  # noqa: SLF001 - as above
+            if action.option_strings and hasattr(namespace, action.dest):
+                action.default = argparse.SUPPRESS
+        super().__call__(parser, namespace, values, option_string)
+
+
 class CliParser(argparse.ArgumentParser):
-    """An argument parser that reports an error as one sentence."""
+    """An argument parser that reports an error as one sentence.
+
+    Options may stand anywhere: before and after a subcommand, and between positional arguments.
+    """
 
     def __init__(self, **keywords: Any) -> None:
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(**{"allow_abbrev": False, "formatter_class": formatter, **keywords})
+        self.register("action", "parsers", _Subcommands)
+        self._is_mixed = False
+
+    def parse_known_args(  # type: ignore[override] # fewer overloads
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments; where some are left, once more with options between positional ones."""
+        parsed, left = super().parse_known_args(args, namespace)
+        is_group = any(each.nargs == argparse.PARSER for each in self._actions)
+        if not left or namespace is not None or is_group or self._is_mixed:
+            return parsed, left
+        # in this form argparse parses twice, and calls this method
+        self._is_mixed = True
+        try:
+            return super().parse_known_intermixed_args(args)
+        finally:
+            self._is_mixed = False
 
     def error(self, message: str) -> NoReturn:
         """Exit with the message.

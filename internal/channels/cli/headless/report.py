@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.artifact_files import FileFinder
-from internal.channels.cli.command_output import short_id
+from internal.channels.cli.command_output import format_duration, short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
@@ -59,6 +59,7 @@ class RunReport:
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
+        self._asides: list[str] = []
         self._find_file = find_file
         self._files: dict[str, Mapping[str, Any]] = {}
         self._omitted_files = 0
@@ -177,6 +178,11 @@ class RunReport:
         notices, self._notices = self._notices, []
         return notices
 
+    def take_asides(self) -> list[str]:
+        """Return the lines that are of interest while a person watches, and remove them."""
+        asides, self._asides = self._asides, []
+        return asides
+
     def format_queued(self) -> bytes:
         """Return the output of a task that is not waited for."""
         if self._output == "text":
@@ -225,11 +231,11 @@ class RunReport:
                 named = {"call_id": payload["call_id"], "tool_name": payload["tool_name"]}
                 metadata, error = payload["metadata"], payload.get("error", "")
                 self._denied.append({**named, "rules": metadata["rules"], "error": error})
-            case "workflow.node.retry":
-                reason, seconds = payload["reason"], payload["seconds"]
-                self._notices.append(RunMessages("en").retry(reason, seconds, payload["attempt"]))
-            case "workflow.diagnostic.error" if payload["phase"] in ABOUT_FILES:
-                self._notices.append(payload["error"])
+            case "workflow.diagnostic.error" | "workflow.node.left_out" | "workflow.node.retry":
+                self._add_notice(event, payload)
+            case "workflow.node.output.summary" if own and payload.get("thinking"):
+                took = format_duration(payload["thinking_ms"] / 1000)
+                self._asides.append(RunMessages("en")("thought", time=took))
             case "workflow.artifact.manifest":
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)
@@ -265,6 +271,20 @@ class RunReport:
             self._depends_on[payload["task_id"]] = payload["depends_on"]
             self.has_ended = self.is_waiting
 
+    def _add_notice(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
+        messages = RunMessages("en")
+        match event["event"]:
+            case "workflow.node.retry":
+                wait = payload["reason"], payload["seconds"], payload["attempt"]
+                self._notices.append(messages.retry(*wait, event.get("timestamp", "")))
+            case "workflow.node.left_out":
+                lost = payload["what"], payload["count"], payload.get("tool_name", "")
+                self._notices.append(messages.left_out(*lost))
+            case _ if payload["phase"] in ABOUT_FILES:
+                self._notices.append(payload["error"])
+            case _:
+                pass
+
     def _finish(self, payload: Mapping[str, Any]) -> None:
         reason = payload["stop_reason"]
         answers = [self._result["text"]] if self._run_id != self.ids.run_id else []
@@ -275,6 +295,8 @@ class RunReport:
             "usage": payload["usage"],
             "cost": payload.get("cost"),
         }
+        if first := payload.get("instead_of"):
+            self._notices.append(RunMessages("en").answered_by(payload["model"], first))
         self._error, self._error_code = payload.get("error", ""), payload.get("error_code", "")
         self.has_ended = True
 

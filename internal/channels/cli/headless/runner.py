@@ -20,7 +20,7 @@ from internal.channels.cli.exit_codes import (
     output_failure,
 )
 from internal.channels.cli.headless.report import REPORT_TASK, RunReport
-from internal.channels.cli.output import Output, print_error
+from internal.channels.cli.output import Output, print_aside, print_error
 from internal.channels.cli.records import SessionItem, StreamBatch, TaskRequest
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
@@ -227,6 +227,8 @@ class HeadlessRunner:
             report.add_event(row.id, row.envelope)
         for notice in report.take_notices():
             print_error(notice)
+        for aside in report.take_asides():
+            print_aside(aside)
         await self._write(report.take_lines())
 
     async def _report(self, report: RunReport, signal_code: int | None) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.artifact_files import find_local_file
-from internal.channels.cli.command_output import format_cost, format_tokens
+from internal.channels.cli.command_output import format_cost, format_duration, format_tokens
 from internal.channels.cli.records import format_size
 from internal.channels.cli.render.text import (
     Fragments,
@@ -23,7 +23,6 @@ _MAX_ROW_WIDTH = 100
 _MAX_NAME_WIDTH = 24
 _MAX_DIFF_LINES = 20
 _MAX_CALL_WIDTH = 300
-_MINUTE, _HOUR = 60, 3600
 _THOUSAND, _MILLION = 1_000, 1_000_000
 
 
@@ -216,18 +215,6 @@ def describe_arguments(arguments: Mapping[str, Any]) -> str:
 def first_line(text: object) -> str:
     """Return the first line that is not blank."""
     return next((line for line in str(text).splitlines() if line.strip()), "")
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration such as 0.4s, 12s, 1m12s or 2h05m."""
-    if seconds < 10:  # noqa: PLR2004 - tenths matter below ten seconds
-        return f"{seconds:.1f}s"
-    whole = int(seconds)
-    if whole < _MINUTE:
-        return f"{whole}s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
-    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[StyledLine]:

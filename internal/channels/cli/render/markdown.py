@@ -22,6 +22,7 @@ from rich.console import Group, RenderableType
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Span, Text
 
+from internal.channels.cjk_emphasis import use_cjk_emphasis
 from internal.channels.cli.render.layout import (
     BrokenText,
     HorizontalRule,
@@ -48,7 +49,7 @@ def _make_parser() -> MarkdownIt:
     terminated = ["paragraph", "reference", "blockquote"]
     rules.at("blockquote", _limit_level(blockquote), {"alt": [*terminated, "list"]})
     rules.at("list", _limit_level(list_block), {"alt": terminated})
-    return parser.enable(["table", "strikethrough"]).disable("reference")
+    return use_cjk_emphasis(parser.enable(["table", "strikethrough"]).disable("reference"))
 
 
 def _limit_level(rule: _BlockRule) -> _BlockRule:

@@ -274,14 +274,18 @@ class KeyHandlers:
         if lines := self._prompt.question_lines():
             session.note(*lines)
             return
-        if session.view.output is None:
+        view, folded = session.view, list[tuple[str, str]]()
+        if view.output is not None:
+            tool, output = view.output
+            folded.append((session.messages("output_of", tool=tool), output))
+        if view.thoughts:
+            folded.append((session.messages("thoughts"), view.thoughts))
+        if not folded:
             session.hint(session.messages("no_output"))
-            return
-        tool, text = session.view.output
-        title = session.view.rows.note(session.messages("output_of", tool=tool))
-        output = sanitize(text).rstrip("\n").split("\n")
-        bodies = [StyledLine((("", line),) if line else (), verbatim=True) for line in output]
-        session.note(title, *bodies)
+        for title, text in folded:
+            rows = sanitize(text).rstrip("\n").split("\n")
+            bodies = [StyledLine((("", row),) if row else (), verbatim=True) for row in rows]
+            session.note(view.rows.note(title), *bodies)
 
     def _paste(self, event: KeyPressEvent) -> None:
         self._box.insert_text(self._session.paste(event.data))

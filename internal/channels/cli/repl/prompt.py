@@ -22,6 +22,8 @@ QUESTIONS_POLL_SECONDS = 30
 """How often the open questions of other sessions are counted, in seconds."""
 
 _MAX_QUESTIONS = 100
+_WRITTEN_EARLIER = "written_earlier"
+"""The code of a refused answer: its text was written before the question was asked."""
 _MAX_QUEUED = 3
 """At most this many rows show queued messages."""
 
@@ -32,6 +34,7 @@ class Prompt:
     def __init__(self, session: ReplSession, box: Buffer) -> None:
         self.session = session
         self._box = box
+        box.on_text_changed += self._note_text
         self._visible = ("", 0.0)
         """The id of the visible question, and since when it is visible."""
         self._draft_id = ""
@@ -118,8 +121,8 @@ class Prompt:
         question = self.question
         return question is not None and key in question.keys and self._armed(question)
 
-    def press(self, key: str) -> None:
-        """Handle a key of the question."""
+    def press(self, key: str, seen: str = "") -> None:
+        """Handle a key of the question; `seen` is what was shown when it was written as a text."""
         question = self.question
         if question is None:
             return
@@ -128,7 +131,7 @@ class Prompt:
             self._draft_id = question.id
             self._box.insert_text(result)
         elif result is not None:
-            self._answer(question, result, "")
+            self._answer(question, _with_seen(result, seen), key if seen else "")
         self.session.redraw()
 
     def confirm(self) -> None:
@@ -143,13 +146,14 @@ class Prompt:
         if question is None or services is None or not (question.drafting or self._armed(question)):
             return False
         if len(text) == 1 and self.accepts_key(text):
-            self.press(text)
+            self.press(text, self.session.written)
             return True
         expanded = self.session.pastes.expand(text)
         if question.drafting:
             answer_json = question.answer_from(expanded, services.read_steps)
         else:
             answer_json = _parse_text(question, expanded, services)
+            answer_json = _with_seen(answer_json, self.session.written)
         self._answer(question, answer_json, text)
         return True
 
@@ -218,10 +222,13 @@ class Prompt:
         session, client = self.session, (await self.session.ready()).client
         try:
             answered = await client.answer(question.id, answer_json)
-        except GatewayError:
+        except GatewayError as error:
             await self._show_answer(question)
             if question.id in session.view.questions:
                 session.restore_input(text)
+                if error.reason == _WRITTEN_EARLIER:
+                    sentence = session.messages("written_before_question")
+                    raise GatewayError(error.code, sentence) from None
             raise
         else:
             session.view.close_question(question.id, answered.view["answer"], here=True)
@@ -240,6 +247,11 @@ class Prompt:
             if answer is not None:
                 self.session.view.close_question(question.id, answer)
 
+    def _note_text(self, box: Buffer) -> None:
+        """Note what is shown while the input is changed; sending it empties it."""
+        if box.text:
+            self.session.written = self.session.seen
+
     def _mark_visible(self, question_id: str) -> None:
         if question_id != self._visible[0]:
             self._visible = (question_id, time.monotonic())
@@ -250,6 +262,11 @@ class Prompt:
     def _armed(self, question: OpenQuestion) -> bool:
         visible, since = self._visible
         return visible == question.id and time.monotonic() - since >= ARMING_SECONDS
+
+
+def _with_seen(answer_json: AnswerJson, seen: str) -> AnswerJson:
+    """Return an answer that says which event was the newest one when it was written."""
+    return {**answer_json, "seen": seen} if seen else answer_json
 
 
 def _parse_text(question: OpenQuestion, text: str, services: ReplServices) -> AnswerJson:

@@ -108,6 +108,10 @@ class ReplSession:
         """The last message as it was written."""
         self.last_run = ""
         """The run of the last message; "" if it steered a run or none was sent."""
+        self.seen = ""
+        """The id of the newest event that was shown; "" if there is none."""
+        self.written = ""
+        """The id of the newest event that was shown when the input was changed last."""
         self.shell = ShellRunner(self._show_shell_lines)
         self.attention: Callable[[str], None] = lambda _sentence: None
         """Calls for a person who looks elsewhere; "" ends it."""
@@ -238,7 +242,7 @@ class ReplSession:
         self._sending += 1
         self.attention("")
         replaced = self.last_run if edits else ""
-        self.start(self._send_in_order(text, options or {}, replaced))
+        self.start(self._send_in_order(text, options or {}, replaced, seen=self.written))
 
     def run_shell(self, command: str) -> None:
         """Run a shell command of the person in the folder, unless one is running."""
@@ -410,7 +414,9 @@ class ReplSession:
         )
         self.redraw()
 
-    async def _send_in_order(self, text: str, options: Mapping[str, Any], replaced: str) -> None:
+    async def _send_in_order(
+        self, text: str, options: Mapping[str, Any], replaced: str, *, seen: str
+    ) -> None:
         try:
             async with self._send_lock:
                 if replaced:
@@ -419,7 +425,7 @@ class ReplSession:
                 folder = Path(self.choices.fixed.get("workspace") or ".")
                 mentioned = mentioned_files(text, folder)
                 whole, pasted = self.pastes.expand_to_files(text)
-                await self._send(whole, [*mentioned, *pasted], options)
+                await self._send(whole, [*mentioned, *pasted], options, seen=seen)
         except CliExit as error:
             self.restore_input(text)
             raise GatewayError(error.code, str(error)) from None
@@ -440,7 +446,9 @@ class ReplSession:
         self._watch(branch, "")
         self.view.print_lines("note", [self.view.rows.note(self.messages("branched"))])
 
-    async def _send(self, text: str, pasted: list[InputFile], options: Mapping[str, Any]) -> None:
+    async def _send(
+        self, text: str, pasted: list[InputFile], options: Mapping[str, Any], *, seen: str
+    ) -> None:
         client, run = (await self.ready()).client, self.view.current
         first, self.files = self.files, []
         files = [*first, *pasted]
@@ -448,7 +456,9 @@ class ReplSession:
         shown, text = text, "\n\n".join([text, *kept])
         if run is not None and not files:
             try:
-                steered = await client.steer(run.task_id, text)
+                # who sent a task need not have seen its events
+                is_own = self.view.is_own_task(run.task_id)
+                steered = await client.steer(run.task_id, text, "" if is_own else seen)
             except GatewayError:
                 self.shell.keep(kept)
                 raise
@@ -518,8 +528,9 @@ class ReplSession:
                     if batch.reset:
                         break
                     self._is_disconnected = not batch.is_connected
-                    for envelope in batch.envelopes:
-                        self._add_event(envelope)
+                    for row in batch.rows:
+                        self._add_event(row.envelope)
+                        self.seen = row.id or self.seen
                     self._send_queued()
                     self._call_attention()
             # the event log was reset: continue from its current end

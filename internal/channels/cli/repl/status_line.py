@@ -7,12 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from internal.channels.cli.command_output import format_tokens
-from internal.channels.cli.render.event_rows import (
-    describe_arguments,
-    first_line,
-    format_duration,
-)
+from internal.channels.cli.command_output import format_duration, format_tokens
+from internal.channels.cli.render.event_rows import describe_arguments, first_line
 from internal.channels.cli.render.text import Fragments, truncate_line
 from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.catalog import MessageCatalog
@@ -35,6 +31,8 @@ class RunState:
     """When the run started, in seconds since the epoch."""
     tokens: int = 0
     thinking: bool = False
+    thinking_since: float = 0.0
+    """When the thoughts before the reply began, in seconds of a monotonic clock."""
     tools: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The `workflow.tool.started` payloads of the running calls, by call id."""
     progress: str = ""

@@ -1,10 +1,12 @@
 """Turns the events of a session into rows: printed ones, and live ones below them."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from internal.channels.cli.command_output import format_duration
 from internal.channels.cli.records import ABOUT_FILES
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import QuestionPanel
@@ -16,6 +18,8 @@ from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
+
+_MIN_THOUGHT_SECONDS = 0.1
 
 
 class RequestUsage(NamedTuple):
@@ -65,6 +69,8 @@ class TranscriptView:
         self.plan: Mapping[str, Any] | None = None
         self.output: tuple[str, str] | None = None
         """The name and output of the last tool."""
+        self.thoughts = ""
+        """The thoughts before the last reply, "" if there are none to read."""
         self.request = RequestUsage()
         """The last request of the session to the model."""
         self.last_answer = ""
@@ -90,6 +96,8 @@ class TranscriptView:
         self._reply: StreamedReply | None = None
         self._last_reply = ""
         self._last_kind = ""
+        self._thought_of: tuple[str, str] | None = None
+        """The run and node of the newest reply whose thoughts have a row."""
         self._own_texts: list[str] = []
         self._own_tasks: set[str] = set()
 
@@ -120,6 +128,7 @@ class TranscriptView:
         """Start over for another session; printed rows stay."""
         self.runs, self.plan, self.output, self.questions = RunActivity(), None, None, {}
         self._reply, self._held, self._own_texts = None, [], []
+        self.thoughts = ""
         self.subtasks, self.moved = SubtaskRows(self._messages, self._glyphs), {}
         self.request, self.last_answer, self.changes = RequestUsage(), "", []
         self.cost = 0.0
@@ -141,6 +150,10 @@ class TranscriptView:
     def add_own_task(self, task_id: str) -> None:
         """Remember that the text of a task is already shown."""
         self._own_tasks.add(task_id)
+
+    def is_own_task(self, task_id: str) -> bool:
+        """Return True if a task was sent here."""
+        return task_id in self._own_tasks
 
     def print_lines(self, kind: str, lines: Iterable[StyledLine]) -> None:
         """Print lines, after the reply that is being streamed."""
@@ -240,7 +253,10 @@ class TranscriptView:
             case "workflow.node.retry":
                 if run := self.runs.runs.get(event["run_id"]):
                     run.notice = self._run_messages.retry(
-                        payload["reason"], payload["seconds"], payload["attempt"]
+                        payload["reason"],
+                        payload["seconds"],
+                        payload["attempt"],
+                        event.get("timestamp", ""),
                     )
             case "workflow.question.asked" | "workflow.question.answered":
                 self._question(event, payload)
@@ -252,7 +268,10 @@ class TranscriptView:
                 self._add_notice(name, payload)
 
     def _add_notice(self, name: str, payload: Mapping[str, Any]) -> None:
-        if name == "workflow.diagnostic.error" and payload["phase"] in ABOUT_FILES:
+        if name == "workflow.node.left_out":
+            lost = payload["what"], payload["count"], payload.get("tool_name", "")
+            self.print_lines("row", [self.rows.note(self._run_messages.left_out(*lost))])
+        elif name == "workflow.diagnostic.error" and payload["phase"] in ABOUT_FILES:
             self.print_lines("row", [self.rows.note(payload["error"])])
 
     def _add_files(self, session_id: str, manifest: Mapping[str, Any]) -> None:
@@ -276,10 +295,28 @@ class TranscriptView:
             question.answer, self._refused = answer, self._refused | question.denied_calls(answer)
 
     def _append_delta(self, run_id: str, delta: Mapping[str, Any]) -> None:
+        is_thought = bool(delta.get("reasoning"))
         if run := self.runs.runs.get(run_id):
-            run.thinking, run.notice = bool(delta.get("reasoning")), ""
-        if not delta.get("reasoning"):
+            if is_thought and not run.thinking:
+                run.thinking_since = time.monotonic()
+            elif run.thinking and not is_thought:
+                # the row comes before the reply, and its summary after it
+                seconds = time.monotonic() - run.thinking_since
+                self._add_thought(run_id, delta["node_id"], seconds)
+            run.thinking, run.notice = is_thought, ""
+        if not is_thought:
             self._reply_of(run_id, delta["node_id"]).append(delta)
+
+    def _add_thought(self, run_id: str, node_id: str, seconds: float) -> None:
+        """Print for how long the model thought before a reply, once for each reply."""
+        if self._thought_of == (run_id, node_id):
+            return
+        self._thought_of = (run_id, node_id)
+        took = format_duration(max(seconds, _MIN_THOUGHT_SECONDS))
+        row = _Item("row", (self.rows.note(self._run_messages("thought", time=took)),))
+        # after a reply that has begun to be printed, which only one joined halfway has
+        is_late = self._reply is not None and self._reply.started
+        (self._held if is_late else self._queue).append(row)
 
     def _set(self, run_id: str, partial: Mapping[str, Any]) -> None:
         if not partial["node_id"].endswith(":say"):
@@ -291,6 +328,9 @@ class TranscriptView:
         if run := self.runs.runs.get(run_id):
             run.tokens += sum(summary["usage"].values())
             run.thinking, run.notice = False, ""
+        self.thoughts = summary.get("thinking", "")
+        if self.thoughts:
+            self._add_thought(run_id, summary["node_id"], summary["thinking_ms"] / 1000)
         usage = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0} | {
             name.removesuffix("_tokens"): count for name, count in summary["usage"].items()
         }
@@ -375,6 +415,9 @@ class TranscriptView:
                 self.print_lines("row", [self.rows.faint(f"  {truncate_line(details, 2_000)}")])
         elif sentence:
             self.print_lines("note", [self.rows.note(sentence)])
+        if first := result.get("instead_of"):
+            said = self._run_messages.answered_by(result["model"], first)
+            self.print_lines("note", [self.rows.note(said)])
         for file in result.get("attachments", ()):
             label = self._messages("files_kept", name=file["name"], size=file["size"])
             self.print_lines("row", [self.rows.faint(f"{self._glyphs.artifact} {label}")])

@@ -8,7 +8,7 @@ from internal.channels.chat.transport import (
     PastMessage,
     TransportRejected,
 )
-from internal.channels.lark.api import CONTEXT_POLICY, LarkApi
+from internal.channels.lark.api import CONTEXT_POLICY, LarkApi, as_datetime, read_milliseconds
 from internal.channels.lark.content.files import as_attachments
 from internal.channels.lark.content.message_content import (
     Mention,
@@ -16,7 +16,6 @@ from internal.channels.lark.content.message_content import (
     decode_object,
     read_content,
 )
-from internal.channels.lark.events import as_datetime, read_milliseconds
 from internal.channels.lark.history.card_text import card_text
 
 _UNREAD = {

@@ -19,6 +19,7 @@ from msgspec import Meta
 from starlette.responses import Response, StreamingResponse
 
 from internal.agent.app.events.subscription import StreamItem
+from internal.agent.app.idempotency import scoped_key
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.errors import InvalidRequest, NotFound
@@ -29,7 +30,7 @@ from internal.agent.domain.usage import Usage
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.routes.attachments import store_attachments
-from internal.channels.web.schemas import AttachmentInput, EmptyRequest, RequestModel
+from internal.channels.web.schemas import AttachmentInput, EmptyRequest, Key, RequestModel
 from internal.channels.web.services import WebServices
 
 MAX_WAIT_SECONDS = 3_600
@@ -64,7 +65,7 @@ class CompletionInput(msgspec.Struct, frozen=True):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | tuple[ContentPart, ...] | None = None
+    content: str | Annotated[tuple[ContentPart, ...], Meta(max_length=200)] | None = None
 
     @property
     def parts(self) -> tuple[ContentPart, ...]:
@@ -85,6 +86,9 @@ class StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
+Tool = Annotated[dict[str, Any], Meta(max_length=100)]
+
+
 class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=False):
     """A request. Fields that are not listed, such as `temperature`, have no effect."""
 
@@ -92,7 +96,7 @@ class ChatCompletionRequest(RequestModel, frozen=True, forbid_unknown_fields=Fal
     model: str = DEFAULT_MODEL
     stream: bool = False
     stream_options: StreamOptions | None = None
-    tools: tuple[dict[str, Any], ...] = ()
+    tools: Annotated[tuple[Tool, ...], Meta(max_length=1_000)] = ()
 
 
 class CompletionMessage(msgspec.Struct, frozen=True):
@@ -185,7 +189,6 @@ async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> S
         raise InvalidRequest("tools are not supported: the agent uses the tools of the gateway.")
     named = request.context.headers(SESSION_HEADER.encode())
     session_id = SessionId(named[0].decode("latin-1")) if named else None
-    keys = request.context.headers(b"idempotency-key")
     *earlier, last = body.messages
     if last.role != "user":
         raise InvalidRequest("The last message must be one of the user.")
@@ -199,10 +202,18 @@ async def _submit(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> S
         attachments=await store_attachments(
             services.gateway.files, tuple(images), request.principal.id
         ),
-        idempotency_key=keys[0].decode("latin-1") if keys else None,
+        idempotency_key=scoped_key("completions", _key(request)),
         one_shot=session_id is None,
     )
     return await services.gateway.submit(submission, request.principal)
+
+
+def _key(request: ApiRequest[EmptyRequest, ChatCompletionRequest]) -> str | None:
+    keys = request.context.headers(b"idempotency-key")
+    try:
+        return msgspec.convert(keys[0].decode("latin-1"), Key) if keys else None
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"Invalid header Idempotency-Key: {error}.") from error
 
 
 def _instruction(earlier: Sequence[CompletionInput], last: CompletionInput) -> str:

@@ -1,6 +1,5 @@
 """Routes for login: a one-time code is exchanged for an HttpOnly cookie and a login key."""
 
-import math
 from typing import Any
 
 import msgspec
@@ -38,9 +37,6 @@ async def log_in(request: ApiRequest[EmptyRequest, LoginRequest]) -> Response:
     """Exchange a one-time code for a login cookie and a login key."""
     token = request.services.local_token()
     codes = request.services.logins.codes
-    if wait := math.ceil(codes.retry_after()):
-        message = f"Too many invalid codes. Try again in {wait} s."
-        raise HttpError(429, "too_many_codes", message, {"retry-after": str(wait)})
     try:
         is_valid = codes.redeem(request.body.code)
         login = request.services.logins.create(token, _page_origin(request)) if is_valid else None

@@ -22,6 +22,8 @@ from internal.channels.web.static_page import (
     IMMUTABLE,
     NOT_BUILT_MESSAGE,
     NOTICES,
+    PREVIEW,
+    PREVIEW_POLICY,
 )
 
 
@@ -66,6 +68,12 @@ async def show_page(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response
         raise HttpError(503, "page_not_built", NOT_BUILT_MESSAGE)
     headers = {"cache-control": "no-cache", "content-security-policy": CONTENT_SECURITY_POLICY}
     return Response(index, headers=headers, media_type="text/html")
+
+
+async def show_preview(_: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:
+    """Return the frame in which the page shows an HTML document."""
+    headers = {"cache-control": "no-cache", "content-security-policy": PREVIEW_POLICY}
+    return Response(PREVIEW, headers=headers, media_type="text/html")
 
 
 async def show_manifest(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Response:

@@ -12,7 +12,15 @@ from internal.agent.domain.answers import read_answer
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.questions import Question, QuestionStatus
 from internal.channels.web.endpoints import ApiRequest
-from internal.channels.web.schemas import EmptyRequest, Id, Key, Limit, RequestModel
+from internal.channels.web.schemas import (
+    EmptyRequest,
+    EventId,
+    Id,
+    Key,
+    Limit,
+    RequestModel,
+    read_writing,
+)
 from internal.i18n.chat import answer_words
 
 
@@ -26,9 +34,14 @@ class QuestionsQuery(RequestModel, frozen=True):
 
 
 class AnswerRequest(RequestModel, AnswerOfPerson, frozen=True):
-    """An answer. The `answer_schema` of the question lists the fields it accepts."""
+    """An answer. The `answer_schema` of the question lists the fields it accepts.
+
+    `seen` is the id of the newest event that was shown when a text was written, null for now. A
+    text that was written before the question was asked is refused with the code `written_earlier`.
+    """
 
     idempotency_key: Key | None = None
+    seen: EventId | None = None
 
 
 class QuestionsPage(msgspec.Struct, frozen=True):
@@ -62,9 +75,10 @@ async def answer_question(request: ApiRequest[EmptyRequest, AnswerRequest]) -> Q
     """Answer a question and resume its run. Later answers are rejected with the first one."""
     gateway, actor = request.services.gateway, _answerer(request)
     question_id, answer = _id(request), request.body
+    writer = actor._replace(writing=read_writing(answer.seen))
     asked, _ = await gateway.queries.question_with_task(question_id, request.principal)
     answered = await gateway.answer(
-        question_id, _read(asked.question, answer), actor, idempotency_key=answer.idempotency_key
+        question_id, _read(asked.question, answer), writer, idempotency_key=answer.idempotency_key
     )
     task = await gateway.queries.task(answered.task_id, request.principal)
     return question_view(answered, task, actor)

@@ -15,7 +15,9 @@ from internal.channels.web.services import (
     Findings,
     LarkApp,
     LarkAppView,
+    ModelAccess,
     ProvidersView,
+    ServerModelsView,
     Setup,
 )
 
@@ -23,16 +25,22 @@ Credential = Annotated[str, Meta(min_length=1, max_length=1_000, pattern="^[!-~]
 """A key or secret: printable ASCII without spaces."""
 
 
-class StoreKeyRequest(RequestModel, frozen=True):
-    """The key of a provider."""
+EnteredText = Annotated[str, Meta(min_length=1, max_length=2_000)]
+"""A key or an address as it was pasted: what is around it, such as quotes, is left out."""
 
-    key: Credential
+
+class StoreKeyRequest(RequestModel, frozen=True):
+    """The key of a provider, and its address in place of its own; "" is its own address."""
+
+    key: EnteredText | None = None
+    base_url: Annotated[str, Meta(max_length=2_000)] | None = None
 
 
 class CheckKeyRequest(RequestModel, frozen=True):
-    """A key to try, without it the one that is set, and a model, without it the default one."""
+    """A key, an address and a model to try; without them those that are set."""
 
-    key: Credential | None = None
+    key: EnteredText | None = None
+    base_url: EnteredText | None = None
     model: Name | None = None
 
 
@@ -61,23 +69,30 @@ async def list_providers(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Pro
 
 
 async def check_key(request: ApiRequest[EmptyRequest, CheckKeyRequest]) -> Finding:
-    """Ask a model of the provider for a word, without storing the key. May cost a few tokens."""
+    """Try the address and the key, then ask a model for a word. May cost a few tokens.
+
+    Nothing is stored. A key is sent to the host that is named and to the provider's own ones.
+    """
     body = request.body
-    return await _setup(request).check_key(
-        request.principal, request.path["name"], body.key or "", body.model or ""
-    )
+    access = ModelAccess(body.key or "", body.base_url or "", body.model or "")
+    return await _setup(request).check_key(request.principal, request.path["name"], access)
+
+
+async def list_server_models(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ServerModelsView:
+    """Ask the server of a provider which models it has. Requires the owner role."""
+    return await _setup(request).list_server_models(request.principal, request.path["name"])
 
 
 async def store_key(request: ApiRequest[EmptyRequest, StoreKeyRequest]) -> ProvidersView:
-    """Store the key of a provider. The gateway starts again if it uses it."""
+    """Store the key or the address of a provider. The gateway starts again if it uses it."""
     return await _setup(request).store_key(
-        request.principal, request.path["name"], request.body.key
+        request.principal, request.path["name"], request.body.key, request.body.base_url
     )
 
 
 async def remove_key(request: ApiRequest[EmptyRequest, EmptyRequest]) -> ProvidersView:
     """Remove the stored key of a provider."""
-    return await _setup(request).store_key(request.principal, request.path["name"], "")
+    return await _setup(request).store_key(request.principal, request.path["name"], "", None)
 
 
 async def choose_model(request: ApiRequest[EmptyRequest, ChooseModelRequest]) -> ProvidersView:

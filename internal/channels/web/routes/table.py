@@ -126,6 +126,7 @@ from internal.channels.web.services import (
     LarkAppView,
     ModelsView,
     ProvidersView,
+    ServerModelsView,
 )
 
 
@@ -451,6 +452,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         body=StoreKeyRequest,
         errors=(409,),
     ),
+    Endpoint(
+        "GET",
+        "/api/providers/{name}/models",
+        setup.list_server_models,
+        ServerModelsView,
+        errors=(403, 409),
+    ),
     Endpoint("DELETE", "/api/providers/{name}/key", setup.remove_key, ProvidersView, errors=(409,)),
     Endpoint(
         "PUT",
@@ -540,6 +548,7 @@ PAGES: tuple[Endpoint, ...] = (
     Endpoint("GET", "/tasks", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/waiting", meta.show_page, media_type=_HTML, public=True),
     Endpoint("GET", "/sessions/{session_id}", meta.show_page, media_type=_HTML, public=True),
+    Endpoint("GET", "/preview", meta.show_preview, media_type=_HTML, public=True),
     Endpoint("GET", "/assets/{name}", meta.show_asset, media_type="*/*", public=True),
     Endpoint("GET", "/icons/{name}", meta.show_icon, media_type="image/png", public=True),
     Endpoint("GET", "/manifest.webmanifest", meta.show_manifest, media_type="*/*", public=True),

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from internal.agent.app.files.worktree_changes import AppliedChanges
+from internal.agent.app.idempotency import scoped_key
 from internal.agent.app.queries import TaskListItem, TaskTree
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_commands import Steered
@@ -29,6 +30,7 @@ from internal.channels.web.schemas import (
     StopView,
     TasksQuery,
     TaskView,
+    read_writing,
     run_view,
     task_fields,
     task_view,
@@ -139,7 +141,7 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
         attachments=await store_attachments(
             services.gateway.files, task.attachments, request.principal.id
         ),
-        idempotency_key=task.idempotency_key,
+        idempotency_key=scoped_key("tasks", task.idempotency_key),
         one_shot=task.one_shot,
     )
     submitted = await services.gateway.submit(submission, request.principal)
@@ -200,6 +202,7 @@ async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered
         request.principal,
         channel=request.channel,
         idempotency_key=body.idempotency_key,
+        writing=read_writing(body.seen),
     )
 
 

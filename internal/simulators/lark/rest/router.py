@@ -34,6 +34,8 @@ ENDPOINTS = (
 )
 """All calls that need a token."""
 MAX_BODY_BYTES = 40 * 1024 * 1024
+MAX_SECRET_BYTES = 1 << 16
+"""The largest request for a token."""
 BAD_GATEWAY = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n</html>\r\n"
 
 
@@ -42,12 +44,20 @@ def routes(lark: LarkServices) -> list[Route]:
 
     def calling(endpoint: RestEndpoint) -> Route:
         async def answer(request: Request) -> Response:
-            return await _answer(lark, request, lambda body: _call(lark, endpoint, request, body))
+            lark_token = request.headers.get("authorization")
+            return await _answer(
+                lark,
+                request,
+                lambda body: _call(lark, endpoint, request, body),
+                check=lambda: lark.tokens.check(lark_token),
+            )
 
         return Route(endpoint.path, answer, methods=[endpoint.method])
 
     async def token(request: Request) -> Response:
-        return await _answer(lark, request, lambda body: (None, _token(lark, body)))
+        return await _answer(
+            lark, request, lambda body: (None, _token(lark, body)), largest=MAX_SECRET_BYTES
+        )
 
     path = "/open-apis/auth/v3/tenant_access_token/internal"
     return [Route(path, token, methods=["POST"]), *map(calling, ENDPOINTS)]
@@ -108,13 +118,22 @@ async def read_body(request: Request, largest: int = MAX_BODY_BYTES) -> bytes:
     return bytes(body)
 
 
-async def _answer(lark: LarkServices, request: Request, work: Handler) -> Response:
+async def _answer(
+    lark: LarkServices,
+    request: Request,
+    work: Handler,
+    *,
+    check: Callable[[], object] = lambda: None,
+    largest: int = MAX_BODY_BYTES,
+) -> Response:
+    """Answer a request; `check` raises LarkError before the body is read."""
     started = time.monotonic()
     what = f"{request.method} {request.url.path}"
     fault: AnswerFault | None = None
     app_id, body = "", b""
     try:
-        body = await read_body(request)
+        check()
+        body = await read_body(request, largest)
         text = body.decode(errors="replace")
         fault = lark.faults.match_call(what, text)
         _raise_fault(fault, request.headers.get("authorization", "") + text)

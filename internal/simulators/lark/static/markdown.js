@@ -1,29 +1,49 @@
-// Renders a subset of Lark's Markdown as nodes. Images are shown as names and never fetched.
+// Renders a subset of Markdown as Lark's cards do. Images are shown as names and never fetched.
 
 import { h } from "./dom.js";
 
-const INLINE =
-  /(`+)(.+?)\1|\*\*(.+?)\*\*|~~(.+?)~~|\*([^\s*][^*]*)\*|(!?)\[([^\]]*)\]\(([^)\s]+)\)|<at\s+[^>]*?(?:id|user_id)=["']?([^"'>\s]+)["']?[^>]*>.*?<\/at>|<\/?(?:font|text_tag|u|b|i|strong|em)[^>]{0,80}>|<br\s*\/?>/s;
+// A run opens or closes emphasis by the rule of CommonMark, which knows no Chinese signs.
+const SIGN = "\\p{P}\\p{S}";
+const opens = (run) => `(?:(?<![^\\s${SIGN}])${run}(?!\\s)|${run}(?![\\s${SIGN}]))`;
+const closes = (run) => `(?:(?<!\\s)${run}(?![^\\s${SIGN}])|(?<![\\s${SIGN}])${run})`;
+const within = (run, end = run) => `${opens(run)}((?:\\\\.|[^\\\\])+?)${closes(end)}`;
+const STAR = "(?<!\\*)\\*(?!\\*)";
+
+const INLINE = new RegExp(
+  [
+    "\\\\([!-\\/:-@\\[-`\\{-~])|&#(\\d{1,7});",
+    "(?<!`)(`+)(?!`)(.+?)(?<!`)\\3(?!`)",
+    `${within("\\*\\*", "\\*\\*(?!\\*)")}|${within("~~")}|${within(STAR)}`,
+    "(!?)\\[([^\\]]*)\\]\\(([^)\\s]+)\\)",
+    "<at\\s+[^>]*?(?:id|user_id)=[\"']?([^\"'>\\s]+)[\"']?[^>]*>.*?<\\/at>",
+    "<\\/?(?:font|text_tag|u|b|i|strong|em)[^>]{0,80}>|<br\\s*\\/?>",
+  ].join("|"),
+  "gsu",
+);
 
 function inline(text, name) {
   const nodes = [];
-  for (let rest = text; rest; ) {
-    const found = INLINE.exec(rest);
-    if (!found) return [...nodes, rest];
-    const [all, , code, bold, gone, slanted, image, label, link, at] = found;
-    nodes.push(rest.slice(0, found.index));
-    rest = rest.slice(found.index + all.length);
-    if (code !== undefined) nodes.push(h("code", {}, code));
+  let done = 0;
+  for (const found of text.matchAll(INLINE)) {
+    const [all, escaped, entity, , code, bold, gone, slanted, image, label, link, at] = found;
+    nodes.push(text.slice(done, found.index));
+    done = found.index + all.length;
+    if (escaped !== undefined) nodes.push(escaped);
+    else if (entity !== undefined) nodes.push(Number(entity) < 0x110000 ? String.fromCodePoint(Number(entity)) : all);
+    else if (code !== undefined) nodes.push(h("code", {}, code));
     else if (bold !== undefined) nodes.push(h("b", {}, inline(bold, name)));
     else if (gone !== undefined) nodes.push(h("s", {}, inline(gone, name)));
     else if (slanted !== undefined) nodes.push(h("i", {}, inline(slanted, name)));
     else if (image) nodes.push(h("span", { class: "hint" }, `[image ${label}]`));
-    else if (link !== undefined) nodes.push(anchor(link, label || link));
+    else if (link !== undefined) nodes.push(anchor(link, label ? inline(label, name) : link));
     else if (at !== undefined) nodes.push(h("span", { class: "at" }, `@${name(at)}`));
     else if (all.startsWith("<br")) nodes.push(h("br"));
   }
-  return nodes;
+  return [...nodes, text.slice(done)];
 }
+
+// A cell has no line breaks.
+const cellText = (text, name) => inline(text.replace(/<(?=br\s*\/?>)/gi, "&#60;"), name);
 
 export function anchor(link, label) {
   if (!/^https?:\/\//i.test(link)) return label;
@@ -35,7 +55,7 @@ const cells = (line) =>
 const isRuler = (line) => line.includes("-") && line.includes("|") && /^[\s:|-]+$/.test(line);
 
 function table(lines, name) {
-  const row = (tag) => (line) => h("tr", {}, cells(line).map((cell) => h(tag, {}, inline(cell, name))));
+  const row = (tag) => (line) => h("tr", {}, cells(line).map((cell) => h(tag, {}, cellText(cell, name))));
   const head = h("thead", {}, row("th")(lines[0]));
   return h("div", { class: "wide" }, h("table", {}, head, h("tbody", {}, lines.slice(2).map(row("td")))));
 }
@@ -62,7 +82,7 @@ export function markdown(text, name = (id) => id) {
       nodes.push(h("pre", {}, h("code", {}, code.join("\n"))));
     } else if (heading) {
       lines.shift();
-      nodes.push(h("p", { class: "heading" }, inline(heading[2], name)));
+      nodes.push(h("p", { class: `heading h${heading[1].length}` }, inline(heading[2], name)));
     } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
       lines.shift();
       nodes.push(h("hr"));
@@ -75,7 +95,8 @@ export function markdown(text, name = (id) => id) {
       const items = take((one) => ITEM.test(one)).map((one) => ITEM.exec(one));
       const made = items.map(([, indent, mark, words]) => {
         const sign = /\d/.test(mark) ? mark : "•";
-        return h("li", { class: indent ? "inner" : "" }, h("span", { class: "sign" }, sign), h("span", {}, inline(words, name)));
+        const level = Math.floor(indent.replace(/\t/g, "    ").length / 4);
+        return h("li", { class: `level${Math.min(level, 8)}` }, h("span", { class: "sign" }, sign), h("span", {}, inline(words, name)));
       });
       nodes.push(h("ul", { class: "items" }, made));
     } else {

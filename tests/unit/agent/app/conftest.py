@@ -13,7 +13,7 @@ from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.observability.clock import SystemClock
 from internal.tools.commands.background import BackgroundCommandPool
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.instruction_trust import InstructionTrust
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
 from tests.support.web_app import IdleDispatcher
@@ -47,6 +47,6 @@ def gateway(
         dispatcher=dispatcher,
         clock=SystemClock(),
         files=session_files(tmp_path, database, stores),
-        commands=BackgroundCommandPool(SystemClock(), UntrustedFiles(tmp_path)),
+        commands=BackgroundCommandPool(SystemClock(), InstructionTrust(tmp_path)),
         reviews=owner_reviews(tmp_path),
     )

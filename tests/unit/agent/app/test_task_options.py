@@ -53,6 +53,7 @@ def test_without_options_the_settings_apply(principal: Principal) -> None:
         provider="anthropic",
         model="claude-x",
         people=True,
+        any_model=principal.may("operate"),
     )
 
 

@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from internal.agent.domain.errors import ModelError, ModelOverloaded, RunStopped
+from internal.agent.domain.errors import (
+    CODES,
+    ModelError,
+    ModelOverloaded,
+    ModelRejected,
+    Refusal,
+    RunStopped,
+)
 from internal.agent.domain.events.types import (
     ResultFinal,
 )
@@ -14,9 +21,12 @@ def all_below(kind: type[Any]) -> set[type[Any]]:
 
 def test_every_model_error_has_a_unique_documented_code() -> None:
     kinds = all_below(ModelError)
-    codes = {kind.code for kind in kinds}
+    codes = {kind.default_code for kind in kinds}
     assert len(codes) == len(kinds)
+    codes |= {*CODES.values()}
     assert all(f"{code}," in (ResultFinal.__doc__ or "").replace(".", ",") for code in codes)
+    assert ModelRejected("No.", refusal=Refusal("region")).code == CODES["region"]
+    assert ModelRejected("No.", refusal=Refusal("field")).code == ModelRejected("No.").code
     assert ModelOverloaded("Busy.", 2.5).retry_after == 2.5
     assert (str(ModelOverloaded("Busy.")), ModelOverloaded("Busy.").retry_after) == ("Busy.", None)
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from internal.agent.domain.messages import (
+    MAX_OPAQUE_BYTES,
     Image,
     Message,
     Part,
@@ -16,6 +17,8 @@ from internal.agent.domain.messages import (
     ToolCall,
     ToolResult,
     assign_call_ids,
+    join_messages,
+    storable_opaque,
     text_parts,
     user_message,
     without_call_ids,
@@ -94,9 +97,40 @@ def test_the_ids_of_a_model_are_removed() -> None:
     ]
     assert without_call_ids(parts) == [
         Text("I look."),
-        ToolCall("", "x", {"a": 1}),
-        ToolCall("", "y", {}, "{"),
+        ToolCall("", "x", {"a": 1}, wire_id="call_1"),
+        ToolCall("", "y", {}, "{", wire_id="call_1"),
     ]
+    first, second = assign_call_ids(
+        [part for part in without_call_ids(parts) if isinstance(part, ToolCall)], set(), "n"
+    )
+    assert (first.wire_id, second.wire_id) == ("call_1", ""), "of two the first keeps it"
+
+
+def test_opaque_fields_that_cannot_be_stored_are_left_out() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(200):
+        deep = {"x": deep}
+    assert storable_opaque({"a": "\ud800"}) == {"a": "\ufffd"}
+    assert storable_opaque({"a": "x" * MAX_OPAQUE_BYTES}) is None
+    assert storable_opaque(deep) is None
+    assert text_parts([Thinking("", opaque={"a": 1})]) == (Thinking("", opaque={"a": 1}),)
+
+
+def test_joined_messages_of_two_models_lose_what_only_one_of_them_may_read() -> None:
+    call = ToolCall("n-1", "x", {}, opaque={"s": "1"}, wire_id="w")
+    one = Message("assistant", (Thinking("hm", "s"), call), "a:m")
+    other = Message("assistant", (Thinking("so", "s"),), "b:m")
+    text = Message("assistant", (Text("Done."),), "c:m")
+    assert join_messages(one, other) == Message("assistant", (ToolCall("n-1", "x", {}),))
+    assert join_messages(text, one) == Message("assistant", (Text("Done."), *one.parts), "a:m")
+    assert join_messages(one, text) == Message("assistant", (*one.parts, Text("Done.")), "a:m")
+    assert join_messages(text, text).origin == "c:m"
+    results = Message("user", (ToolResult("n-1", "x", wire_id="w"),), "a:m")
+    others = Message("user", (ToolResult("n-2", "y", wire_id="w"),), "b:m")
+    assert join_messages(results, user_message("go")).origin == "a:m"
+    assert join_messages(user_message("go"), results).origin == "a:m"
+    bare = (ToolResult("n-1", "x"), ToolResult("n-2", "y"))
+    assert join_messages(results, others) == Message("user", bare)
 
 
 def test_a_call_is_normalized_for_storage() -> None:

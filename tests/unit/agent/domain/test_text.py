@@ -132,6 +132,7 @@ def test_a_text_that_fits_is_unchanged(text: str, most: int) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("count", [1, 7, MAX_ARGUMENTS, 300])
+@pytest.mark.first_rows(12)
 def test_arguments_fit_into_an_event(text: str, count: int) -> None:
     texts: list[dict[str, Any]] = [
         {f"{n}": text[:: n + 1] for n in range(count)},

@@ -4,16 +4,24 @@ import msgspec
 import pytest
 
 from internal.agent.domain.errors import StoreCorrupt
-from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
+from internal.agent.domain.messages import (
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    user_message,
+)
 from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.history import History, HistoryRef
+from internal.agent.domain.usage import Usage
 from internal.agent.store.checkpoints import (
     CheckpointEncoder,
     decode_checkpoint,
     merge_deltas,
     readable_turn,
 )
-from tests.support.turn_driver import run_config, start_turn, stored_checkpoint
+from tests.support.turn_driver import run_calls, run_config, start_turn, stored_checkpoint
 from tests.support.weighed_messages import weighed
 
 encode = msgspec.json.Encoder(order="deterministic").encode
@@ -30,6 +38,26 @@ def test_a_turn_is_restored_from_its_deltas() -> None:
     assert encode(restored) == encode(turn)
     assert (first.offset, len(first.messages)) == (0, 2), "the configuration and the task"
     assert (second.offset, len(second.messages)) == (2, 1), "the new message only"
+
+
+def test_what_only_a_provider_reads_is_restored() -> None:
+    turn, encoder = start_turn(run_config()), CheckpointEncoder()
+    fields = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    called = ToolCall("", "read_file", {"path": "a"}, opaque=fields, wire_id="functions.x:0")
+    parts = (Thinking("Hm.", "s", opaque={"reasoning_details": [{"data": "ZW5j"}]}), called)
+    turn.add_reply(parts, "m", Usage(1, 1), 0.0, origin="openai:m")
+
+    restored = decode_checkpoint(stored_checkpoint(encoder.encode(turn)))
+
+    assert restored.messages[-1] == turn.messages[-1]
+    thought, call = restored.messages[-1].parts
+    assert (thought, restored.messages[-1].origin) == (parts[0], "openai:m")
+    assert isinstance(call, ToolCall)
+    assert (call.opaque, call.wire_id) == (fields, "functions.x:0")
+    run_calls(restored)
+    (result,) = restored.messages[-1].parts
+    assert isinstance(result, ToolResult)
+    assert (result.wire_id, restored.messages[-1].origin) == ("functions.x:0", "openai:m")
 
 
 def test_the_history_of_a_turn_is_stored_as_a_reference() -> None:

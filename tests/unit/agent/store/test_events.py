@@ -125,24 +125,22 @@ async def test_positions_increase_over_all_sessions(database: Database, stores: 
     assert await database.write(partial(append, stores, one, 4)) == []
 
 
-async def test_last_event_of_a_run(database: Database, stores: Stores) -> None:
+async def test_events_of_kinds_come_by_kind_and_then_in_order(
+    database: Database, stores: Stores
+) -> None:
     run = await add_running_run(database, stores, a_run())
     other = await add_running_run(database, stores, a_run("run-2", "session-2"))
     started = NodeStarted(node_id="iter:1", kind="iteration")
     completed = NodeCompleted(node_id="iter:1", duration_ms=1)
-    kinds = (started.name, completed.name)
-    assert await database.read(lambda: stores.events.last_event(run.id)) is None
+    kinds = (completed.name, "workflow.result.final", started.name)
 
     await database.write(partial(append, stores, run, 1, started, completed, started))
     await database.write(partial(append, stores, other, 1, RUNNING))
 
     every = await database.read(lambda: stores.events.list_by_run(run.id))
-    assert await database.read(lambda: stores.events.last_event(run.id)) == every[2]
-    last = {
-        kind: await database.read(partial(stores.events.last_event, run.id, kind))
-        for kind in (*kinds, "workflow.result.final")
-    }
-    assert last == {kinds[0]: every[2], kinds[1]: every[1], "workflow.result.final": None}
+    found = await database.read(lambda: stores.events.list_of_kinds(run.id, kinds))
+    assert found == [every[1], every[0], every[2]]
+    assert await database.read(lambda: stores.events.list_of_kinds(other.id, kinds)) == []
 
 
 async def test_a_stored_event_is_returned_unchanged(database: Database, stores: Stores) -> None:

@@ -377,6 +377,7 @@ def test_the_last_answer_and_its_question_are_in_the_next_request(
     [RunShape(10, [2], 278, 721, steering=False), RunShape(339, [2], 389, 1129, steering=False)]
 )
 @examples(10)
+@pytest.mark.slow
 def test_consecutive_requests_begin_with_the_same_messages(runs: list[RunShape]) -> None:
     budget, requests = 10_000, list[tuple[Message, ...]]()
     with closing(StoredSession()) as session:

@@ -2,11 +2,12 @@
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import pytest
 
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.tasks import Run, Status, StopReason, StopRequest
+from internal.agent.domain.tasks import Run, Share, Status, StopReason, StopRequest
 from internal.agent.domain.usage import Usage
 from internal.agent.store.checkpoints import (
     CHECKPOINT_VERSION,
@@ -448,3 +449,87 @@ async def test_a_run_without_owner_is_adopted_once(database: Database, stores: S
         await database.write(lambda: stores.runs.claim(run.id, "b", lease_until=T2, now=T0))
         is not None
     )
+
+
+async def add_share(
+    database: Database, stores: Stores, run_id: str, person: str, **fields: Any
+) -> Run:
+    """Insert a queued run of a person, of whose runs two run at once, in a lane of its own."""
+    run = a_run(run_id, **{"lane": run_id, **fields})
+    await database.write(lambda: stores.runs.add(run, T0, share=Share(person, 2)))
+    return run
+
+
+async def place(database: Database, stores: Stores, run: Run) -> int | None:
+    return await database.read(lambda: stores.runs.get_place(run.id))
+
+
+async def test_only_so_many_runs_of_a_person_run_at_once(
+    database: Database, stores: Stores
+) -> None:
+    first, second, third = [
+        await add_share(database, stores, f"run-{number}", "anna") for number in range(3)
+    ]
+    other = await add_share(database, stores, "run-other", "ben")
+    owners = [await add_run(database, stores, a_run(f"run-o{n}", lane=f"o{n}")) for n in range(3)]
+    claimed = await take(database, stores, first, "one")
+    assert claimed is not None
+    assert await take(database, stores, second, "two") is not None
+    assert await take(database, stores, third, "three") is None
+    assert third.id not in await ready(database, stores)
+    assert await take(database, stores, other) is not None
+    assert all([await take(database, stores, run) for run in owners]), "the owner has no limit"
+
+    await database.write(lambda: stores.runs.pause(first.id, claimed.fence))
+    assert await ready(database, stores) == [third.id], "a waiting run takes no share"
+    assert await take(database, stores, third, "three") is not None
+
+
+async def test_runs_of_people_start_in_turn(database: Database, stores: Stores) -> None:
+    anna = [await add_share(database, stores, f"run-a{number}", "anna") for number in range(3)]
+    ben = [await add_share(database, stores, f"run-b{number}", "ben") for number in range(3)]
+    cleo = await add_share(database, stores, "run-c", "cleo")
+    started = []
+    for minute in range(7):  # one at a time
+        now = f"2026-01-02T00:{minute:02}:00.000Z"
+        [run] = await database.read(partial(stores.runs.list_next, "w", now, 1))
+        claim = partial(stores.runs.claim, run.id, "w", lease_until=T3, now=now)
+        claimed = await database.write(claim)
+        assert claimed is not None
+        started.append(claimed.id)
+        await database.write(partial(stores.runs.end, claimed.id, claimed.fence, ended()))
+    expected = [anna[0], ben[0], cleo, anna[1], ben[1], anna[2], ben[2]]
+    assert started == [run.id for run in expected]
+
+
+async def test_the_person_with_the_fewest_running_runs_comes_first(
+    database: Database, stores: Stores
+) -> None:
+    anna = [await add_share(database, stores, f"run-a{number}", "anna") for number in range(2)]
+    ben = await add_share(database, stores, "run-b", "ben")
+
+    async def following() -> list[str]:
+        found = await database.read(partial(stores.runs.list_next, "worker", T0, 9))
+        return [run.id for run in found]
+
+    assert await following() == [anna[0].id, ben.id]
+    assert await take(database, stores, anna[0]) is not None
+    assert await following() == [ben.id, anna[1].id]
+    assert await take(database, stores, anna[1]) is not None
+    assert await following() == [ben.id], "anna has her share"
+
+
+async def test_the_place_in_the_queue_counts_the_turns_of_others(
+    database: Database, stores: Stores
+) -> None:
+    anna = [await add_share(database, stores, f"run-a{number}", "anna") for number in range(4)]
+    ben = [await add_share(database, stores, f"run-b{number}", "ben") for number in range(2)]
+    behind = await add_share(database, stores, "run-a9", "anna", lane="run-a0")
+    assert [await place(database, stores, run) for run in anna] == [2, 4, 5, 6]
+    assert [await place(database, stores, run) for run in ben] == [2, 4]
+    assert await place(database, stores, behind) is None, "it waits for its conversation"
+    assert await database.read(lambda: stores.runs.count_new("anna")) == 5
+    assert await take(database, stores, anna[0]) is not None
+    assert await place(database, stores, anna[0]) is None
+    assert await place(database, stores, ben[0]) == 2
+    assert await database.read(lambda: stores.runs.count_new("anna")) == 4

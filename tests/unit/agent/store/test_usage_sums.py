@@ -185,6 +185,7 @@ def _sum(key: str, rows: Iterable[Row]) -> UsageSum:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.first_rows(2)
 async def test_sums_are_those_of_all_rows(
     database: Database, stores: Stores, select: Select, seed: int
 ) -> None:

@@ -35,8 +35,8 @@ from internal.sandbox.workspaces import SessionFolders
 from internal.storage.database_url import open_database
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.instruction_files import WorkspaceInstructionFiles
+from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths
-from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message
 from tests.support.owner_reviews import owner_reviews
 from tests.support.session_files import session_files
@@ -66,7 +66,7 @@ class EchoApp:
         self.answers = TextAnswers(self.gateway, self.users)
         self.router = TaskRouter(self.gateway, self.settings, defaults())
         protected = ProtectedPaths(self.home, session_folders=[self.home / "workspaces"])
-        files = WorkspaceInstructionFiles(self.home, protected, UntrustedFiles(self.home))
+        files = WorkspaceInstructionFiles(self.home, protected, InstructionTrust(self.home))
         folders = SessionFolders(self.home / "workspaces")
         self.instructions = ChatInstructions(self.database, self.stores, files, folders.path)
 
@@ -170,7 +170,7 @@ async def app(tmp_path: Path) -> AsyncGenerator[EchoApp]:
             dispatcher=IdleDispatcher(),
             clock=clock,
             files=session_files(tmp_path, database, stores),
-            commands=BackgroundCommandPool(clock, UntrustedFiles(tmp_path)),
+            commands=BackgroundCommandPool(clock, InstructionTrust(tmp_path)),
             reviews=owner_reviews(tmp_path),
         )
         yield EchoApp(database, stores, gateway, tmp_path)

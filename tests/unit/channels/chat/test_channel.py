@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 from internal.agent.app.files.remote_files import RemoteFiles
+from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from tests.support.chat_texts import EN_TEXTS
@@ -22,6 +23,7 @@ async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None
         RemoteFiles(app.gateway.files),
         app.instructions,
         make_leaderships(app.database, app.stores),
+        QuestionRecipients(),
     )
     channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())

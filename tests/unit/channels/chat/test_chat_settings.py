@@ -15,7 +15,6 @@ from internal.channels.chat.chat_settings import SettingsCommands, chat_policy, 
 from internal.channels.chat.command_parser import ChatCommand
 from internal.config.chat import ChatChannelSettings, ChatGroup
 from internal.i18n.chat import ChatPhrases
-from internal.tools.untrusted_files import UntrustedFiles
 from tests.support.web_app import defaults
 from tests.unit.channels.chat.conftest import CHAT, EchoApp
 
@@ -219,9 +218,8 @@ async def test_a_file_that_a_command_wrote_is_named_without_its_path(
     folder = app.home / "workspaces" / run.session_id
     folder.mkdir(parents=True)
     (folder / "AGENTS.md").write_text("Obey.")
-    UntrustedFiles(app.home).record([str(folder / "AGENTS.md")])
     shown = await commands.handle(ChatCommand("instructions"), message)
-    assert "`AGENTS.md` of the working folder: ignored, a command wrote it" in shown
+    assert "`AGENTS.md` of the working folder: ignored, a command may have written it" in shown
     assert str(app.home) not in shown
 
 
@@ -230,6 +228,7 @@ async def test_usage_of_a_chat_without_a_session(app: EchoApp, commands: Setting
     assert await commands.handle(ChatCommand("usage"), message) == message.phrases("usage_none")
 
 
+@pytest.mark.slow
 async def test_a_code_posted_in_a_group_becomes_invalid(
     app: EchoApp, commands: SettingsCommands
 ) -> None:

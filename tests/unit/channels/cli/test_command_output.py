@@ -9,6 +9,7 @@ from internal.channels.cli.command_output import (
     count_columns,
     format_columns,
     format_cost,
+    format_duration,
     format_tokens,
     one_line,
 )
@@ -29,6 +30,14 @@ def test_cell_is_cut_at_its_width_and_has_no_control_characters() -> None:
 @pytest.mark.parametrize(("count", "text"), [(950, "950"), (12_400, "12.4k"), (3_100_000, "3.1M")])
 def test_tokens_in_short_form(count: int, text: str) -> None:
     assert format_tokens(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0.44, "0.4s"), (12.7, "12s"), (72, "1m12s"), (7_500, "2h05m")],
+)
+def test_durations(seconds: float, expected: str) -> None:
+    assert format_duration(seconds) == expected
 
 
 @pytest.mark.parametrize(("cost", "text"), [(0, "$0.00"), (0.0042, "$0.0042"), (1.5, "$1.50")])

@@ -133,7 +133,7 @@ def measure(block: AnswerBlock) -> int:
 pieces = st.sampled_from(
     [
         "para one two three\n\n",
-        "# heading\n\n",
+        "#### heading\n\n",
         "- a\n- b\n- c\n\n",
         "```sh\n<b> 1\n2\n\n3\n```\n\n",
         "| a |\n|---|\n| 1 |\n| 2 |\n\n",

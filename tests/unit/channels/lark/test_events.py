@@ -120,6 +120,7 @@ async def test_a_known_event_is_not_stored_again() -> None:
     assert len(inbox.stored) == 1
 
 
+@pytest.mark.slow
 async def test_while_the_store_is_stuck_further_events_fail_at_once() -> None:
     inbox = Inbox()
     receiver = EventReceiver(inbox.accept)

@@ -1,12 +1,16 @@
 """Markdown of a model: code is shown exactly, nothing else is active."""
 
+import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
+import tests.support
 from internal.channels.lark.lark_markdown import (
     as_card_markdown,
     as_plain_text,
@@ -20,6 +24,8 @@ from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
 from tests.support.property_examples import examples
 
 MAX_TABLES = 1_000
+ROWS = json.loads(Path(tests.support.__path__[0], "cjk_emphasis.json").read_text("utf-8"))
+_commonmark = MarkdownIt("commonmark").enable("strikethrough")
 pieces = st.sampled_from(
     [
         *("`", "``", "```", "~~~", "\n", "\n\n", "    ", "  ", "- ", "1. ", "> ", "|", "|---|\n"),
@@ -85,6 +91,54 @@ def test_a_fence_shows_its_code_exactly(code: str) -> None:
 )
 def test_text_outside_of_code_is_shown_as_it_is(text: str, card: str) -> None:
     assert in_card(text) == card
+
+
+@pytest.mark.parametrize(
+    ("text", "card"),
+    [
+        # headings of the first levels are very large
+        ("# A\n\n## B\n### C", "#### A\n\n##### B\n##### C"),
+        ("## B\n### C\n## D", "#### B\n##### C\n#### D"),
+        ("A\n===\n\nB\n---\n`# c`", "#### A\n\n\n##### B\n\n`# c`"),
+        ("> # A\n\n```\n# c\n```", "> #### A\n\n```\n# c\n```"),
+        # a level of a list is four blanks
+        ("- a\n  - b\n    - c\n- d", "- a\n    - b\n        - c\n- d"),
+        ("1. a\n   - b\n     1. c", "1. a\n    - b\n        1. c"),
+        ("100. a\n     - b\n\n     c", "100. a\n        - b\n\n        c"),
+        ("- a\n    - b\n        - c", "- a\n    - b\n        - c"),
+        ("- a\n\t- b\nlazy", "- a\n    - b\nlazy"),
+        ("- a\n\n  b\n  - c\n\n    d", "- a\n\n    b\n    - c\n\n        d"),
+        # tasks
+        ("- [ ] a\n* [x] b\n  1. [X] c", "- ☐ a\n* ☑ b\n    1. ☑ c"),
+        ("[ ] a `- [ ] b`\n- [x](y)", "[ ] a `- [ ] b`\n- [x](y)"),
+        # footnotes
+        ("a[^1] b[^n]\n\n[^1]: c\n[^n]: d", "a[1] b[n]\n\n[1] c\n[n] d"),
+        ("[^abc] `[^1]`\n\n[^1]: c", "[^abc] `[^1]`\n\n[1] c"),
+        # line breaks and marked text
+        ("|a<br>b|`<br>`|\n|-|-|", "|a b|`<br>`|\n|-|-|"),
+        ("a ==b== c a==b && c==d `==e==`", "a b c a==b && c==d `==e==`"),
+        # a blank line before and after a table
+        ("a\n\n|b|\n|-|\n\nc", "a\n\n|b|\n|-|\n\nc"),
+        ("a\n|b|\n|-|\n# c", "a\n\n|b|\n|-|\n\n#### c"),
+        # formulas, but neither prices nor variables nor escaped brackets
+        ("$E=mc^2$ and \\(x_1\\)", "E = mc² and x₁"),
+        ("$$\n\\frac{a}{b}\n$$\nc", "a/b\n\n\nc"),
+        ("$x^{y}$ `$x^2$`", "`x^{y}` `$x^2$`"),
+        ("$a*b*c=1$", r"a\*b\*c = 1"),
+        ("$5 and $6, $A/$B, $A_1 and x=$B", "$5 and $6, $A/$B, $A_1 and x=$B"),
+        (r"\[see a\] \(b c\)", r"\[see a\] \(b c\)"),
+    ],
+)
+def test_a_card_gets_the_form_that_it_can_show(text: str, card: str) -> None:
+    assert in_card(text) == card
+
+
+@pytest.mark.parametrize(("text", "shown"), ROWS)
+def test_a_card_shows_emphasis_beside_chinese_signs(text: str, shown: str) -> None:
+    # a card, a cell of a table and a rich text
+    table = in_card(f"|{text}|\n|-|").split("|")[1]
+    for form in (in_card(text), table, parse_markdown(text)[0].text):
+        assert visible(_commonmark.renderInline(form)) == shown
 
 
 @pytest.mark.parametrize(
@@ -194,7 +248,22 @@ def test_a_summary_is_the_beginning_without_markup(answer: str, summary: str) ->
     assert as_summary(parse_markdown(answer), 100) == summary
 
 
-MARKS = ("[", "![", "`", "<at ", "|-\n", "> ", "](", "[a](b", "\\", "```\n")
+MARKS = (
+    *("[", "![", "`", "<at ", "|-\n", "> ", "](", "[a](b", "\\", "```\n"),
+    *(
+        "$",
+        "\\(",
+        "\\[ ",
+        "$$",
+        "$\\frac{",
+        "[^1]",
+        "==",
+        "==a",
+        "- [ ] ",
+        "- a\n  ",
+        "\u4e2d*\uff1a",
+    ),
+)
 
 
 @pytest.mark.parametrize("mark", MARKS)

@@ -14,7 +14,7 @@ from internal.agent.domain.plans import number_steps
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.displays.run_state import RunProgress
 from internal.channels.chat.displays.subtask_states import SubtaskStates
-from internal.channels.chat.transport import FileContent, RunContent, RunPhase
+from internal.channels.chat.transport import FileContent, RunContent, RunPhase, Thoughts
 from internal.channels.lark.message_format import (
     MAX_FILE_BYTES,
     MAX_PICTURE_BYTES,
@@ -214,6 +214,20 @@ def test_the_largest_card_is_accepted() -> None:
     content = RunContent("working", "Title", tuple(lines), PHRASES, footer="f", run_id="run-0")
     assert "and 56 more: 56 working" in lines
     assert len(json.dumps(progress_card(content), ensure_ascii=False).encode()) < 30 * 1024
+
+
+@pytest.mark.parametrize("sign", ["x", '"', "\n", "想"])
+def test_thoughts_are_folded_and_shortened_to_what_lark_accepts(sign: str) -> None:
+    lines = ("☐ " + '"' * 160,) * 40
+    content = RunContent("working", "Title", lines, PHRASES, thoughts=Thoughts(sign * 3_000, 0))
+    text = progress_card(content)
+    assert len(json.dumps(text, ensure_ascii=False).encode()) < 30 * 1024
+    card = json.loads(text)
+    check_card(card)
+    panel = card["body"]["elements"][1]
+    assert (panel["tag"], panel["expanded"]) == ("collapsible_panel", False)
+    assert panel["header"]["title"] == {"tag": "plain_text", "content": "Thought for 1 s"}
+    assert sign in panel["elements"][0]["text"]["content"]
 
 
 def test_a_card_ends_with_the_footer_in_small_letters() -> None:

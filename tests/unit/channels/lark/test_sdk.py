@@ -26,6 +26,7 @@ loop.close()
 """
 
 
+@pytest.mark.slow
 def test_the_client_is_imported_without_the_rest_models() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 from starlette.responses import Response
 from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from internal.channels.web.app import build_app
-from internal.channels.web.http_protocol import HttpConnection
+from internal.channels.web.http_protocol import HttpConnection, OpenConnections
 from internal.channels.web.services import WebServices
 from tests.support.web_app import TOKEN, open_backend
 
@@ -85,7 +84,7 @@ async def connected() -> AsyncGenerator[tuple[HttpConnection, socket.socket]]:
     """Yield a connection and the socket of its client."""
     config = Config(Response(status_code=204), lifespan="off")
     config.load()
-    connection = HttpConnection(config, ServerState(), {})
+    connection = HttpConnection(config, OpenConnections(), {})
     ours, theirs = socket.socketpair()
     with theirs:
         loop = asyncio.get_running_loop()

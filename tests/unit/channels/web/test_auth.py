@@ -29,17 +29,6 @@ def test_codes_are_valid_once_and_for_five_minutes() -> None:
     assert [codes.redeem(code) for code in many] == [False] * 4 + [True] * 16
 
 
-def test_failed_attempts_are_forgiven_over_time() -> None:
-    now = [0.0]
-    codes = OneTimeCodes(monotonic=lambda: now[0])
-    for _ in range(10):
-        assert codes.retry_after() == 0
-        assert not codes.redeem("guess")
-    assert 0 < codes.retry_after() <= 6
-    now[0] += 6
-    assert codes.retry_after() == 0
-
-
 def test_a_login_expires_after_thirty_days_or_with_a_new_token(tmp_path: Path) -> None:
     now = [1_000_000.0]
     path = tmp_path / "logins.json"

@@ -289,6 +289,7 @@ def redirect_of(url: str) -> str:
         ({"padding": "x" * 300_000}, "a response of more than 256,000 bytes"),
     ],
 )
+@pytest.mark.first_rows(3)
 async def test_hostile_metadata_is_refused(
     tmp_path: Path, server: ProtectedServer, metadata: dict[str, Any], reason: str
 ) -> None:

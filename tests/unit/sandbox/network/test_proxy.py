@@ -151,6 +151,25 @@ async def test_what_is_no_plain_request_is_answered_with_a_sentence(request_line
     assert b"Larkspur: " in got
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(b"X: a\nHost: evil.example", b"X: a\rHost: evil.example", b"X: a\0Host: evil.example"),
+        *(b"X: a\r\n Host: evil.example", b"X: a\r\n\tb", b"\nHost: evil.example"),
+        *(b"Host : evil.example", b" Host: evil.example", b"Host", b": x", b"Ho\x0bst: x"),
+        *(b"X: a\n\nGET / HTTP/1.1\nHost: evil.example", b"X: \x7f", b"X: a\x85\x0cHost: b"),
+    ],
+)
+async def test_a_field_that_could_be_read_as_another_is_refused(fields: bytes) -> None:
+    async with served() as server:
+        site = HostPattern("example.com", subdomains=False, port=server.port)
+        async with proxied(site) as one:
+            for line in ("GET http://example.com:%d/", "CONNECT example.com:%d"):
+                request = (line % server.port).encode() + b" HTTP/1.1\r\n" + fields + b"\r\n\r\n"
+                assert await one.status(request) == "400 Bad Request"
+    assert server.got == []
+
+
 async def test_private_addresses_need_the_setting_and_denied_hosts_win() -> None:
     internal = {"internal.example": "10.0.0.1", "meta.example": "169.254.169.254"}
     async with proxied(EVERY_HOST, deny=(EXAMPLE,), private=False, names=internal) as one:

@@ -90,6 +90,7 @@ async def test_every_table_is_moved_with_all_rows(pair: Pair) -> None:
     await pair.check_equal()
 
 
+@pytest.mark.first_rows(1)
 async def test_positions_and_epoch_of_the_event_log_stay(pair: Pair) -> None:
     log = "select epoch, head, arrivals, pruned from event_log"
     before = await fetch(pair.source, log)
@@ -97,6 +98,7 @@ async def test_positions_and_epoch_of_the_event_log_stay(pair: Pair) -> None:
     assert await fetch(pair.target, log) == before
 
 
+@pytest.mark.first_rows(1)
 async def test_tables_that_are_not_moved_exist_and_have_a_reason(pair: Pair) -> None:
     async with pair.source.snapshot() as source:
         names = {table.name for table in await source.list_tables()}
@@ -104,6 +106,7 @@ async def test_tables_that_are_not_moved_exist_and_have_a_reason(pair: Pair) -> 
     assert all(NOT_MOVED.values())
 
 
+@pytest.mark.first_rows(1)
 async def test_new_rows_are_numbered_after_the_moved_ones(pair: Pair) -> None:
     await pair.move()
     async with pair.target.target() as tables:
@@ -114,6 +117,7 @@ async def test_new_rows_are_numbered_after_the_moved_ones(pair: Pair) -> None:
     assert number == ROWS + 1
 
 
+@pytest.mark.first_rows(1)
 async def test_a_finished_move_is_not_repeated(pair: Pair) -> None:
     rows, _ = await pair.move()
     pair.reports.clear()
@@ -133,6 +137,7 @@ async def test_a_move_continues_where_it_was_interrupted(pair: Pair) -> None:
     await pair.check_equal()
 
 
+@pytest.mark.first_rows(1)
 async def test_a_table_that_changed_since_it_was_copied_is_copied_again(pair: Pair) -> None:
     await pair.stop_after("sessions")
     async with pair.source.target() as tables:
@@ -146,6 +151,7 @@ async def test_a_table_that_changed_since_it_was_copied_is_copied_again(pair: Pa
     await pair.check_equal()
 
 
+@pytest.mark.first_rows(1)
 async def test_the_source_is_kept_and_not_opened_until_the_move_is_cancelled(pair: Pair) -> None:
     await pair.move()
     with pytest.raises(StoreCorrupt) as caught:
@@ -163,6 +169,7 @@ async def test_the_source_is_kept_and_not_opened_until_the_move_is_cancelled(pai
         pass
 
 
+@pytest.mark.first_rows(1)
 async def test_a_target_with_content_is_refused(pair: Pair) -> None:
     stores = Stores()
     async with open_database(pair.target_address) as database:
@@ -175,6 +182,7 @@ async def test_a_target_with_content_is_refused(pair: Pair) -> None:
         pass
 
 
+@pytest.mark.first_rows(1)
 async def test_the_target_of_another_move_is_refused(pair: Pair) -> None:
     await pair.stop_after("events")
     async with pair.source.target() as tables:
@@ -183,6 +191,7 @@ async def test_the_target_of_another_move_is_refused(pair: Pair) -> None:
         await pair.move()
 
 
+@pytest.mark.first_rows(1)
 async def test_a_source_that_is_used_is_refused(pair: Pair) -> None:
     async with open_database(pair.source_address):
         with pytest.raises(Conflict, match=r"(?i)other process"):

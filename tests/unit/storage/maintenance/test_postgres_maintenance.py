@@ -28,6 +28,7 @@ async def test_a_vacuum_works_beside_other_processes() -> None:
     assert done.startswith("The space of removed rows can be used again")
 
 
+@pytest.mark.slow
 async def test_pending_migrations_are_listed_and_applied_alone() -> None:
     server = shared_server()
     name = server.create_database(template="template0")

@@ -13,11 +13,11 @@ from internal.agent.domain.errors import StoreCorrupt, StoreError, StoreUnavaila
 from internal.agent.store.stores import Stores
 from internal.storage.database_url import check_database, open_database
 from tests.support.pgbouncer import pgbouncer
+from tests.support.ports import free_port
 from tests.support.postgres_server import (
     PASSWORD,
     USER,
     PostgresServer,
-    free_port,
     postgres_url,
     shared_server,
 )
@@ -208,6 +208,7 @@ async def test_a_pooler_in_session_mode(server: PostgresServer, url: str, tmp_pa
                 assert await database.read(partial(Stores().sessions.get, session.id))
 
 
+@pytest.mark.slow
 async def test_processes_may_create_the_tables_at_once(server: PostgresServer, name: str) -> None:
     async def open_once() -> None:
         async with open_database(server.url(name)):

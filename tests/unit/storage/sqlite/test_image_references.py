@@ -114,6 +114,12 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
             f"alter table inbox drop column {name}"  # of migration 19
             for name in ("attempts", "next_attempt", "failure", "failed")
         ),
+        *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
+        *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
+        "alter table inbox drop column sent",  # of migration 28
+        "alter table outbox drop column sent",
+        "drop table call_repairs",  # of migration 27
+        "drop table model_lessons",  # of migration 26
         "drop index inbox_accepted_of_chat",  # of migration 24
         *(f"drop index {name}" for name in _LIST_INDEXES),  # of migration 22
         "drop table usage_sums",

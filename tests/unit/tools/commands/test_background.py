@@ -14,7 +14,7 @@ from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.tools import CallContext, ToolOutcome
 from internal.observability.clock import SystemClock
 from internal.tools.commands.background import MAX_RUNNING, BackgroundCommandPool
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.instruction_trust import InstructionTrust
 from tests.support.tools import tool_box
 
 SESSION, RUN = SessionId("s"), RunId("r")
@@ -24,7 +24,7 @@ class Agent:
     """The calls of runs, and the pool behind them."""
 
     def __init__(self, folder: Path) -> None:
-        self.pool = BackgroundCommandPool(SystemClock(), UntrustedFiles(folder.parent))
+        self.pool = BackgroundCommandPool(SystemClock(), InstructionTrust(folder.parent))
         self.box = tool_box(folder, background=self.pool)
         self.folder = folder
 

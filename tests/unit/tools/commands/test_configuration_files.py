@@ -3,10 +3,19 @@
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from internal.agent.domain.permissions.configuration_names import CONFIGURATION_NAMES
+from internal.agent.domain.permissions.policy import (
+    Allowed,
+    ApprovalNeeded,
+    Mode,
+    Policy,
+    evaluate_call,
+)
 from internal.tools.commands.configuration_files import (
     MAX_FILES,
     MAX_REPORTED,
@@ -14,15 +23,19 @@ from internal.tools.commands.configuration_files import (
     configuration_metadata,
     describe_changes,
 )
-from internal.tools.untrusted_files import UntrustedFiles
-
-NOTHING = UntrustedFiles(Path("/no/such/home"))
+from internal.tools.commands.configuration_search import (
+    MAX_FOLDERS,
+    ConfigurationSearch,
+    FoundConfiguration,
+)
+from internal.tools.filesystem import write_file
+from tests.support.git_repository import git, make_repository
 
 
 def changes(workspace: Path, change: Callable[[], object]) -> list[str]:
-    before = ConfigurationSnapshot([str(workspace)])
+    before = ConfigurationSnapshot([str(workspace)], ConfigurationSearch())
     change()
-    return before.report(NOTHING)
+    return before.report()
 
 
 def write(path: Path, text: str = "x") -> None:
@@ -35,15 +48,21 @@ def write(path: Path, text: str = "x") -> None:
     [
         "AGENTS.md",
         "CLAUDE.md",
+        "sub/deep/AGENTS.md",
+        "sub/.vscode/tasks.json",
+        ".github/workflows/ci.yml",
+        ".envrc",
         ".mcp.json",
         ".git/hooks/pre-commit",
         ".git/config",
         ".git/commondir",
         ".git/config.worktree",
+        ".git/worktrees/x/config.worktree",
         ".larkspur/skills/deep/SKILL.md",
     ],
 )
 def test_a_new_and_a_changed_file_are_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".git").mkdir()
     path = tmp_path / name
     text = "[core]\n\tfsmonitor = ./run\n"
     assert changes(tmp_path, lambda: write(path, text)) == [name]
@@ -53,18 +72,42 @@ def test_a_new_and_a_changed_file_are_named(tmp_path: Path, name: str) -> None:
     assert changes(tmp_path, path.unlink) == []
 
 
+@pytest.mark.parametrize("name", CONFIGURATION_NAMES)
+def test_configuration_is_asked_about_by_file_tools_and_named_for_commands(
+    tmp_path: Path, name: str
+) -> None:
+    for path in (name, f"a/b/{name}", f"a/{name}/c/d"):
+        place = tmp_path / "-".join(path.split("/"))
+        place.mkdir()
+        call = {"path": path, "content": "x"}
+        verdict = evaluate_call(Policy(mode=Mode.SANDBOXED), write_file.spec, call, isolated=True)
+        assert isinstance(verdict, ApprovalNeeded)
+        assert changes(place, partial(write, place / path)) == [path]
+    moved = tmp_path / "moved"
+    write(moved / "old" / name)
+    assert changes(moved, lambda: (moved / "old").rename(moved / "new")) == [f"new/{name}"]
+
+
+@pytest.mark.parametrize("name", ["src/agents.txt", "github/workflows/a", "vscode/x", ".github/x"])
+def test_other_files_are_neither_asked_about_nor_named(tmp_path: Path, name: str) -> None:
+    call = {"path": name, "content": "x"}
+    policy = Policy(mode=Mode.SANDBOXED)
+    assert evaluate_call(policy, write_file.spec, call, isolated=True) == Allowed()
+    assert changes(tmp_path, lambda: write(tmp_path / name)) == []
+
+
 def test_a_file_with_the_same_size_and_time_is_different(tmp_path: Path) -> None:
     path = tmp_path / "AGENTS.md"
     path.write_text("one")
-    before, times = ConfigurationSnapshot([str(tmp_path)]), path.stat()
+    before, times = ConfigurationSnapshot([str(tmp_path)], ConfigurationSearch()), path.stat()
     path.write_text("two")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert before.report(NOTHING) == ["AGENTS.md"]
+    assert before.report() == ["AGENTS.md"]
 
 
-def test_other_files_and_what_git_itself_writes_are_not_named(tmp_path: Path) -> None:
+def test_a_new_repository_is_named_and_what_git_itself_writes_is_not(tmp_path: Path) -> None:
     def work() -> None:
-        write(tmp_path / "src" / "AGENTS.md")
+        write(tmp_path / "src" / "agents.txt")
         for arguments in (
             ("init", "--quiet"),
             ("config", "user.name", "Lin"),
@@ -74,7 +117,7 @@ def test_other_files_and_what_git_itself_writes_are_not_named(tmp_path: Path) ->
         ):
             subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
 
-    assert changes(tmp_path, work) == []
+    assert changes(tmp_path, work) == [".git"]
     assert (tmp_path / ".git" / "hooks").is_dir()
 
 
@@ -93,6 +136,7 @@ def test_other_files_and_what_git_itself_writes_are_not_named(tmp_path: Path) ->
     ],
 )
 def test_settings_of_git_that_name_programs_are_named(tmp_path: Path, config: str) -> None:
+    (tmp_path / ".git").mkdir()
     assert changes(tmp_path, lambda: write(tmp_path / ".git" / "config", config)) == [".git/config"]
 
 
@@ -155,6 +199,78 @@ def test_no_crowd_of_files_hides_a_new_one(tmp_path: Path, crowd: str) -> None:
     assert any(one.startswith(".git/hooks") for one in found)
 
 
+def test_repositories_are_named_wherever_they_are(tmp_path: Path) -> None:
+    workspace, deep = tmp_path / "workspace", "a/" * 8
+    make_repository(workspace, a_txt="x")
+    make_repository(tmp_path / "elsewhere", a_txt="x")
+
+    def work() -> None:
+        (workspace / deep).mkdir(parents=True)
+        git(workspace, "init", "--quiet", f"{deep}nested")
+        git(workspace / deep / "nested", "config", "core.fsmonitor", "./run")
+        git(workspace, "init", "--quiet", "--bare", "node_modules/bare.git")
+        (workspace / "node_modules" / "AGENTS.md").touch()
+        write(workspace / "file" / ".git", "gitdir: ../../elsewhere/.git")
+        (workspace / "link").mkdir()
+        (workspace / "link" / ".git").symlink_to(tmp_path / "elsewhere" / ".git")
+        (workspace / "outside").symlink_to(tmp_path / "elsewhere")
+
+    assert sorted(changes(workspace, work)) == [
+        f"{deep}nested/.git",
+        f"{deep}nested/.git/config",
+        "file/.git",
+        "link/.git",
+        "node_modules/bare.git/HEAD",
+        "node_modules/bare.git/config",
+    ]
+    assert changes(workspace, lambda: (workspace / "file").rename(workspace / "other")) == [
+        "other/.git"
+    ]
+
+
+def test_the_repository_of_a_submodule_is_named(tmp_path: Path) -> None:
+    workspace = make_repository(tmp_path / "workspace", a_txt="x")
+    other = make_repository(tmp_path / "other", a_txt="x")
+    allowed = ("-c", "protocol.file.allow=always")
+    git(workspace, *allowed, "submodule", "--quiet", "add", str(other), "sub")
+    hooks = workspace / ".git" / "modules" / "sub" / "hooks"
+    assert changes(workspace, lambda: write(hooks / "post-checkout")) == [
+        ".git/modules/sub/hooks/post-checkout"
+    ]
+
+
+def test_a_crowd_of_folders_hides_no_repository_that_was_known_or_is_staged(tmp_path: Path) -> None:
+    workspace = make_repository(tmp_path / "workspace", a_txt="x")
+    nested, staged = workspace / "z" / "z", workspace / "y" / "y" / "y"
+    nested.parent.mkdir()
+    make_repository(nested, a_txt="x")
+    search = ConfigurationSearch()
+    before = ConfigurationSnapshot([str(workspace)], search)
+    for number in range(MAX_FOLDERS):
+        (workspace / f"a{number}").mkdir()
+    git(nested, "config", "core.fsmonitor", "./run")
+    staged.parent.mkdir(parents=True)
+    make_repository(staged, a_txt="x")
+    git(workspace, "add", "y")
+    named = before.report()
+    assert named[:2] == ["z/z/.git/config", "y/y/y/.git"]
+    assert named[-1].endswith("/…")  # the first folder that was not searched
+
+
+def test_a_folder_is_read_again_only_if_it_changed(tmp_path: Path) -> None:
+    search = ConfigurationSearch()
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert search.search(str(tmp_path)) == FoundConfiguration()
+    (tmp_path / "a" / "b" / ".git").mkdir()  # in the same tick of the clock
+    assert search.search(str(tmp_path)).repositories == ("a/b/.git",)
+    old = tmp_path / "old"
+    old.mkdir()
+    (tmp_path / "a").rename(old / "a")
+    (tmp_path / "a").symlink_to(old / "a")
+    assert search.search(str(tmp_path)).repositories == ("old/a/b/.git",)
+    assert search.search(str(tmp_path / "missing")) == FoundConfiguration()
+
+
 def test_what_makes_a_folder_a_bare_repository_is_named(tmp_path: Path) -> None:
     assert changes(tmp_path, lambda: write(tmp_path / "config", "[core]")) == []
 
@@ -170,8 +286,8 @@ def test_names_of_other_folders_are_absolute(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     for folder in (first, second):
         folder.mkdir()
-    before = ConfigurationSnapshot([str(first), str(second)])
+    before = ConfigurationSnapshot([str(first), str(second)], ConfigurationSearch())
     for folder in (first, second):
         (folder / "AGENTS.md").touch()
-    assert before.report(NOTHING) == ["AGENTS.md", f"{second}/AGENTS.md"]
-    assert ConfigurationSnapshot([str(tmp_path / "missing")]).report(NOTHING) == []
+    assert before.report() == ["AGENTS.md", f"{second}/AGENTS.md"]
+    assert ConfigurationSnapshot([str(tmp_path / "missing")], ConfigurationSearch()).report() == []

@@ -21,8 +21,10 @@ QUERY = SearchQuery("task groups", 8)
 NAMES = [kind.name for kind in PROVIDERS]
 
 
-def search_with(*providers: SearchProvider, clock: MovableClock | None = None) -> WebSearch:
-    fetcher = local_fetcher(timeout_seconds=0.5, max_bytes=MAX_RESPONSE_BYTES)
+def search_with(
+    *providers: SearchProvider, clock: MovableClock | None = None, timeout_seconds: float = 30.0
+) -> WebSearch:
+    fetcher = local_fetcher(timeout_seconds=timeout_seconds, max_bytes=MAX_RESPONSE_BYTES)
     return WebSearch(providers, fetcher, clock or MovableClock())
 
 
@@ -58,12 +60,14 @@ async def test_the_next_provider_is_asked_after_a_failure(
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.first_rows(2)
 async def test_a_slow_provider_is_left_after_its_timeout(site: HttpSite, name: str) -> None:
     serve_results("tavily", site, HIT)
     path = f"/hang{SERVICES[name].path}"
     site.answers[path] = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"
     slow = provider_at(name, site, "/hang")
-    answer, _ = await search_with(slow, provider_at("tavily", site)).search(QUERY)
+    search = search_with(slow, provider_at("tavily", site), timeout_seconds=0.5)
+    answer, _ = await search.search(QUERY)
     assert answer.failures == (f"{slow.title}: 127.0.0.1:{site.port} did not respond in 0.5 s.",)
 
 

@@ -8,7 +8,7 @@ import {
   type KeyboardEvent,
   type ReactNode,
 } from 'react';
-import { api, hasStatus, type MeView } from '../../api/client';
+import { api, hasStatus, isWrittenEarlier, type MeView } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
 import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
@@ -58,6 +58,8 @@ export function Composer(props: {
   const [failure, setFailure] = useState('');
   /** The server was not reached; true if the message becomes the next task. */
   const [unsent, setUnsent] = useState<boolean | null>(null);
+  /** The newest event that was shown when the text was changed, and when it was sent first; '' for now. */
+  const seen = useRef({ written: '', sent: '' });
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const onUnreachable = useCallback(() => setFailure(t.unreachable), [t]);
@@ -112,11 +114,15 @@ export function Composer(props: {
       setHeld(null);
       setBusy(true);
       setFailure('');
+      // when it is sent again without the server, it was sent before
+      if (unsent === null) seen.current.sent = useSessionStore.getState().state.cursor;
+      const { written, sent } = seen.current;
       try {
         if (asked !== undefined && !queue) {
-          await sendAnswer(asked.id, { decision: 'text', text, idempotency_key: draft.key(text) });
+          const answer = { decision: 'text' as const, text, idempotency_key: draft.key(text) };
+          await sendAnswer(asked.id, { ...answer, ...(written !== '' && { seen: written }) });
         } else if (canSteer && !queue) {
-          await api.steer(active.task, text, draft.key(text));
+          await api.steer(active.task, text, draft.key(text), sent);
         } else {
           const options = taskOptions(name);
           const attachments = files.map(({ name: file, media_type, uri }) => ({ name: file, media_type, uri }));
@@ -135,19 +141,22 @@ export function Composer(props: {
           }
         }
         setUnsent(null);
+        seen.current.written = '';
         draft.clear();
         // files that were added in the meantime belong to the next message
         setDraftFiles(name, draftFiles(name).filter((file) => !files.includes(file)));
       } catch (error) {
         // the draft is kept; sent again with the same key, it creates no second task
         setUnsent(hasStatus(error, 0) ? queue : null);
+        // what is sent again after an answer of the server is written now
+        if (!hasStatus(error, 0)) seen.current.written = '';
         if (hasStatus(error, 401)) useSessionStore.setState({ loggedOut: true });
-        else setFailure((error as Error).message);
+        else setFailure(isWrittenEarlier(error) ? t.writtenBefore : (error as Error).message);
       } finally {
         setBusy(false);
       }
     },
-    [active, asked, busy, draft, files, name, onStarted, session, canSteer, withQueue],
+    [active, asked, busy, draft, files, name, onStarted, session, canSteer, t, unsent, withQueue],
   );
 
   useEffect(() => {
@@ -238,6 +247,7 @@ export function Composer(props: {
           onChange={(event) => {
             setFailure('');
             setUnsent(null);
+            seen.current.written = useSessionStore.getState().state.cursor;
             draft.write(event.target.value);
           }}
           onKeyDown={press}

@@ -1,11 +1,11 @@
-import { useEffect, useMemo, useState, type ReactNode } from 'react';
+import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import type { StoredFile } from '../../api/files';
 import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { parseTable } from '../../lib/csv';
 import { previewKind, type PreviewKind } from '../../lib/file_kind';
 import { formatSize } from '../../lib/format';
-import { htmlDocument, svgDocument } from '../../lib/sandbox_document';
+import { htmlDocument } from '../../lib/sandbox_document';
 import { MarkdownView } from '../thread/markdown_view';
 import { useContent, useContentRef, usePage } from './content';
 import { FileIcon } from './file_icon';
@@ -30,7 +30,9 @@ export function PreviewContent({ file }: { file: StoredFile }) {
   if (!isShown) return <Note file={file} text={isTooLarge ? f.tooLargePreview : f.noPreview} />;
   if (error !== null) return <Failure file={file} text={error.message || t.unreachable} onAgain={() => void refetch()} />;
   if (data === undefined) return <p className="m-auto p-6 text-dim">{t.loading}</p>;
-  if (kind === 'image') return <Picture file={file} content={data} />;
+  // as a picture, an SVG runs nothing and loads nothing
+  if (kind === 'svg') return <Picture file={file} content={data} mediaType="image/svg+xml" />;
+  if (kind === 'image') return <Picture file={file} content={data} mediaType={file.mediaType} />;
   return <TextPreview file={file} kind={kind} content={data} />;
 }
 
@@ -44,10 +46,10 @@ function Note({ file, text, children }: { file: StoredFile; text: string; childr
   );
 }
 
-function Picture({ file, content }: { file: StoredFile; content: Blob }) {
+function Picture({ file, content, mediaType }: { file: StoredFile; content: Blob; mediaType: string }) {
   const f = useFileMessages();
   const [isBroken, setIsBroken] = useState(false);
-  const picture = useContentRef(content, file.mediaType);
+  const picture = useContentRef(content, mediaType);
   if (isBroken) return <Note file={file} text={f.noPreview} />;
   return <img ref={picture} alt={file.name} onError={() => setIsBroken(true)} className="m-auto max-h-full max-w-full object-contain" />;
 }
@@ -92,6 +94,19 @@ function Failure({ file, text, onAgain }: { file: StoredFile; text: string; onAg
   );
 }
 
+/**
+ * A document in a frame of another origin without scripts. That frame is in one from the server, whose
+ * policy allows inline styles: the policy of the page, which does not, would hold for its own frames.
+ */
+function HtmlPreview({ title, html }: { title: string; html: string }) {
+  const frame = useRef<HTMLIFrameElement>(null);
+  const shown = useMemo(() => htmlDocument(html), [html]);
+  const show = () => frame.current?.contentWindow?.postMessage(shown, '*');
+  return (
+    <iframe ref={frame} title={title} sandbox="allow-scripts" src="/preview" onLoad={show} className="min-h-0 w-full flex-1 bg-white" />
+  );
+}
+
 function TextPreview({ file, kind, content }: { file: StoredFile; kind: PreviewKind; content: Blob }) {
   const t = useMessages();
   const f = useFileMessages();
@@ -104,16 +119,10 @@ function TextPreview({ file, kind, content }: { file: StoredFile; kind: PreviewK
     };
   }, [content]);
   if (text === undefined) return <p className="m-auto p-6 text-dim">{t.loading}</p>;
-  if (kind === 'html' || kind === 'svg') {
+  if (kind === 'html') {
     return (
       <Limited note={f.isolated}>
-        <iframe
-          title={file.name}
-          sandbox=""
-          referrerPolicy="no-referrer"
-          srcDoc={kind === 'svg' ? svgDocument(text) : htmlDocument(text)}
-          className="min-h-0 w-full flex-1 bg-white"
-        />
+        <HtmlPreview title={file.name} html={text} />
       </Limited>
     );
   }

@@ -1,6 +1,7 @@
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { settingsApi } from '../../api/settings';
-import type { ProvidersView, ProviderView } from '../../api/types.gen';
+import type { Finding, ProvidersView, ProviderView } from '../../api/types.gen';
 import { useSettingsMessages } from '../../i18n/settings';
 import { FindingList } from './findings';
 import { Loaded } from './loaded';
@@ -20,10 +21,10 @@ export function Models() {
         {(view) => (
           <>
             <DefaultModel view={view} change={change} />
+            <OtherModel key={view.default} view={view} change={change} />
             <h3 className="mb-1.5 font-medium">{s.keys}</h3>
             <Keys view={view} change={change} />
             <NewKey providers={view.providers} change={change} />
-            <FindingList findings={change.findings} />
           </>
         )}
       </Loaded>
@@ -60,6 +61,50 @@ function DefaultModel({ view, change }: { view: ProvidersView; change: Change })
   );
 }
 
+/** A model that is not in the list, with the names that the server of its provider lists. */
+function OtherModel({ view, change }: { view: ProvidersView; change: Change }) {
+  const s = useSettingsMessages();
+  const [name, setName] = useState('');
+  const [isWanted, setWanted] = useState(false);
+  const provider = view.providers.find((one) => view.default.startsWith(`${one.name}:`));
+  const { data } = useQuery({
+    queryKey: ['settings', 'server models', provider?.name],
+    queryFn: () => settingsApi.serverModels(provider?.name ?? ''),
+    enabled: isWanted && provider !== undefined,
+  });
+  if (provider === undefined || provider.name === 'offline' || view.set_by !== '') return null;
+  const finding = data?.finding;
+  return (
+    <form
+      className="mb-4 flex flex-wrap items-end gap-2"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void change.change(() => settingsApi.chooseModel(`${provider.name}:${name.trim()}`), settingsApi.providers);
+      }}
+    >
+      <label className="flex min-w-48 flex-1 flex-col gap-1 text-[13px] text-dim">
+        {s.otherModel(provider.title)}
+        <input
+          className={`${FIELD} text-ink`}
+          autoComplete="off"
+          spellCheck={false}
+          list="server-models"
+          value={name}
+          onFocus={() => setWanted(true)}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </label>
+      <datalist id="server-models">
+        {data?.models.map((model) => <option key={model} value={model}>{model}</option>)}
+      </datalist>
+      <button type="submit" className="choice" disabled={name.trim() === '' || change.isBusy}>
+        {s.takeModel}
+      </button>
+      {finding !== undefined && <p role="status" className="isolate-text w-full text-[13px] text-dim">{finding.sentence}</p>}
+    </form>
+  );
+}
+
 function Keys({ view, change }: { view: ProvidersView; change: Change }) {
   const s = useSettingsMessages();
   return (
@@ -93,55 +138,91 @@ function Keys({ view, change }: { view: ProvidersView; change: Change }) {
 
 function NewKey({ providers, change }: { providers: readonly ProviderView[]; change: Change }) {
   const s = useSettingsMessages();
-  const choices = providers.filter((one) => one.key === 'missing' || one.key_origin === 'stored');
+  const choices = providers.filter(
+    (one) => one.name !== 'offline' && (one.key !== 'set' || one.key_origin === 'stored'),
+  );
   const [chosen, setChosen] = useState('');
   const [key, setKey] = useState('');
-  const name = chosen || (choices[0]?.name ?? '');
-  const isReady = key.trim() !== '' && !change.isBusy;
+  const [typed, setTyped] = useState<string | null>(null);
+  const provider = choices.find((one) => one.name === chosen) ?? choices[0];
+  if (provider === undefined) return <FindingList findings={change.findings} />;
+  const address = (typed ?? provider.base_url ?? '').trim();
+  const isReady = !change.isBusy && (key.trim() !== '' || typed !== null || provider.key === 'not needed');
   const store = async () => {
-    if (await change.change(() => settingsApi.storeKey(name, key.trim()), settingsApi.providers)) setKey('');
+    const access = {
+      ...(key.trim() === '' ? {} : { key: key.trim() }),
+      ...(typed === null ? {} : { base_url: address }),
+    };
+    if (await change.change(() => settingsApi.storeKey(provider.name, access), settingsApi.providers)) {
+      setKey('');
+      setTyped(null);
+    }
   };
-  if (choices.length === 0) return null;
+  const check = async () => {
+    const access = { ...(key.trim() === '' ? {} : { key: key.trim() }), ...(address === '' ? {} : { base_url: address }) };
+    return [await settingsApi.checkKey(provider.name, access)];
+  };
+  const takeOver = (finding: Finding) => {
+    if (finding.provider !== undefined && finding.provider !== '') setChosen(finding.provider);
+    setTyped(finding.base_url ?? '');
+  };
   return (
-    <form
-      className="flex flex-wrap items-end gap-2"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isReady) void store();
-      }}
-    >
-      <label className="flex flex-col gap-1 text-[13px] text-dim">
-        {s.provider}
-        <select className={`${FIELD} text-ink`} value={name} onChange={(event) => setChosen(event.target.value)}>
-          {choices.map((one) => (
-            <option key={one.name} value={one.name}>
-              {one.title}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label className="flex min-w-48 flex-1 flex-col gap-1 text-[13px] text-dim">
-        {s.key}
-        <input
-          type="password"
-          autoComplete="off"
-          spellCheck={false}
-          className={`${FIELD} text-ink`}
-          value={key}
-          onChange={(event) => setKey(event.target.value)}
-        />
-      </label>
-      <button
-        type="button"
-        className="choice"
-        disabled={!isReady}
-        onClick={() => void change.check(async () => [await settingsApi.checkKey(name, key.trim())])}
+    <>
+      <form
+        className="flex flex-wrap items-end gap-2"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) void store();
+        }}
       >
-        {s.tryKey}
-      </button>
-      <button type="submit" className="choice choice-primary" disabled={!isReady}>
-        {s.storeKey}
-      </button>
-    </form>
+        <label className="flex flex-col gap-1 text-[13px] text-dim">
+          {s.provider}
+          <select
+            className={`${FIELD} text-ink`}
+            value={provider.name}
+            onChange={(event) => {
+              setChosen(event.target.value);
+              setTyped(null);
+            }}
+          >
+            {choices.map((one) => (
+              <option key={one.name} value={one.name}>
+                {one.title}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label className="flex min-w-48 flex-1 flex-col gap-1 text-[13px] text-dim">
+          {s.key}
+          <input
+            type="password"
+            autoComplete="off"
+            spellCheck={false}
+            className={`${FIELD} text-ink`}
+            value={key}
+            onChange={(event) => setKey(event.target.value)}
+          />
+        </label>
+        <label className="flex min-w-48 flex-1 flex-col gap-1 text-[13px] text-dim">
+          {s.modelAddress}
+          <input
+            inputMode="url"
+            autoComplete="off"
+            spellCheck={false}
+            className={`${FIELD} text-ink`}
+            placeholder={provider.address}
+            value={typed ?? provider.base_url ?? ''}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+        </label>
+        <button type="button" className="choice" disabled={!isReady} onClick={() => void change.check(check)}>
+          {s.tryKey}
+        </button>
+        <button type="submit" className="choice choice-primary" disabled={!isReady}>
+          {s.storeKey}
+        </button>
+      </form>
+      <FindingList findings={change.findings} onUse={takeOver} />
+    </>
   );
 }

@@ -4,6 +4,7 @@ import {
   isOver as isEnded,
   type EndLine,
   type InputLine,
+  type LeftOutLine,
   type Line,
   type LiveNode,
   type PlanLine,
@@ -17,7 +18,7 @@ import { useMessages } from '../../i18n/catalog';
 import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
 import { MarkdownView } from './markdown_view';
-import { NoteRow, ExpandableRow, StaticRow, Text, useFocus, type RowProps } from './row';
+import { NoteRow, ExpandableRow, SentenceRow, StaticRow, Text, useFocus, type RowProps } from './row';
 import { PlanView, stepProgress, Steps } from './plan_steps';
 import { Tool } from './tool_call';
 
@@ -52,12 +53,21 @@ export const LineView = memo(function LineView(
           <Text>{line.text}</Text>
         </ExpandableRow>
       );
+    case 'left-out':
+      return <LeftOut line={line} {...row} />;
     case 'end':
       return <End line={line} {...row} />;
     case 'subtask':
       return null; // lanes are shown side by side, see lanes.tsx
   }
 });
+
+function LeftOut({ line, here }: RowProps & { line: LeftOutLine }) {
+  const runs = useRunMessages();
+  return (
+    <SentenceRow here={here}>{runs?.leftOut(line.parts)}</SentenceRow>
+  );
+}
 
 /** A reply while it is streamed. */
 export function LiveView({ node, here }: { node: LiveNode; here: boolean }) {
@@ -197,9 +207,13 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   // what can be done with a run is not for subtasks, which are no runs of the session
   const isSubtask = !useSessionStore((store) => store.state.runs.some((run) => run.run === line.run));
   const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
+  const sentences = [
+    line.status === 'completed' ? sentence : '',
+    line.fallback === undefined ? '' : (runs?.answeredBy(line.fallback) ?? ''),
+  ];
   const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
-    line.status === 'completed' ? sentence : stop,
+    stop,
     line.duration > 0 ? formatDuration(line.duration) : '',
     line.usage === null || line.usage.in + line.usage.out === 0
       ? ''
@@ -222,6 +236,11 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
       <Suspense fallback={null}>
         <RunFiles run={line.run} />
       </Suspense>
+      {sentences.map((one) => one !== '' && (
+        <SentenceRow key={one} here={false}>
+          {one}
+        </SentenceRow>
+      ))}
       <NoteRow glyph={glyph} here={row.here}>
         <span className="min-w-0">{facts.filter((fact) => fact !== '').join(' · ') || t.status[line.status]}</span>
         {!isSubtask && (

@@ -90,6 +90,20 @@ export function NoteRow({ glyph, here, children }: { glyph: string; here: boolea
   );
 }
 
+/** A sentence about a run, which may take several lines. */
+export function SentenceRow({ here, children }: { here: boolean; children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  useFocus(box, here);
+  return (
+    <div ref={box} tabIndex={-1} className="flex items-baseline gap-1.5 rounded-lg py-1 text-[13px] text-dim">
+      <span className="glyph" aria-hidden="true">
+        ·
+      </span>
+      <span className="min-w-0 flex-1 break-words">{children}</span>
+    </div>
+  );
+}
+
 /** A row that cannot be rendered is shown as plain text; the rest of the page stays. */
 export class RowBoundary extends Component<{ content: object; children: ReactNode }> {
   static getDerivedStateFromError = () => ({ failed: true });

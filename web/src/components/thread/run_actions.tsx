@@ -1,4 +1,4 @@
-import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, SlidersHorizontal } from 'lucide-react';
+import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
@@ -11,6 +11,8 @@ import { Action, Failure, useAttempt } from './action';
 import { FeedbackButtons } from './feedback';
 
 const COPIED_MS = 1_500;
+/** Errors of the model that another key, address or default model ends. */
+const MODEL_SETTINGS_CODES = new Set(['model_key_refused', 'model_no_credit', 'model_quota_used_up', 'model_region_refused', 'model_not_found', 'model_without_tools']);
 
 /** What can be done with a run that has ended. */
 export function RunActions({ line }: { line: EndLine }) {
@@ -57,6 +59,9 @@ export function RunActions({ line }: { line: EndLine }) {
       )}
       {line.code.startsWith('model_') && isLast && (
         <Action icon={<SlidersHorizontal size={13} />} name={a.changeModel} busy={busy} onClick={() => dispatchEvent(new Event(CHOOSE_MODEL_EVENT))} />
+      )}
+      {MODEL_SETTINGS_CODES.has(line.code) && isLast && (
+        <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />
       )}
       {isComplete && (
         <>

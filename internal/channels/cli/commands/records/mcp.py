@@ -21,6 +21,7 @@ from internal.channels.cli.output import Output, print_error
 from internal.channels.cli.task_request import decode_argument
 from internal.channels.cli.transports.http import HttpEndpoint
 from internal.channels.cli.transports.interface import Unreachable
+from internal.config import home as home_folder
 from internal.config.home import HomeError
 
 _ACTIONS = ("list", "show", "add", "import", "login", "logout", "test", "review", "remove", "serve")
@@ -236,7 +237,7 @@ def _log_in(
         print_error(context.messages("mcp_sign_in", name=args.what))
         output.line(one_line(url, _MAX_COLUMNS))
         if args.open:
-            open_browser(url)
+            open_browser(url, home_folder.locate())
 
     servers.sign_in(args.what, show)
     print_error(context.messages("mcp_signed_in", name=args.what))

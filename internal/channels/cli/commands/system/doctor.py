@@ -1,5 +1,6 @@
 """`larkspur doctor`: check the installation without changing it."""
 
+import contextlib
 import os
 import shutil
 import stat
@@ -27,8 +28,8 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "doctor",
-        description="Check the installation without changing it. To a bucket that stores files, a"
-        " small object is written.",
+        description="Check the installation without changing it. The server of the model is asked"
+        " for nothing that costs tokens; to a bucket that stores files, a small object is written.",
     )
     parser.add_argument(
         "part", nargs="?", choices=("sandbox",), help="only this, with every detail"
@@ -44,7 +45,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     if args.part == "sandbox":
         checks = application.check_sandbox(args.config)
     else:
-        checks = _all_checks(application, args.config)
+        checks = list(_all_checks(application, args.config))
     if args.json:
         output.json([check._asdict() for check in checks])
     else:
@@ -53,12 +54,20 @@ def run(args: Namespace, context: CommandContext) -> int:
     return CONFIG if any(check.state == "fail" for check in checks) else OK
 
 
-def _all_checks(application: Application, config: str | None) -> list[Check]:
-    checks = list(run_checks(application, config))
-    if not any(check.name == "settings" and check.state == "fail" for check in checks):
-        checks.append(application.check_attachments(config))
-        checks += application.check_lark(config)
-    return checks
+def _all_checks(application: Application, config: str | None) -> Iterator[Check]:
+    is_usable = True
+    for check in run_checks(application, config):
+        if check.name == "model" and check.state == "ok":
+            yield from application.check_models(config)
+            continue
+        yield check
+        if check.name == "settings" and check.state == "fail":
+            is_usable = False
+            with contextlib.suppress(ConfigError, HomeError):  # told already
+                yield from application.check_models(config)
+    if is_usable:
+        yield application.check_attachments(config)
+        yield from application.check_lark(config)
 
 
 def format_check(check: Check) -> str:
@@ -97,6 +106,7 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield application.check_database(config)
     yield from application.check_processes(config)
     yield from application.check_dead_letters(config)
+    yield from application.check_refused_tools(config)
 
 
 def _sandbox(walls: list[Check]) -> Check:

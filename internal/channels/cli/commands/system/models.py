@@ -1,14 +1,16 @@
-"""`larkspur models`: list the known models."""
+"""`larkspur models`: list the known models. Each subcommand is a module of its own."""
 
 from argparse import Namespace
 
 from internal.channels.cli.application import ListedModel
 from internal.channels.cli.command_output import CommandOutput
 from internal.channels.cli.commands.context import CommandContext, Subparsers
-from internal.channels.cli.commands.parser import add_config, add_json
+from internal.channels.cli.commands.parser import CliParser, add_config, add_json
+from internal.channels.cli.commands.system import model_lessons, model_list
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import Output
 
+_SUBCOMMANDS = (model_list, model_lessons)
 _HEADER = ("provider", "model", "key", "context", "output", "in $/M", "out $/M", "cached $/M")
 
 
@@ -20,6 +22,9 @@ def register(subparsers: Subparsers) -> None:
     add_json(parser)
     add_config(parser)
     parser.set_defaults(run=run)
+    subcommands = parser.add_subparsers(metavar="COMMAND", parser_class=CliParser)
+    for module in _SUBCOMMANDS:
+        module.register(subcommands)
 
 
 def run(args: Namespace, context: CommandContext) -> int:

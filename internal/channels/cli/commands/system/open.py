@@ -10,6 +10,7 @@ from internal.channels.cli.commands.gateway import run_with_gateway
 from internal.channels.cli.commands.parser import add_json, add_server
 from internal.channels.cli.exit_codes import OK
 from internal.channels.cli.output import Output, print_error
+from internal.config import home as home_folder
 
 
 def register(subparsers: Subparsers) -> None:
@@ -32,7 +33,7 @@ def run(args: Namespace, context: CommandContext) -> int:
         if output.as_json:
             return output.json({"url": url, "seconds": seconds})
         output.line(url)
-        opened = not args.no_browser and open_browser(url)
+        opened = not args.no_browser and open_browser(url, home_folder.locate())
         name = "page_opened" if opened else "page_link"
         print_error(context.messages(name, minutes=round(seconds / 60)))
         return OK

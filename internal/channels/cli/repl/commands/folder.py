@@ -1,12 +1,11 @@
 """Commands about the folder of a session."""
 
 import asyncio
-from pathlib import Path
 
 from internal.agent.domain.text import format_size
 from internal.channels.cli.repl.commands.context import SlashContext
+from internal.git.changes import uncommitted_changes
 
-_TIMEOUT_SECONDS = 20.0
 _MAX_LINES = 400
 _MAX_LINES_EACH = 40
 _INSTRUCTIONS = "AGENTS.md"
@@ -15,7 +14,7 @@ _INSTRUCTIONS = "AGENTS.md"
 async def diff(context: SlashContext, _arguments: str) -> None:
     """Show the changes in the folder: those since the last commit, else those of this session."""
     session = context.session
-    changes = await _git_changes(context.folder)
+    changes = await asyncio.to_thread(uncommitted_changes, str(context.folder))
     if changes is None:
         changes = "\n".join(session.view.changes)
         context.print_message("diff_session" if changes else "diff_none")
@@ -48,35 +47,3 @@ async def instructions(context: SlashContext, _arguments: str) -> None:
         context.print_notes(*lines[:_MAX_LINES_EACH])
         if len(lines) > _MAX_LINES_EACH:
             context.print_message("more_lines", count=len(lines) - _MAX_LINES_EACH)
-
-
-async def _git_changes(folder: Path) -> str | None:
-    """Return the changes since the last commit as a diff, None without a repository."""
-    # no external programs: a repository may configure some
-    shown = await _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD", ".")
-    if shown is None:
-        return None
-    new = await _git(folder, "ls-files", "--others", "--exclude-standard", ".")
-    names = [f"@@ {name}" for name in (new or "").splitlines()]
-    return "\n".join([shown.rstrip("\n"), *names]).strip("\n")
-
-
-async def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of git, None if it fails."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *("git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-    except OSError:
-        return None
-    try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return None
-    return None if process.returncode else output.decode("utf-8", "replace")

@@ -21,5 +21,6 @@ async def mcp(context: SlashContext, _arguments: str) -> None:
             for one in found
         ]
     )
+    context.print_notes(*(warning for one in found for warning in one.warnings))
     if any(one.state not in {"offered", "disabled"} for one in found):
         context.print_message("mcp_withheld")

@@ -4,7 +4,9 @@ import io
 import zipfile
 from collections.abc import AsyncIterator
 
-from internal.agent.app.files.archive import zip_artifacts
+import pytest
+
+from internal.agent.app.files.archive import portable_name, zip_artifacts
 from internal.agent.domain.artifacts import Artifact, ArtifactType
 from tests.support.store_records import an_artifact
 
@@ -47,3 +49,36 @@ async def test_an_archive_without_files_is_valid() -> None:
 
     archive = b"".join([piece async for piece in zip_artifacts([], nothing)])
     assert zipfile.ZipFile(io.BytesIO(archive)).namelist() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("report.txt", "report.txt"),
+        ("图表/a b.png", "图表/a b.png"),
+        (".hidden", ".hidden"),
+        ("..\\..\\evil.bat", ".._.._evil.bat"),
+        ("C:\\evil.bat", "C__evil.bat"),
+        ("a.txt:stream", "a.txt_stream"),
+        ("CON", "_CON"),
+        ("sub/nul.txt", "sub/_nul.txt"),
+        ("com¹.log", "_com¹.log"),
+        ("console.txt", "console.txt"),
+        ("NUL .txt", "_NUL .txt"),
+        ("../../x", "_/_/x"),
+        ("/etc/x", "_/etc/x"),
+        ("a/./b", "a/_/b"),
+        ("name. ", "name"),
+        ("what?*.txt", "what__.txt"),
+        ("a\x01b", "a_b"),
+    ],
+)
+def test_a_name_leads_nowhere_on_any_system(name: str, safe: str) -> None:
+    assert portable_name(name, set()) == safe
+
+
+def test_names_that_windows_does_not_tell_apart_are_numbered() -> None:
+    taken: set[str] = set()
+    names = ("a/B.txt", "a/b.TXT", "a/b?.txt", "a/b*.txt", "a/b.txt.")
+    made = [portable_name(name, taken) for name in names]
+    assert made == ["a/B.txt", "a/b (2).TXT", "a/b_.txt", "a/b_ (2).txt", "a/b (3).txt"]

@@ -246,6 +246,7 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 
 
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
+@pytest.mark.first_rows(1)
 async def test_every_file_is_known_when_the_process_is_killed_while_it_stores(
     tmp_path: Path, call: int
 ) -> None:

@@ -95,6 +95,7 @@ async def test_what_nothing_uses_is_counted_and_removed(
 
 
 @pytest.mark.parametrize("removes", [False, True])
+@pytest.mark.first_rows(1)
 async def test_a_large_store_is_searched_in_parts(
     database: Database, stores: Stores, store: LocalAttachments, tmp_path: Path, removes: bool
 ) -> None:

@@ -19,7 +19,7 @@ from internal.attachments.s3_client import S3Client
 from internal.observability.clock import SystemClock
 from internal.sandbox.workspace_archives import FolderArchives
 from internal.tools.commands.background import BackgroundCommandPool
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.instruction_trust import InstructionTrust
 from tests.support.s3_server import S3Server, s3_server
 from tests.support.store_records import T0, a_session, a_task
 
@@ -49,7 +49,7 @@ async def keeper(
         clock=clock,
         archives=FolderArchives(root),
         attachments=S3Attachments(client, "", tmp_path / "spool"),
-        commands=BackgroundCommandPool(clock, UntrustedFiles(root)),
+        commands=BackgroundCommandPool(clock, InstructionTrust(root)),
     )
     client.close()
 
@@ -161,7 +161,7 @@ async def test_other_hosts_do_nothing(tmp_path: Path, database: Database, stores
         clock=clock,
         archives=FolderArchives(tmp_path / "one"),
         attachments=LocalAttachments(tmp_path / "attachments"),
-        commands=BackgroundCommandPool(clock, UntrustedFiles(tmp_path)),
+        commands=BackgroundCommandPool(clock, InstructionTrust(tmp_path)),
     )
     await keeper.restore(TASK)
     assert await keeper.save(TASK) == SavedWorkspace()

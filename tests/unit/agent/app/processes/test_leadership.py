@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 
+import pytest
+
 from internal.agent.app.background_task import background_task
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
@@ -58,6 +60,7 @@ async def test_the_second_process_leads_when_the_first_one_leaves(
         assert two.leadership.held is None
 
 
+@pytest.mark.first_rows(1)
 async def test_a_silent_leader_is_replaced_and_its_displays_are_free(
     database: Database, stores: Stores
 ) -> None:

@@ -67,7 +67,7 @@ async def test_a_process_is_shown_with_its_runs_and_what_it_leads(parts: Parts) 
 
 
 async def test_a_process_has_ended_when_its_lease_is_over(parts: Parts) -> None:
-    await parts.add(ELSEWHERE, "worker", parts.at(1))
+    await parts.add(ELSEWHERE, "worker", parts.at(1.4))
     [view] = await parts.list.read()
     assert not view.has_ended
     assert view.detail == "larkspur 1.0, 0 active runs, lease renewed 29 s ago"

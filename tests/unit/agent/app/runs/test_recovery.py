@@ -94,9 +94,8 @@ async def test_a_run_of_a_closed_terminal_fails(
     assert (failed.status, failed.stop_reason, failed.error) == (
         "failed", "interrupted", TERMINAL_CLOSED,
     )  # fmt: skip
-    last = await database.read(partial(stores.events.last_event, run.id))
-    assert last is not None
-    assert last.event == "workflow.result.final"
+    stored = await database.read(partial(stores.events.list_by_run, run.id))
+    assert stored[-1].event == "workflow.result.final"
 
 
 async def test_a_run_of_a_living_terminal_stays_after_its_lease(

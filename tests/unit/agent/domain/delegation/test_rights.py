@@ -4,7 +4,14 @@ import msgspec
 import pytest
 
 from internal.agent.domain.delegation.requests import AgentProfile, NewTask
-from internal.agent.domain.delegation.rights import describe_profile, narrow_profile, subtask_spec
+from internal.agent.domain.delegation.rights import (
+    OPTIONS,
+    Grant,
+    describe_profile,
+    narrow_profile,
+    refuse_options,
+    subtask_spec,
+)
 from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.tasks import Profile, RunSpec
 from internal.agent.domain.usage import RunLimits
@@ -99,7 +106,7 @@ def test_folders_follow_the_choice() -> None:
 
 
 def test_the_model_is_that_of_the_call_else_of_the_profile_else_of_the_creator() -> None:
-    creator = msgspec.structs.replace(CREATOR, model="big")
+    creator = msgspec.structs.replace(CREATOR, model="big", any_model=True)
     models = [
         subtask_spec(
             creator, profile, NewTask("x", model=wanted), workspace="", depth=1, max_cost=None
@@ -118,3 +125,56 @@ def test_a_described_profile_has_the_rights_of_the_creator_and_never_delegates()
     made = describe_profile(parent, AgentProfile(role="digger", goal="dig"))
     assert (made.name, made.role, made.goal, made.tone) == ("subtask", "digger", "dig", "dry")
     assert (made.tools, made.prompt, made.delegates) == (("shell",), "Be careful.", False)
+
+
+def doubt(model: str) -> str:
+    return "" if model == "claude-known" else f"Anthropic may not have the model {model}."
+
+
+def refused(*, creator: RunSpec = CREATOR, **wanted: object) -> str:
+    task = msgspec.convert({"instruction": "x", **wanted}, NewTask)
+    profile = narrow_profile(creator.profile, Profile("other", tools=("shell",)), TOOLS)
+    return refuse_options(Grant(creator, profile, TOOLS, doubt), task)
+
+
+def test_each_option_of_a_subtask_is_held_against_what_the_person_may_choose() -> None:
+    assert OPTIONS.keys() == set(NewTask.__struct_fields__)
+
+
+CHOOSER = msgspec.structs.replace(CREATOR, any_model=True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "creator", "sentence"),
+    [
+        ({}, CREATOR, ""),
+        ({"tools": ["shell"], "skill_ids": ["Charts"]}, CREATOR, ""),
+        ({"tools": ["shel"]}, CREATOR, "you have no tool shel to give. Did you mean shell?"),
+        ({"tools": ["write_file"]}, CREATOR, "you have no tool write_file to give."),
+        ({"skill_ids": ["charts", "other"]}, CREATOR, "you may not load the skills other"),
+        ({"model": "claude-known"}, CREATOR, "the person of this task may not choose a model."),
+        ({"model": "claude-own"}, msgspec.structs.replace(CREATOR, model="claude-own"), ""),
+        ({"model": "claude-known"}, CHOOSER, ""),
+        ({"model": "claude-nope"}, CHOOSER, "Anthropic may not have the model claude-nope."),
+    ],
+)
+def test_what_the_person_may_not_choose_is_refused(
+    wanted: dict[str, object], creator: RunSpec, sentence: str
+) -> None:
+    refusal = refused(creator=creator, **wanted)
+    assert refusal.startswith(sentence)
+    assert bool(refusal) == bool(sentence)
+
+
+@pytest.mark.parametrize(("any_model", "model"), [(False, "own"), (True, "of-profile")])
+def test_a_profile_chooses_no_model_for_somebody_who_may_not(any_model: bool, model: str) -> None:
+    creator = msgspec.structs.replace(CREATOR, model="own", any_model=any_model)
+    made = subtask_spec(
+        creator,
+        Profile(model="of-profile"),
+        NewTask("x"),
+        workspace="",
+        depth=1,
+        max_cost=None,
+    )
+    assert (made.model, made.any_model) == (model, any_model)

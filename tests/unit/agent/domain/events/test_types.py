@@ -29,6 +29,7 @@ from internal.agent.domain.events.types import (
     OutputDelta,
     OutputSummary,
     Partial,
+    PartsLeftOut,
     PlanUpdated,
     QuestionAnswered,
     QuestionAsked,
@@ -81,6 +82,10 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
     ),
     (
         ModelRetry(node_id="iter:3:say", reason="overloaded", seconds=8, attempt=3),
+        ("iter:3:say", "generation"),
+    ),
+    (
+        PartsLeftOut(node_id="iter:3:say", what="pictures", count=2),
         ("iter:3:say", "generation"),
     ),
     (
@@ -231,6 +236,8 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             error=ODD,
             error_code="model_busy",
             attachments=(FILE,),
+            model=ODD,
+            instead_of=ODD,
         ),
         ("result", "result"),
     ),

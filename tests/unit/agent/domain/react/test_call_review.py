@@ -136,6 +136,7 @@ def test_without_people_a_call_that_needs_approval_is_denied_with_the_missing_ru
     assert event.metadata["what"] == "write_file\npath: c.txt\ncontent: x"
 
 
+@pytest.mark.slow
 def test_rules_that_cover_only_a_part_are_not_offered() -> None:
     turn = start_turn(run_config(policy=ASK))
     path = "a/" * 100_000 + "b"
@@ -356,6 +357,7 @@ def test_one_question_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.first_rows(2)
 def test_every_event_of_a_review_fits_into_the_event_limit(text: str) -> None:
     replies: list[list[ToolCall]] = [
         [call("a", text, path=text)],
@@ -380,6 +382,7 @@ def test_every_event_of_a_review_fits_into_the_event_limit(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("count", [1, MAX_APPROVAL_ITEMS, 40])
+@pytest.mark.first_rows(6)
 def test_every_question_fits_into_the_event_limit(text: str, count: int) -> None:
     many = [call(f"c{n}", "shell", command=f"{n} {text[:10_000]}") for n in range(count)]
     turn = asking(*many)

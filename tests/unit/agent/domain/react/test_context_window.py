@@ -109,6 +109,11 @@ def test_more_text_never_has_fewer_tokens(text: str, more: str) -> None:
         (ToolResult("a", "a" * 30, images=(an_image(width=300, height=250),)), 112),
         (Thinking("a" * 30, "b" * 30, "c" * 30), 33),
         (ToolCall("a", "read", {"path": "a" * 19}), 2 + 11),
+        (ToolCall("a", "read", {"path": "a" * 19}, wire_id="w" * 64), 2 + 11),
+        (ToolCall("a", "read", {"path": "a" * 19}, wire_id="w" * 90), 2 + 11 + 31),
+        (ToolCall("a", "read", {"path": "a" * 19}, opaque={"s": "b" * 22}), 2 + 11 + 11),
+        (ToolResult("a", "a" * 30, wire_id="w" * 90), 11 + 31),
+        (Thinking("a" * 30, "b" * 30, "c" * 30, {"s": "b" * 22}), 44),
     ],
 )
 def test_every_part_is_estimated_in_tokens(part: Part, tokens: int) -> None:

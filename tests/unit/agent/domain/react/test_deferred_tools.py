@@ -1,5 +1,6 @@
 """Deferred tools: found with find_tools and called with use_tool under their own names."""
 
+import math
 from typing import Any
 
 import msgspec
@@ -323,3 +324,9 @@ def test_messages_without_deferred_calls_are_sent_as_they_are() -> None:
     messages = weighed([user_message("Hi")])
     assert wrap_calls(messages, ()) == messages
     assert wrap_calls(messages, DEFERRED) == messages
+
+
+def test_tools_of_servers_are_deferred_if_there_are_too_many_in_all() -> None:
+    known = (*TOOLS[:2], *DEFERRED)
+    assert split_deferred(known, math.inf, len(known)) == (known, ())
+    assert split_deferred(known, math.inf, len(known) - 1) == (TOOLS[:2], DEFERRED)

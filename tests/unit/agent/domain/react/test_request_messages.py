@@ -10,8 +10,8 @@ from internal.agent.domain.react.request_messages import (
     encode_messages,
 )
 from internal.agent.ports.llm import ModelRequest
-from internal.llm import anthropic, openai_request
-from internal.llm.openai_request import Dialect
+from internal.llm import anthropic_request, openai_request
+from internal.llm.dialect import Dialect
 from tests.support.images import an_image
 from tests.support.weighed_messages import weighed
 
@@ -67,7 +67,7 @@ def test_kept_encodings_are_what_both_providers_would_get_anyway(*, thinking: bo
             dialect = Dialect(resend_reasoning=resend)
             expected = openai_request.encode_request(plain, dialect)
             assert openai_request.encode_request(kept, dialect) == expected
-        expected = anthropic.encode_request(plain, thinking=thinking)
-        assert anthropic.encode_request(kept, thinking=thinking) == expected
+        expected = anthropic_request.encode_request(plain, Dialect(resend_opaque=thinking))
+        assert anthropic_request.encode_request(kept, Dialect(resend_opaque=thinking)) == expected
     shown = msgspec.structs.replace(kept, images={an_image().sha256: "aGVyb24="})
-    assert b"aGVyb24=" in anthropic.encode_request(shown)
+    assert b"aGVyb24=" in anthropic_request.encode_request(shown, Dialect())

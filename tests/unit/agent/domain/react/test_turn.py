@@ -18,6 +18,7 @@ from internal.agent.domain.permissions.policy import Mode, Policy
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     EMPTY_REPLY_PROMPT,
+    FILTERED,
     NO_ANSWER,
     STOP_EXPLANATIONS,
 )
@@ -28,7 +29,7 @@ from internal.agent.domain.react.input_forms import (
     InputRequest,
 )
 from internal.agent.domain.react.steps import Act, ModelSpending, TurnOutcome
-from internal.agent.domain.react.turn import MAX_EMPTY_REPLIES, OUTCOME_UNKNOWN, Turn
+from internal.agent.domain.react.turn import MAX_EMPTY_REPLIES, MAX_REPEATS, OUTCOME_UNKNOWN, Turn
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, StopReason
 from internal.agent.domain.usage import RunLimits, Usage
 from tests.support import turn_driver
@@ -451,3 +452,48 @@ def test_input_is_asked_for_before_approvals_remain() -> None:
     assert [each.call_id for each in step.calls] == [first]
     turn.add_tool_result(ToolResult(first, "declined"))
     assert next_question(turn).kind == "approval"
+
+
+def again(call_id: str) -> ToolCall:
+    return ToolCall(call_id, "read_file", {"path": "a.txt"})
+
+
+def test_equal_calls_with_equal_results_are_told_and_end_the_run() -> None:
+    turn = start_turn(run_config())
+    told = 0
+    for number in range(MAX_REPEATS):
+        assert not next_ask(turn).final
+        add_reply(turn, again(f"c{number}"))
+        turn.add_tool_result(ToolResult(f"c{number}", "the same"))
+        told += "with the same results. Making them again" in next_ask(turn).messages[-1].text
+    assert told == 3
+    assert next_ask(turn).final
+    assert "Give your final answer now" in next_ask(turn).messages[-1].text
+    add_reply(turn, "I read it.")
+    assert outcome(turn) == TurnOutcome(
+        "error",
+        "I read it.",
+        "the model made the same calls 20 times in a row, with the same results",
+        "model_repeats",
+    )
+
+
+def test_another_result_or_a_word_of_a_person_ends_a_row_of_equal_calls() -> None:
+    turn = start_turn(run_config())
+    for number in range(3):
+        add_reply(turn, again(f"c{number}"))
+        turn.add_tool_result(ToolResult(f"c{number}", "the same"))
+    assert turn.repeats == 3
+    add_reply(turn, again("d"))
+    turn.add_tool_result(ToolResult("d", "another"))
+    assert turn.repeats == 1
+    add_reply(turn, again("e"))
+    turn.add_user_message("go on")
+    turn.add_tool_result(ToolResult("e", "another"))
+    assert turn.repeats == 1
+
+
+def test_a_filtered_reply_ends_the_run_with_its_own_code() -> None:
+    turn = start_turn(run_config())
+    turn.add_reply([Text("so")], "m", Usage(1, 1), 0.0, stop="filtered")
+    assert outcome(turn) == TurnOutcome("error", "so", FILTERED, "model_answer_filtered")

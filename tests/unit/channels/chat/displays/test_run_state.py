@@ -1,5 +1,6 @@
 """The state of a run as a chat shows it."""
 
+import re
 from typing import Any
 
 from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_event
@@ -89,6 +90,14 @@ def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:
     )
     apply(state, summary)
     assert state.lines(EN) == []
+
+
+def test_a_long_wait_for_the_model_is_shown_with_its_end() -> None:
+    state = RunProgress()
+    apply(state, ModelRetry(node_id="iter:1:say", reason="loading", seconds=330, attempt=2))
+    (line,) = state.lines(EN)
+    said = r"The model is still being loaded, retrying in 330 s \(attempt 2\), until \d\d:\d\d:\d\d"
+    assert re.match(said, line)
 
 
 def test_a_run_that_waits_for_its_tasks_is_not_idle() -> None:

@@ -20,6 +20,7 @@ from internal.agent.domain.events.types import (
     LifecycleUpdated,
     ModelRetry,
     OutputDelta,
+    OutputSummary,
     QuestionAnswered,
     QuestionAsked,
     ResultCancelled,
@@ -102,6 +103,26 @@ def test_wait_for_the_model_is_a_message_at_once() -> None:
     report.add_event("abc-1", enveloped(retry))
     expected = ["The model is overloaded, retrying in 8 s (attempt 3)"]
     assert [report.take_notices(), report.take_notices()] == [expected, []]
+
+
+def test_another_model_than_the_chosen_one_is_named() -> None:
+    report = RunReport("text", IDS)
+    ended = final(model="second", instead_of="first")
+    report.add_event("abc-1", enveloped(ended))
+    assert report.take_notices() == [RunMessages("en").answered_by("second", "first")]
+
+
+def test_thoughts_are_told_for_a_person_who_watches() -> None:
+    report = RunReport("text", IDS)
+    summary = OutputSummary(
+        node_id="iter:1:say", iteration=1, content="done", tool_call_count=0, llm_duration_ms=1,
+        llm_request_id="", llm_model="m", usage=Usage(), thinking="hm", thinking_ms=12_300,
+    )  # fmt: skip
+    report.add_event("abc-1", enveloped(summary))
+    assert [report.take_asides(), report.take_asides()] == [["Thought for 12s"], []]
+    assert report.take_notices() == []
+    report.add_event("abc-2", enveloped(final(), seq=2))
+    assert report.result() == (0, b"done\n")
 
 
 def test_where_the_files_of_a_session_are_is_a_message_at_once() -> None:

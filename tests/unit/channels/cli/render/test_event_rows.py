@@ -9,7 +9,6 @@ from internal.channels.cli.render.event_rows import (
     align_columns,
     describe_arguments,
     first_line,
-    format_duration,
 )
 from internal.channels.cli.render.text import StyledLine, cell_width, plain_text, wrap_line
 from internal.channels.cli.render.theme import ASCII, UNICODE
@@ -124,14 +123,6 @@ def test_the_argument_that_describes_a_call(arguments: dict[str, Any], expected:
 
 def test_the_first_line_that_is_not_blank() -> None:
     assert (first_line("\n \na\nb"), first_line(" \n")) == ("a", "")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0.44, "0.4s"), (12.7, "12s"), (72, "1m12s"), (7_500, "2h05m")],
-)
-def test_durations(seconds: float, expected: str) -> None:
-    assert format_duration(seconds) == expected
 
 
 def test_columns_are_aligned_by_their_width_on_the_screen() -> None:

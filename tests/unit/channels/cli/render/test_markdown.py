@@ -30,6 +30,7 @@ def render(text: str, width: int = 80) -> str:
         f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n|{'b|' * 999}deep|",
     ],
 )
+@pytest.mark.first_rows(4)
 def test_nested_and_repeated_marks_are_shown_with_their_text(text: str, width: int) -> None:
     assert "deep" in render(text, width)
 
@@ -82,3 +83,26 @@ def test_a_link_says_where_it_leads(text: str, shown: str) -> None:
 
 def test_a_link_in_a_table_says_where_it_leads() -> None:
     assert "(https://evil.example)" in render("|a|\n|-|\n|[good.example](https://evil.example)|")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "style", "styled"),
+    [
+        ("**重点\uff1a**请注意", "重点\uff1a请注意", "strong", "重点\uff1a"),
+        (
+            "- 这是**\uff08备注\uff09**文字",
+            "• 这是\uff08备注\uff09文字",
+            "strong",
+            "\uff08备注\uff09",
+        ),
+        ("~~旧的。~~新的", "旧的。新的", "strike", "旧的。"),
+        ("a**(b)**c", "a**(b)**c", "strong", ""),
+    ],
+)
+def test_emphasis_beside_chinese_signs_is_shown(
+    text: str, shown: str, style: str, styled: str
+) -> None:
+    [block] = parse_blocks(text, UNICODE)
+    [row] = block.render(80)
+    assert plain_text(row.fragments).rstrip() == shown
+    assert "".join(part for name, part in row.fragments if style in name) == styled

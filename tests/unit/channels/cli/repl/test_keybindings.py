@@ -158,11 +158,15 @@ async def test_a_long_paste_becomes_a_placeholder(keyboard: Keyboard) -> None:
 
 async def test_ctrl_o_prints_the_last_output_without_controls(keyboard: Keyboard) -> None:
     await keyboard.type("\x0f")
-    assert hint(keyboard) == "No tool has run yet."
+    assert hint(keyboard) == "There are no thoughts and no tool output yet."
     keyboard.session.view.output = ("shell", "one\n\x1b[2Jtwo\n")
     await keyboard.type("\x0f")
     rows = [plain_text(row) for row in keyboard.session.take_rows(60)[0]]
     assert rows == ["· full output of shell", "one", r"\u001b[2Jtwo"]
+    keyboard.session.view.thoughts = "First I look."
+    await keyboard.type("\x0f")
+    rows = [plain_text(row) for row in keyboard.session.take_rows(60)[0]]
+    assert rows[-2:] == ["· thoughts before the last reply", "First I look."]
 
 
 async def test_a_letter_answers_a_question_only_while_it_is_alone(keyboard: Keyboard) -> None:

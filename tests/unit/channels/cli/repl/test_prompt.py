@@ -1,5 +1,6 @@
 """The question above the input, and answers from keys and text."""
 
+import json
 from typing import Any
 
 import pytest
@@ -135,6 +136,27 @@ async def test_a_refused_answer_returns_to_the_input(gateway: GatewaySession) ->
     await gateway.until(lambda: bool(gateway.restored))
     assert gateway.restored == ["blue, please"]
     assert prompt.question is not None
+
+
+@pytest.mark.parametrize("text", ["yes", "y"])
+async def test_a_text_from_before_the_question_says_so(gateway: GatewaySession, text: str) -> None:
+    gateway.session.seen = "e-1"
+    prompt, box = await armed(gateway, record())
+    box.insert_text(text)
+    gateway.session.seen = "e-2"
+    box.reset()  # as Enter does
+    gateway.refuse(ANSWER, "Too early.", code="written_earlier")
+    gateway.answer("/api/questions/question-1", record())
+    assert prompt.submit(text)
+    await gateway.until(lambda: bool(gateway.restored))
+    assert [json.loads(body)["seen"] for body in gateway.bodies if body] == ["e-1"]
+    assert gateway.restored == [text]
+    assert "written before the question: nothing was allowed" in printed(gateway)
+    box.insert_text(text)
+    gateway.answer(ANSWER, record(status="answered", answer={"decision": "approve"}))
+    assert prompt.submit(text)
+    await gateway.until(lambda: not gateway.session.view.questions)
+    assert [json.loads(body)["seen"] for body in gateway.bodies if body] == ["e-1", "e-2"]
 
 
 async def test_questions_of_other_sessions_are_counted(gateway: GatewaySession) -> None:

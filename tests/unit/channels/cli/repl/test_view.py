@@ -50,6 +50,11 @@ def stream(view: TranscriptView, text: str, k: int = 1) -> None:
     add(view, "workflow.node.output.delta", {"node_id": "1:say", "text": text, "k": k, "n": 1})
 
 
+def think(view: TranscriptView, k: int = 1) -> None:
+    thought = {"node_id": "1:think", "text": "hm", "k": k, "n": 1, "reasoning": True}
+    add(view, "workflow.node.output.delta", thought)
+
+
 def use_tool(view: TranscriptView, result: str = "out", call_id: str = "call-1") -> None:
     call = {"call_id": call_id, "tool_name": "shell"}
     add(view, "workflow.tool.started", {**call, "arguments": {"command": "ls"}})
@@ -372,3 +377,37 @@ def test_a_question_of_a_subtask_names_it_first() -> None:
     view = new_view(asks=False)
     add_of_subtask(view, "workflow.question.asked", QUESTION | {"asked_by": "task 2 · analyst"})
     assert printed(view)[0] == "├ task 2 · analyst"
+
+
+def test_thoughts_are_one_row_before_their_reply() -> None:
+    view = new_view()
+    start(view)
+    think(view)
+    assert printed(view) == []
+    stream(view, "Hello")
+    assert [shown(rows) for rows in view.take_rows(WIDTH)] == [["· Thought for 0.1s"], ["● Hello"]]
+    thinking = {"thinking": "hm", "thinking_ms": 12_300}
+    summary = {"node_id": "1:say", "content": "Hello", "usage": {}, **thinking}
+    add(view, "workflow.node.output.summary", summary)
+    assert printed(view) == ["● Hello"]
+    assert view.thoughts == "hm"
+    for number, more in enumerate((thinking, {}), 2):  # a reply without text, and without thoughts
+        summary = {"node_id": f"{number}:say", "content": "", "usage": {}, **more}
+        add(view, "workflow.node.output.summary", summary)
+    assert printed(view) == ["· Thought for 12s"]
+    assert view.thoughts == ""
+
+
+def test_thoughts_of_a_reply_that_is_joined_halfway_come_first_while_they_can() -> None:
+    for lines, place in ((1, 0), (40, -1)):
+        view = new_view()
+        start(view)
+        text = "\n".join(f"- line {number}" for number in range(lines))
+        add(view, "partial", {"node_id": "1:say", "text": text, "k": 3})
+        rows = printed(view)
+        thinking = {"thinking": "hm", "thinking_ms": 12_300}
+        summary = {"node_id": "1:say", "content": text, "usage": {}, **thinking}
+        add(view, "workflow.node.output.summary", summary)
+        rows += printed(view)
+        assert rows[place] == "· Thought for 12s"
+        assert len(rows) == lines + 1

@@ -108,6 +108,7 @@ def test_a_program_that_does_not_exist_is_not_added(run: CommandRunner) -> None:
     assert states(run) == []
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.parametrize(
     ("exit_code", "sentence"),
     [
@@ -124,6 +125,8 @@ def test_an_isolated_server_without_its_programs_says_so(
         run("mcp", "test", "tested")
 
 
+@pytest.mark.needs("namespaces")
+@pytest.mark.slow
 def test_an_isolated_server_that_was_added_without_its_files_says_what_it_lacks(
     run: CommandRunner, environ: dict[str, str]
 ) -> None:

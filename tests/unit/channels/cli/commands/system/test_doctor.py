@@ -54,6 +54,7 @@ def test_search_providers_are_named_in_their_order(
     ) in run("doctor").out.splitlines()
 
 
+@pytest.mark.needs("namespaces")
 def test_the_sandbox_that_is_used_is_described(
     run: CommandRunner, environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -69,7 +70,8 @@ def test_the_sandbox_that_is_used_is_described(
     assert "ok    packages: The next start installs the packages of" in isolated
     assert "ok    sandbox bubblewrap: No process outlives its command." in isolated
     assert "Commands have no network but the hosts that are permitted." in isolated
-    assert "hold" in isolated.splitlines()[-2]
+    assert "hold" in isolated.splitlines()[-3]
+    assert "ll commands together" in isolated.splitlines()[-2]
     assert isolated.splitlines()[-1].startswith("ok    sandbox bubblewrap: run_code runs python")
     (tmp_path / "requirements.txt").unlink()
     everything = run("doctor")
@@ -86,14 +88,22 @@ DESCRIBED = {
         ),
         "Commands have no network, and no host can be permitted.",
         "The bound of memory holds for each process of a command.",
+        "Nothing bounds all commands together: this needs writable control groups.",
         "run_code runs bash, not python and node.",
     ],
     SandboxCapabilities(
-        isolated=True, hosts=True, protects=True, hides=True, bounds="command", packages=("a==1",)
+        isolated=True,
+        hosts=True,
+        protects=True,
+        hides=True,
+        bounds="command",
+        bounded_together=("memory", "processors"),
+        packages=("a==1",),
     ): [
         "Commands are isolated.",
         "Commands have no network but the hosts that are permitted.",
         "The bounds of memory and processes hold for a whole command.",
+        "All commands together leave a part of memory and processors to Larkspur.",
         "run_code runs python, node and bash.",
         "python3 has these packages: a==1.",
     ],

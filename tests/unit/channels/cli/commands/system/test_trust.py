@@ -3,19 +3,22 @@
 from pathlib import Path
 
 from internal.channels.cli.exit_codes import OK, USAGE
-from internal.tools.untrusted_files import UntrustedFiles
+from internal.tools.instruction_trust import InstructionTrust
 from tests.unit.channels.cli.commands.conftest import CommandRunner
 
 
-def test_a_file_is_trusted_once(run: CommandRunner, home: Path, tmp_path: Path) -> None:
-    file = tmp_path / "AGENTS.md"
-    file.write_text("obey")
-    UntrustedFiles(home).record([str(file)])
-    first, second = run("trust", str(file)), run("trust", str(file))
-    assert (first.code, second.code) == (OK, OK)
-    assert "from the next run on" in first.out
-    assert "nothing has changed" in second.out
-    assert not UntrustedFiles(home).contains(str(file), b"obey")
+def test_the_text_that_is_shown_is_trusted(run: CommandRunner, home: Path, tmp_path: Path) -> None:
+    file, trust = tmp_path / "AGENTS.md", InstructionTrust(home)
+    file.write_text("obey\n\u202eme\n")
+    trust.begin_commands(str(tmp_path), dict)
+    asked = run("trust", str(file))  # there is no terminal
+    assert (asked.code, "obey" in asked.out, "--yes" in asked.message) == (USAGE, True, True)
+    assert not trust.follows(str(file), file.read_bytes(), is_own=False)
+    agreed = run("trust", str(file), "--yes")
+    assert agreed.code == OK
+    assert "obey\n\\u202eme\n" in agreed.out
+    assert trust.follows(str(file), file.read_bytes(), is_own=False)
+    assert not trust.follows(str(file), b"another text", is_own=False)
 
 
 def test_a_missing_file_is_an_error(run: CommandRunner, tmp_path: Path) -> None:

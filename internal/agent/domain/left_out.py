@@ -1,0 +1,22 @@
+"""What a request to a model, or its reply, lost on the way."""
+
+from typing import Literal
+
+import msgspec
+
+LeftOut = Literal[
+    "pictures", "large_pictures", "tools", "tool", "results", "history", "reply_pictures"
+]
+
+
+class RequestLoss(msgspec.Struct, frozen=True):
+    """A request was sent without `count` parts that the server does not take, or a reply lost some.
+
+    `what` are pictures, pictures that made the body too large, all tools, the tool `name`, or what
+    a content filter refused: results of tools, or the conversation before the run. Of a reply they
+    are pictures that cannot be kept.
+    """
+
+    what: LeftOut
+    count: int = 1
+    name: str = ""

@@ -1,0 +1,1 @@
+"""Landlock, with which a process restricts itself and its children."""

@@ -1,0 +1,207 @@
+"""Sends the requests that try an address, without following redirects. Imports aiohttp (0.2 s)."""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Mapping
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from internal.http_session.messages import SessionRequest
+from internal.http_session.session import HttpSession
+from internal.llm.addresses.answers import AddressAnswer, AnswerKind, is_login_path, judge
+from internal.llm.addresses.model_list import parse_models
+from internal.llm.addresses.variants import WireFormat, place_of
+from internal.llm.lenient_json import decode_json, one_line
+from internal.llm.network import load_proxies, tls_context
+from internal.llm.transport import ApiKey
+from internal.normal_forms.urls import join_url
+
+CONNECT_SECONDS = 4.0
+ANSWER_SECONDS = 8.0
+"""The longest time of one request. A server that is asked for nothing answers at once."""
+MAX_LIST_BYTES = 4 * 1024 * 1024
+_MAX_OTHER_BYTES = 256 * 1024
+_API_VERSION = "2023-06-01"  # every server of the format knows it, and its list is the same
+_LISTS: Mapping[WireFormat, str] = {"openai": "/models", "anthropic": "/v1/models?limit=1000"}
+_REPLIES: Mapping[WireFormat, str] = {"openai": "/chat/completions", "anthropic": "/v1/messages"}
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": "Larkspur",
+}
+_BROKEN = (aiohttp.ClientError, OSError, ValueError)
+
+
+class AddressProber:
+    """Tries addresses with one key. Use it as an async context manager.
+
+    `key_header` is the header of the key; `authorization` gets it as a bearer token. No answer is
+    waited for longer than `answer_seconds`.
+    """
+
+    def __init__(
+        self,
+        key: ApiKey,
+        *,
+        key_header: str = "authorization",
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._key, self._key_header = key, key_header
+        self._answer_seconds = answer_seconds
+
+    async def __aenter__(self) -> Self:
+        self._proxies = load_proxies()
+        self._session = HttpSession(
+            tls_context(),
+            keepalive_seconds=self._answer_seconds,
+            timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._session.close()
+
+    async def try_address(self, address: str, wire: WireFormat, *, with_key: bool) -> AddressAnswer:
+        """Ask for the list of models, then send an empty request, which no model answers.
+
+        Both are needed: some servers list their models at paths where they take no requests, or
+        to everybody, whatever the key.
+        """
+        listing = await self.list_models(address, wire, with_key=with_key)
+        if not listing.is_heard or listing.kind == "redirect":
+            return listing
+        taken = await self._request(
+            "POST", f"{address}{_REPLIES[wire]}", wire, with_key=with_key, body=b"{}"
+        )
+        if taken.kind == "taken" and listing.kind == "models":
+            return taken._replace(kind="models", models=listing.models)
+        return taken._replace(models=listing.models)
+
+    async def list_models(self, address: str, wire: WireFormat, *, with_key: bool) -> AddressAnswer:
+        """Ask for the list of models; `models` is set if there is one."""
+        found = await self._request("GET", f"{address}{_LISTS[wire]}", wire, with_key=with_key)
+        if found.kind != "models" and found.is_heard and wire == "openai":
+            place = place_of(address)
+            if place.port == 11434:  # noqa: PLR2004 - Ollama, of a version without the other list
+                native = f"{place.origin}/api/tags"
+                own = await self._request("GET", native, wire, with_key=with_key)
+                return own if own.kind == "models" else found
+        return found
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        wire: WireFormat,
+        *,
+        with_key: bool,
+        body: bytes | None = None,
+    ) -> AddressAnswer:
+        headers = dict(_HEADERS)
+        if wire == "anthropic":
+            headers["anthropic-version"] = _API_VERSION
+        if body is not None:
+            headers["content-type"] = "application/json"
+        if with_key and self._key:
+            key = self._key.reveal()
+            is_bearer = self._key_header == "authorization"
+            headers[self._key_header] = f"Bearer {key}" if is_bearer else key
+        request = SessionRequest(method, URL(url, encoded=True), headers, body)
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                return await self._exchange(request, url)
+        except _BROKEN as error:
+            kind, reason = _cause(error)
+            return AddressAnswer(kind, 0, one_line(reason, 120))
+
+    async def _exchange(self, request: SessionRequest, url: str) -> AddressAnswer:
+        place = place_of(url)
+        proxy = self._proxies.find(place.scheme, place.host, request.url.port or 0)
+        response = await self._session.send(request, proxy)
+        try:
+            is_list = request.method == "GET" and response.status == HTTPStatus.OK
+            content = await _read(response, MAX_LIST_BYTES if is_list else _MAX_OTHER_BYTES)
+        finally:
+            response.close()
+        models = parse_models(content) if is_list else None
+        if models is not None:
+            return AddressAnswer("models", response.status, models=models)
+        try:
+            body = decode_json(content)
+        except (ValueError, RecursionError):
+            body = content.decode("utf-8", "replace")
+        answer = judge(response.status, response.headers, body)
+        return _redirected(answer, url) if answer.kind == "redirect" else answer
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    body = bytearray()
+    while len(body) < limit and (chunk := await response.content.readany()):
+        body += chunk
+    return bytes(body[:limit])
+
+
+def _redirected(answer: AddressAnswer, url: str) -> AddressAnswer:
+    """Return a redirect with its whole target, without the query; a login for a page to sign in."""
+    try:
+        target = place_of(join_url(url, answer.detail)).address
+    except ValueError:
+        return answer._replace(kind="odd", detail="")
+    if is_login_path(target) and not is_login_path(url):
+        return answer._replace(kind="login", detail=one_line(target, 200))
+    return answer._replace(detail=one_line(target, 200))
+
+
+# the first that fits counts: most are kinds of OSError
+_CAUSES: tuple[tuple[type[Exception], AnswerKind, str], ...] = (
+    (aiohttp.ClientConnectorSSLError, "no_tls", ""),
+    (TimeoutError, "silent", ""),
+    (aiohttp.ClientSSLError, "no_tls", ""),
+    (ssl.SSLError, "no_tls", ""),
+    (aiohttp.InvalidURL, "unusable", ""),
+    (aiohttp.ClientPayloadError, "closed", "the answer breaks off"),
+    (aiohttp.ClientResponseError, "closed", "this is not HTTP"),
+)
+
+
+def _cause(error: Exception) -> tuple[AnswerKind, str]:
+    """Return the kind of a connection's failure, and its reason."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            inner = error.certificate_error
+            return "certificate", getattr(inner, "verify_message", "") or str(inner)
+        case aiohttp.ClientHttpProxyError():
+            return "proxy", f"{error.status} {error.message}"
+        case aiohttp.ClientProxyConnectionError():
+            return "proxy", _reason(error.os_error)
+        case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError):
+            return _system_cause(error.os_error)
+        case ValueError() if not isinstance(error, aiohttp.ClientError):  # an unusable proxy
+            return "unusable", str(error)
+        case _:
+            pass
+    fitting = ((cause, reason) for kind, cause, reason in _CAUSES if isinstance(error, kind))
+    return next(fitting, ("closed", _reason(error) if isinstance(error, OSError) else ""))
+
+
+def _system_cause(error: OSError) -> tuple[AnswerKind, str]:
+    if isinstance(error, socket.gaierror):
+        return "unknown_host", ""
+    if error.errno == errno.ECONNREFUSED:
+        return "refused", ""
+    return "unreachable", _reason(error)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "").lower()

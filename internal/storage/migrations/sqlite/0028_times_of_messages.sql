@@ -1,0 +1,4 @@
+-- When messages were sent, by the clock of their chat service.
+
+alter table inbox add column sent text not null default '';
+alter table outbox add column sent text not null default '';

@@ -1,0 +1,67 @@
+"""Refusals of a model server in a group: the sentence that helps, and a chat that goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from internal.i18n.chat import ChatPhrases
+from internal.i18n.language import Language
+from tests import ROOT
+from tests.support.lark_gateway import open_lark_gateway
+from tests.support.openai_server import ScriptedOpenAI
+from tests.support.scripted_model import Fault, Reply
+
+ANSWERS = ROOT / "tests/unit/llm/refusals/answers"
+WORDS: dict[Language, str] = {"en": "what is this?", "zh": "这是什么"}
+
+
+def recorded(provider: str, name: str) -> Fault:
+    """Return a recorded answer of a provider, once."""
+    answer: dict[str, Any] = json.loads((ANSWERS / f"{provider}.json").read_text())[name]
+    body = json.dumps(answer["body"])
+    return Fault("status", status=answer["status"], body=body, times=1)
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "language", "code", "help_"),
+    [
+        ("qwen", "filtered", "zh", "model_message_filtered", "/new"),
+        ("openai", "filtered", "en", "model_message_filtered", "/new"),
+        ("openai", "no-credit", "zh", "model_no_credit", "/model"),
+        ("kimi", "cycle", "en", "model_quota_used_up", "/model"),
+        ("openai", "model", "zh", "model_not_found", "/model"),
+        ("openai", "region", "en", "model_region_refused", "/model"),
+        ("openai", "key", "zh", "model_key_refused", "设置 → 模型"),
+        ("openai", "picture-format", "en", "model_picture_refused", "/model"),
+    ],
+)
+async def test_a_group_is_told_what_helps_and_goes_on(
+    tmp_path: Path, provider: str, name: str, language: Language, code: str, help_: str
+) -> None:
+    script = [Reply(fault=recorded(provider, name)), Reply("fine")]
+    async with (
+        ScriptedOpenAI(script) as server,
+        open_lark_gateway(
+            tmp_path,
+            [],
+            environ={
+                "LARKSPUR_LLM__PROVIDER": "openai",
+                "LARKSPUR_LLM__MODEL": "gpt-x",
+                "LARKSPUR_LLM__MAX_RETRIES": "0",
+                "LARKSPUR_AGENT__GATES": "off",
+                "OPENAI_API_KEY": "key-for-tests",
+                "OPENAI_BASE_URL": server.base_url,
+            },
+        ) as lark,
+    ):
+        asked = await lark.sim.send_text(lark.person, lark.group, WORDS[language], mention_bot=True)
+        [said] = await lark.until_replies(1, lark.group)
+        await lark.sim.send_text(lark.person, lark.group, "and now?", mention_bot=True)
+        assert (await lark.until_replies(2, lark.group))[1] == "fine"
+        [refused, _] = lark.from_bot(lark.group)
+    sentence = ChatPhrases(language).ended("error", code)
+    assert said == sentence
+    assert help_ in sentence
+    assert refused.parent_id == asked
