@@ -12,7 +12,7 @@ from larkspur.lark_simulator import background_simulator
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE, accessible
 from tests.browser.test_runs import send, status
-from tests.support.anthropic_server import Call, Reply
+from tests.support.anthropic_server import Call, Reply, When
 from tests.support.database_files import execute, query
 from tests.support.mcp_servers import hostile_entry
 from tests.support.skills import write_skill
@@ -22,8 +22,12 @@ KEY = "sk-ant-" + "k3y" * 12
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 SCRIPT = [
+    Reply(
+        text="made",
+        usage={"input_tokens": 1_200, "output_tokens": 30},
+        when=When(last_result="[exit code 0]"),
+    ),
     Reply(calls=[Call("shell", {"command": "touch made"})]),
-    Reply(text="made", usage={"input_tokens": 1_200, "output_tokens": 30}),
 ]
 
 

@@ -238,6 +238,7 @@ def test_an_answer_is_given_again_and_a_message_edited_in_a_branch(
     origin = session_of(page)
     send(page, "the second word?")
     expect(thread.get_by_text("It is birch.")).to_be_visible()
+    status(page, "completed")  # until then, only the message before has this button
 
     thread.get_by_role("button", name="Edit and send in a branch").last.click()
     thread.get_by_role("textbox").fill("the third word?")
