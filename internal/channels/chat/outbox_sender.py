@@ -23,6 +23,7 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
+from internal.channels.chat.greetings import greeting_content
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
@@ -30,6 +31,7 @@ from internal.channels.chat.transport import (
     ChatPost,
     CopyFor,
     FileContent,
+    GreetingContent,
     QuestionContent,
     QuestionNotice,
     SentPost,
@@ -191,6 +193,8 @@ class OutboxSender:
         if outgoing.attachments:
             return await self._send_post(pending, await self._read_files(outgoing, context))
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
+        if (greeting := greeting_content(outgoing, phrases)) is not None:
+            return await self._send_post(pending, greeting)
         text = format_result(outgoing, phrases, context.failure)
         if context.models is not None:
             text = f"{text}\n\n---\n{phrases.runs.answered_by(*context.models)}"
@@ -287,7 +291,7 @@ class OutboxSender:
     async def _send_post(
         self,
         pending: PendingMessage,
-        content: TextContent | QuestionContent | FileContent,
+        content: TextContent | GreetingContent | QuestionContent | FileContent,
         replaces: str = "",
     ) -> SentPost:
         outgoing, simplicity = pending.outgoing, _simplicity(pending)

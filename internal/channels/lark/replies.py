@@ -11,6 +11,7 @@ import msgspec
 from internal.channels.chat.transport import (
     ChatPost,
     FileContent,
+    GreetingContent,
     QuestionContent,
     QuestionNotice,
     SentPost,
@@ -30,6 +31,7 @@ from internal.channels.lark.api import (
     as_json,
     is_open_id,
 )
+from internal.channels.lark.greeting_card import render_greeting
 from internal.channels.lark.message_format import (
     PROGRESS_MARK,
     MessagePart,
@@ -61,7 +63,7 @@ _REPLACE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="replace")
 """The sender repeats it, then sends a new message."""
 _CLOCK_SKEW_SECONDS = 60.0
 
-ReplyContent = TextContent | QuestionContent | QuestionNotice | FileContent
+ReplyContent = TextContent | GreetingContent | QuestionContent | QuestionNotice | FileContent
 
 
 class _Sender(msgspec.Struct):
@@ -100,7 +102,7 @@ class ReplySender:
             TransportUnavailable: it must be tried again.
         """
         rejection: LarkRejected | None = None
-        forms = await asyncio.to_thread(self._render, content)
+        forms = await asyncio.to_thread(self._render, content, post.chat_id)
         if post.replaces and self._replaces_texts:  # a card cannot replace a text
             forms = sorted(forms, key=lambda each: each[1][0].kind == "interactive")
         for name, parts in forms[min(simplicity, len(forms) - 1) :]:
@@ -150,7 +152,7 @@ class ReplySender:
         """
         if is_open_id(post.chat_id):
             raise TransportRejected("the id of the direct chat is not known")
-        forms = await asyncio.to_thread(self._render, content)
+        forms = await asyncio.to_thread(self._render, content, post.chat_id)
         needed = 1
         if isinstance(content, TextContent):
             needed = max(len(parts) for _, parts in forms[: max(1, simplicity)])
@@ -173,8 +175,10 @@ class ReplySender:
                 found.append(SentPost(message.message_id, sent_at))
         return found[0] if len(found) >= needed else None
 
-    def _render(self, content: ReplyContent) -> Sequence[Rendering]:
+    def _render(self, content: ReplyContent, chat_id: str) -> Sequence[Rendering]:
         match content:
+            case GreetingContent():
+                return render_greeting(content, chat_id)
             case TextContent(text, phrases, mentions):
                 return mention_people(render_answer(text, phrases), mentions)
             case QuestionContent(record, phrases, reach):

@@ -12,6 +12,10 @@ TENANT = "tk_larksim"
 GROUP_MESSAGES = "im:message.group_msg"
 """The scope for all messages of a group: to receive events of them and to list them."""
 DIRECT_EVENTS, MENTION_EVENTS = "im:message.p2p_msg:readonly", "im:message.group_at_msg:readonly"
+BOT_MENTION_EVENTS = "im:message.group_at_msg.include_bot:readonly"
+"""The scope for messages of other bots in groups that mention this one."""
+BOT_MESSAGES = "im:message.group_msg.include_bot:read"
+"""The scope for all messages of other bots in groups."""
 DEFAULT_SCOPES = frozenset(
     {
         DIRECT_EVENTS,
@@ -29,7 +33,10 @@ DEFAULT_SCOPES = frozenset(
 DEFAULT_EVENTS = frozenset(
     {
         "im.chat.disbanded_v1",
+        "im.chat.member.bot.added_v1",
         "im.chat.member.bot.deleted_v1",
+        "im.message.reaction.created_v1",
+        "im.message.reaction.deleted_v1",
         "im.message.recalled_v1",
         "im.message.receive_v1",
     }

@@ -180,6 +180,10 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     await do("recall", person=person, message=first)
     await do("read", **where)
     await do("enter", **where)
+    await do("menu", person=person, key="help")
+    bot_message = {"app": sim.app.app_id, "chat": chat, "text": "I am a bot."}
+    by_bot = (await do("bot_message", **bot_message))["message_id"]
+    assert sim.lark.state.messages[by_bot].sender_type == "app"
     shown = await bot.sent(chat, card(button("yes", {"k": 1})), "interactive")
     press = {"path": ["body", "elements", 0]}
     async with bot.listening():

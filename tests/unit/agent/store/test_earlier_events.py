@@ -36,6 +36,8 @@ COMPLETED = NodeCompleted(node_id="iter:1", duration_ms=1)
 _NEWER = (
     *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
     *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
+    "drop table chat_contacts",  # of migration 30
+    "drop index tasks_with_feedback",
     "alter table inbox drop column sent",  # of migration 28
     "alter table outbox drop column sent",
     "drop table call_repairs",  # of migration 27
