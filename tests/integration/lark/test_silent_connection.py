@@ -23,8 +23,8 @@ SHORT = SilenceTimes(
     first=0.3, longest=0.6, factor=1.0, grace=0.0, between=0.0, retry=0.1, mark=0.1
 )
 """The silence that is checked is short."""
-ON_OPEN = SilenceTimes(between=0.0, retry=0.1)
-"""Look-ups after openings only."""
+ON_OPEN = SilenceTimes(between=0.0, retry=0.1, overlap=0.0)
+"""Look-ups after openings only, from the very moment until which nothing is missing."""
 EVERYTHING = Rules([Reply("heard")])
 HEARS_ALL = App(APP.app_id, APP.secret, hears_all=True)
 
