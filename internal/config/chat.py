@@ -87,6 +87,11 @@ class ChatChannelSettings(Section):
     max_age_minutes: Count = key(
         60, "Minutes after which a delayed message gets an apology instead of a run."
     )
+    catch_up: bool = key(
+        True,
+        "Whether messages that the service did not deliver are taken from the history of their"
+        " chats. Turn it off if gateways with different databases share an app.",
+    )
     plan_review: PlanReview | None = key(
         None, "As agent.plan_review, for runs from this channel; unset: inherited."
     )

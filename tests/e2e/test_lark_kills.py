@@ -85,6 +85,31 @@ async def test_a_kill_in_each_phase_leaves_exactly_one_reply(tmp_path: Path, cra
 
 
 @pytest.mark.slow
+async def test_a_kill_while_missed_messages_are_taken_loses_and_doubles_none(
+    tmp_path: Path,
+) -> None:
+    async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("heard")])) as model:
+        async with served(tmp_path, sim, model) as gateway:
+            await say(sim, "hello")
+            await sim.until(lambda _: replies(sim), 60)
+            await idle(gateway, sim)
+            sim.lark.deafen()
+            sent = [await say(sim, text) for text in ("one", "two", "three")]
+            gateway.kill()
+            await gateway.over()
+        for _ in range(2):
+            async with served(tmp_path, sim, model, "stored:accept_message") as gateway:
+                await gateway.over()
+        async with served(tmp_path, sim, model) as gateway:
+            await sim.until(lambda _: len(replies(sim)) == 4, 60)
+            await idle(gateway, sim)
+            health = await gateway.lark_health()
+            assert "1 message that had not arrived was taken" in health["detail"]
+            assert health["ok"]
+        assert sorted(one.parent_id for one in from_bot(sim)[1:]) == sorted(sent)
+
+
+@pytest.mark.slow
 async def test_a_message_that_kills_each_process_is_set_aside(tmp_path: Path) -> None:
     async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("hello to you")])) as model:
         for attempt in range(MAX_ATTEMPTS):

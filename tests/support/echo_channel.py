@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
@@ -128,6 +129,10 @@ class EchoTransport:
         finally:
             self._service.connected.remove(connection)
             self._status = "stopped"
+
+    async def follow_history(self, received: ReceivedMessages, on_message: OnMessage) -> None:
+        """Nothing is lost: every message is delivered."""
+        await asyncio.Event().wait()
 
     async def close(self) -> None:
         """Nothing is open."""

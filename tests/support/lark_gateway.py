@@ -12,6 +12,8 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
+from internal.channels.lark.history.missed_messages import HistoryLimits
+from internal.channels.lark.silence_watch import SilenceTimes
 from internal.config.chat import ChatChannelSettings
 from internal.llm.retry import Sleep
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
@@ -120,24 +122,38 @@ async def open_lark_gateway(
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
     sleep: Sleep = asyncio.sleep,
+    silence: SilenceTimes | None = None,
+    limits: HistoryLimits | None = None,
 ) -> AsyncGenerator[LarkGateway]:
     """Open a simulated Lark and a gateway, connected; leaving closes them in order."""
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
         gateway = await stack.enter_async_context(core(home, script, environ, sleep=sleep))
-        transport = lark_transport(gateway, sim, settings)
+        transport = lark_transport(gateway, sim, settings, silence=silence, limits=limits)
         async with open_lark(gateway, sim, settings, transport=transport) as channel:
             yield LarkGateway(sim, gateway, channel, transport)
 
 
 def lark_transport(
-    gateway: Core, sim: LarkSim, settings: ChatChannelSettings, secret: str = APP.secret
+    gateway: Core,
+    sim: LarkSim,
+    settings: ChatChannelSettings,
+    secret: str = APP.secret,
+    *,
+    silence: SilenceTimes | None = None,
+    limits: HistoryLimits | None = None,
 ) -> LarkTransport:
     """Return the transport of the app at a simulated Lark, not connected yet."""
     credentials = AppCredentials(APP.app_id, secret, sim.url)
     return LarkTransport(
-        credentials, settings, gateway.services.clock, texts=AUTO_TEXTS, timeouts=PACE
+        credentials,
+        settings,
+        gateway.services.clock,
+        texts=AUTO_TEXTS,
+        timeouts=PACE,
+        silence=silence,
+        limits=limits,
     )
 
 

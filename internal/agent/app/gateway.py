@@ -23,6 +23,7 @@ from internal.agent.app.hosts.moves import MovedSession, move_session
 from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.queries import Queries
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
@@ -142,6 +143,10 @@ class Gateway:
         self._broadcaster = broadcaster
         self._dispatcher = dispatcher
         self._clock = clock
+
+    def received_messages(self, channel: Channel, app: str) -> ReceivedMessages:
+        """Return the received messages of an account of a chat service."""
+        return ReceivedMessages(self._database, self._stores, channel, app)
 
     async def mark_handled(
         self, message: InboundMessage, replies: Sequence[OutgoingMessage] = ()

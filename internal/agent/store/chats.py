@@ -84,6 +84,14 @@ class InboxState(NamedTuple):
     other_messages: int
 
 
+class SessionMessage(NamedTuple):
+    """A message of a chat as its channel received it; `sent` is that of `InboundMessage`."""
+
+    message_id: str
+    raw: str
+    sent: str
+
+
 class SentMessage(NamedTuple):
     """A message that was sent: the question that it asks, and the session of its run; "" for none.
 
@@ -267,6 +275,27 @@ class InboxStore:
         """Return the session that a message was taken into, "" for none."""
         rows = yield Statement("session_of_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
+
+    def list_active_chats(self, channel: Channel, app: str, limit: int, /) -> Read[list[str]]:
+        """Return the ids of the chats that have sessions, the most recently active one first."""
+        rows = yield Statement("active_chats", (channel, app, limit))
+        return [str(row[0]) for row in rows]
+
+    def list_newest_of_chat(
+        self, channel: Channel, app: str, chat_id: str, limit: int, /
+    ) -> Read[list[SessionMessage]]:
+        """Return the newest messages of a chat that are part of a session, newest first."""
+        rows = yield Statement("newest_messages_of_chat", (channel, app, chat_id, limit))
+        return [SessionMessage(*row) for row in rows]
+
+    def get_history_mark(self, channel: Channel, app: str, /) -> Read[str]:
+        """Return until when (RFC 3339) no message of an account is missing, "" if unknown."""
+        rows = yield Statement("history_mark", (channel, app))
+        return str(rows[0][0]) if rows else ""
+
+    def save_history_mark(self, channel: Channel, app: str, checked: str, /) -> Write[None]:
+        """Store until when no message of an account is missing; it never goes back."""
+        yield Statement("save_history_mark", (channel, app, checked))
 
     def withdraw(self, number: int, /) -> Write[None]:
         """Mark steering that was not delivered as handled."""

@@ -207,6 +207,12 @@ class ChatChannel:
                 tasks.create_task(self._worker.run(supervisor, self._leadership))
                 tasks.create_task(self._sender.run(supervisor))
                 tasks.create_task(self._displays.run(supervisor))
+                tasks.create_task(supervisor.repeat(f"{self.name} history", self._follow_history))
+
+    async def _follow_history(self) -> None:
+        transport = self._transport
+        received = self._app.gateway.received_messages(transport.name, transport.app)
+        await transport.follow_history(received, self._accept)
 
     def _on_foreign_commit(self) -> None:
         """Look for messages that other gateways accepted, and that their runs left to be sent."""

@@ -55,6 +55,7 @@ class TaskRouter:
             message=message.row,
             direct=message.chat.is_direct,
             prompt=prompt,
+            writing=written_at(message.row),
         )
         match self._settings.busy_mode_in(message.chat.chat_id):
             case "steer":
@@ -64,7 +65,6 @@ class TaskRouter:
                 run_id = (await self._gateway.submit(submission, principal)).run_id
                 return run_id, await self._is_waiting(run_id, message)
             case "interrupt":
-                submission = msgspec.structs.replace(submission, writing=written_at(message.row))
                 run_id = (await self._gateway.interrupt(submission, principal)).run_id
                 return run_id, await self._is_waiting(run_id, message)
 

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -266,11 +267,17 @@ class ActionResult(NamedTuple):
 
 
 class TransportHealth(NamedTuple):
-    """The state of the connection, since when (RFC 3339) and, if it is not connected, why."""
+    """The state of the connection, since when (RFC 3339) and, if it is not connected, why.
+
+    `notes` are facts about messages that the service did not deliver, and `losses` those that
+    could not be made good.
+    """
 
     status: str
     since: str
     why: str = ""
+    notes: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
 
 
 OnMessage = Callable[[ReceivedMessage], Future[Any]]
@@ -301,6 +308,15 @@ class ChatTransport(Protocol):
 
         A message is acknowledged when the future of `on_message` is done; if it has an exception,
         or none is returned, the service must send the message again.
+        """
+
+    async def follow_history(self, received: ReceivedMessages, on_message: OnMessage) -> None:
+        """Look up messages that the service did not deliver, and store them, until cancelled.
+
+        One process of an account does this at a time. It may be called again after an error.
+
+        Raises:
+            StoreError: the database cannot be used.
         """
 
     async def close(self) -> None:

@@ -2,8 +2,8 @@
 
 Reading order: `channel` (the transport and its composition), `connection` and `sdk` (the long
 connection), `network` (proxy and certificates), `events` (incoming messages), `history`
-(earlier messages), `card_actions`
-(clicks), `api` (REST), `replies` and `message_format` (outgoing messages), `lark_markdown`
-(Markdown of a model), `question_card` and `question_form` (questions), `directory` (the bot's
-identity), `app_check` (for `larkspur doctor`).
+(earlier messages), `silence_watch` (connections that bring no events), `card_actions` (clicks),
+`api` (REST), `replies` and `message_format` (outgoing messages), `lark_markdown` (Markdown of a
+model), `question_card` and `question_form` (questions), `directory` (the bot's identity),
+`app_check` (for `larkspur doctor`).
 """

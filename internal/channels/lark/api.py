@@ -428,6 +428,17 @@ _MILLISECONDS = re.compile(r"\d{13}")
 _CLICK_POLICY = SendPolicy(1, timeout=1.5, kind="read")  # part of a click's three seconds
 
 
+_HISTORY_POLICY = SendPolicy(1, timeout=10.0, kind="read")
+"""The caller repeats a look-up later, and waits as long as Lark asks."""
+
+
+class MessagePage(NamedTuple):
+    """Messages, and the token of the next page, "" if there is none."""
+
+    items: list[Mapping[str, Any]]
+    following: str
+
+
 def read_milliseconds(text: str) -> int | None:
     """Return a time of Lark in milliseconds since 1970; None if it is implausible."""
     return int(text) if _MILLISECONDS.fullmatch(text) else None
@@ -580,6 +591,27 @@ class LarkApi:
             query["end_time"] = str(int(until) + 1)
         data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query), CONTEXT_POLICY)
         return _items(data)
+
+    async def message_page(
+        self, kind: str, container: str, *, since: float, token: str = ""
+    ) -> MessagePage:
+        """Return 50 messages of a `chat` or a `thread`, newest first; `token` is of the last page.
+
+        `since` is in seconds; a thread cannot be limited by time.
+        """
+        query = {
+            "container_id_type": kind,
+            "container_id": container,
+            "sort_type": "ByCreateTimeDesc",
+            "page_size": "50",
+        }
+        if kind == "chat":
+            query["start_time"] = str(max(int(since), 0))
+        if token:
+            query["page_token"] = token
+        data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query), _HISTORY_POLICY)
+        following = str(data.get("page_token") or "") if data.get("has_more") else ""
+        return MessagePage(_items(data), following)
 
     async def messages(
         self, kind: str, container: str, since: float

@@ -1,5 +1,6 @@
 """The Lark channel: the transport of one app, and its composition with the chat application."""
 
+import asyncio
 import logging
 from collections.abc import Container
 from contextlib import AbstractAsyncContextManager
@@ -8,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.attachments import RemoteContent
 from internal.agent.ports.runtime import Clock
@@ -50,6 +52,7 @@ from internal.channels.lark.events import (
     read_event,
 )
 from internal.channels.lark.history.message_reader import MessageReader
+from internal.channels.lark.history.missed_messages import ChatHistories, HistoryLimits
 from internal.channels.lark.message_format import (
     MAX_TEXT_EDITS,
     progress_card,
@@ -58,6 +61,7 @@ from internal.channels.lark.message_format import (
 )
 from internal.channels.lark.network import LarkNetwork
 from internal.channels.lark.replies import ReplySender
+from internal.channels.lark.silence_watch import SilenceTimes, SilenceWatch
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
 from internal.i18n.chat import ChatTexts
@@ -80,6 +84,8 @@ class LarkTransport:
         *,
         texts: ChatTexts,
         timeouts: ConnectionTimeouts | None = None,
+        silence: SilenceTimes | None = None,
+        limits: HistoryLimits | None = None,
     ) -> None:
         self.app = credentials.app_id
         self._settings, self._texts = settings, texts
@@ -88,15 +94,20 @@ class LarkTransport:
         self.identity = BotIdentity(self._api)
         self._reader = MessageReader(self._api, self.app)
         self._replies = ReplySender(self._api, self.app, replaces_texts=settings.progress == "text")
-        self._connection = LarkConnection(credentials, self._on_event, clock, timeouts)
+        self._connection = LarkConnection(
+            credentials, self._on_event, clock, timeouts, on_open=self._on_open
+        )
+        histories = ChatHistories(self._api, self.app, clock, limits or HistoryLimits())
+        self._watch = SilenceWatch(self._connection, histories, clock, silence or SilenceTimes())
         self._source, self._is_tenant_known = EventSource(self.app), False
         self._receiver: EventReceiver | None = None
         self._actions: CardActionHandler | None = None
 
     @property
     def health(self) -> TransportHealth:
-        """The state of the connection."""
-        return TransportHealth(*self._connection.state)
+        """The state of the connection, and what it did not bring."""
+        watch = self._watch
+        return TransportHealth(*self._connection.state, notes=watch.notes, losses=watch.losses)
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
         """Stay connected until cancelled.
@@ -115,6 +126,12 @@ class LarkTransport:
             raise TransportUnavailable(self._connection.state.why)
         finally:
             await self._connection.stop()
+
+    async def follow_history(self, received: ReceivedMessages, on_message: OnMessage) -> None:
+        """Watch for a silent connection; in groups the app needs the scope for all messages."""
+        if self._settings.catch_up:
+            await self._watch.run(received, on_message)
+        await asyncio.Event().wait()
 
     async def close(self) -> None:
         """Close the HTTP connections."""
@@ -205,6 +222,9 @@ class LarkTransport:
     async def has_posted_in(self, thread_id: str) -> bool:
         """Return True if one of the newest messages of a thread is the bot's."""
         return await self._reader.has_own_in(thread_id)
+
+    def _on_open(self) -> None:
+        self._watch.wake()
 
     async def _find_tenant(self) -> None:
         """Ask for the tenant once; without an answer it is that of the first event."""

@@ -145,6 +145,7 @@ class ChatMessage:
     deleted: bool = False
     reactions: list[Reaction] = field(default_factory=list)
     children: list["ChatMessage"] = field(default_factory=list)
+    tenant_key: str = TENANT
 
     def places(self) -> Json:
         """Return the ids of its root, parent and thread that are set."""
@@ -172,7 +173,7 @@ class ChatMessage:
                 "id": self.sender,
                 "id_type": kind,
                 "sender_type": self.sender_type,
-                "tenant_key": TENANT,
+                "tenant_key": self.tenant_key,
             },
             "body": {"content": content},
             "mentions": [_flat(mention) for mention in self.mentions],

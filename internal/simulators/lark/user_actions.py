@@ -107,6 +107,7 @@ def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> Ch
     )
     message.mentions = list(draft.mentions)
     message.children = list(draft.children)
+    message.tenant_key = state.people[person].tenant_key
     if draft.reply_to:
         parent = state.messages.get(draft.reply_to)
         if parent is None or parent.chat_id != chat_id or parent.deleted:

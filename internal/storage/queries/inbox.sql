@@ -97,3 +97,34 @@ update inbox set status = 'handled' where run_id = $1 and status = 'assigned' an
 -- name: session_of_message
 select session_id from inbox
 where channel = $1 and app = $2 and message_id = $3 and session_id is not null;
+
+-- name: active_chats
+with recursive active_chats (chat_id) as (
+    select min(chat_id) from inbox where channel = $1 and app = $2 and session_id is not null
+    union all
+    select (
+        select min(inbox.chat_id) from inbox
+        where channel = $1 and app = $2 and session_id is not null
+            and inbox.chat_id > active_chats.chat_id
+    )
+    from active_chats where active_chats.chat_id is not null
+)
+select active_chats.chat_id, (
+        select max(number) from inbox
+        where channel = $1 and app = $2 and session_id is not null
+            and inbox.chat_id = active_chats.chat_id
+    ) as newest
+from active_chats where active_chats.chat_id is not null order by newest desc limit $3;
+
+-- name: newest_messages_of_chat
+select message_id, raw, sent from inbox
+where channel = $1 and app = $2 and chat_id = $3 and session_id is not null
+order by number desc limit $4;
+
+-- name: history_mark
+select checked from history_marks where channel = $1 and app = $2;
+
+-- name: save_history_mark
+insert into history_marks (channel, app, checked) values ($1, $2, $3)
+on conflict (channel, app) do update set checked = excluded.checked
+where history_marks.checked < excluded.checked;

@@ -188,6 +188,7 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
         assert said["toast"]["content"] == "seen"
         await do("redeliver", message=second)
         await do("event", event_type="im.message.receive_v1", event={})
+        assert (await do("deafen"))["deaf"] == 1
         assert (await do("silence"))["silent"] == 1
         assert (await do("drop"))["dropped"] == 1
     await do("bot", **where, present=False)

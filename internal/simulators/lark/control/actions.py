@@ -201,6 +201,10 @@ async def _silence(lark: LarkServices, _: NoParameters) -> Json:
     return {"silent": lark.silence()}
 
 
+async def _deafen(lark: LarkServices, _: NoParameters) -> Json:
+    return {"deaf": lark.deafen()}
+
+
 async def _down(lark: LarkServices, given: DurationRequest) -> Json:
     lark.go_down(given.seconds)
     return {}
@@ -252,6 +256,7 @@ ACTIONS = {
     "faults": ControlAction(dict[str, Any], _faults),
     "drop": ControlAction(NoParameters, _drop),
     "silence": ControlAction(NoParameters, _silence),
+    "deafen": ControlAction(NoParameters, _deafen),
     "down": ControlAction(DurationRequest, _down),
     "advance": ControlAction(DurationRequest, _advance),
     "revoke": ControlAction(NoParameters, _revoke),

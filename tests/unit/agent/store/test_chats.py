@@ -461,3 +461,32 @@ async def test_an_abandoned_run_display_is_listed(database: Database, stores: St
     found = await database.read(lambda: stores.run_displays.list_abandoned(CHANNEL, T2))
     assert found == [RunDisplay(SHOWN_RUN, 0, "")]
     assert await database.read(lambda: stores.run_displays.list_abandoned("elsewhere", T2)) == []
+
+
+async def test_chats_with_sessions_are_listed_by_their_newest_message(
+    database: Database, stores: Stores
+) -> None:
+    inbox = stores.inbox
+    for number, chat in enumerate("abacb"):
+        message = msgspec.structs.replace(said(str(number), channel="lark", app="a"), chat_id=chat)
+        await database.write(partial(inbox.accept, message))
+        if chat != "c":  # ignored: it is not part of a session
+            await take(database, stores, message)
+    await take(database, stores, said("elsewhere", channel="lark", app="b"))
+    active = partial(inbox.list_active_chats, "lark", "a")
+    assert await database.read(partial(active, 9)) == ["b", "a"]
+    assert await database.read(partial(active, 1)) == ["b"]
+    newest = await database.read(partial(inbox.list_newest_of_chat, "lark", "a", "a", 1))
+    assert [each.message_id for each in newest] == ["msg-2"]
+    assert await database.read(partial(inbox.list_active_chats, "lark", "none", 9)) == []
+
+
+async def test_the_time_until_which_nothing_is_missing_never_goes_back(
+    database: Database, stores: Stores
+) -> None:
+    get = partial(stores.inbox.get_history_mark, "lark", "a")
+    assert await database.read(get) == ""
+    for mark in (T1, T0, T2, T1):
+        await database.write(partial(stores.inbox.save_history_mark, "lark", "a", mark))
+    assert await database.read(get) == T2
+    assert await database.read(partial(stores.inbox.get_history_mark, "lark", "b")) == ""
