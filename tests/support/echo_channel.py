@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 import msgspec
 
 from internal.agent.app.received_messages import ReceivedMessages
+from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
+    ChatEvent,
     ChatPost,
     Content,
+    EditedMessage,
     IncomingMessage,
     OnAction,
     OnMessage,
@@ -24,7 +27,6 @@ from internal.channels.chat.transport import (
     Reaction,
     RecalledMessage,
     ReceivedMessage,
-    RemovedFromChat,
     RunContent,
     SentPost,
     StopAction,
@@ -39,6 +41,7 @@ from internal.channels.chat.transport import (
 class _Event(msgspec.Struct):
     message: IncomingMessage | None = None
     recalled: str = ""
+    edited: str = ""
 
 
 @dataclass
@@ -101,6 +104,18 @@ class EchoService:
         received = ReceivedMessage(name, message.chat_id, "", raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
+    async def edit(self, message: IncomingMessage, version: str = "1") -> None:
+        """Replace a message, and deliver the news that it was edited."""
+        names = [each.message_id for each in self.delivered]
+        if message.message_id in names:
+            self.delivered[names.index(message.message_id)] = message
+        else:
+            self.delivered.append(message)
+        raw = msgspec.json.encode(_Event(edited=message.message_id)).decode()
+        name = edit_id(message.message_id, version)
+        received = ReceivedMessage(name, message.chat_id, "", raw)
+        await asyncio.wrap_future(self.connected[0][0](received))
+
     async def act(self, action: ChatAction | StopAction) -> ActionResult:
         """Activate a button of a post."""
         return await self.connected[0][1](action)
@@ -137,12 +152,25 @@ class EchoTransport:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
+    async def parse(self, raw: str) -> ChatEvent | None:
         try:
             event = msgspec.json.decode(raw, type=_Event)
         except msgspec.DecodeError:
             return None
+        if event.edited:
+            return EditedMessage(event.edited)
         return event.message or RecalledMessage(event.recalled)
+
+    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+        edited = msgspec.json.decode(edit, type=_Event).edited
+        found = [each for each in self._service.delivered if each.message_id == edited]
+        if not found:
+            raise TransportRejected(f"there is no {edited}, before: {known}")
+        raw = msgspec.json.encode(_Event(found[0])).decode()
+        return ReceivedMessage(edited, found[0].chat_id, found[0].user_id, raw, found[0].sent_at)
+
+    async def complete(self, message: IncomingMessage) -> IncomingMessage:
+        return message._replace(is_partial=False)
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         service = self._service

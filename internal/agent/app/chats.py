@@ -44,6 +44,7 @@ from internal.agent.domain.tasks import (
 )
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
+from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import LeaderFence
 from internal.agent.store.stores import Stores
@@ -400,6 +401,32 @@ class ChatDelivery:
             return Acceptance.BEGUN if (yield from begin) else Acceptance.WAITS
 
         return self._database.submit(work)
+
+    async def accept_edited(self, row: InboundMessage, message: InboundMessage) -> bool:
+        """Accept a message as it is after an edit, and mark the row of the edit as handled.
+
+        False if it was assigned to a run or set aside; then nothing is changed.
+        """
+        inbox = self._stores.inbox
+
+        def work() -> Write[bool]:
+            if not (yield from inbox.accept_edited(message)):
+                return False
+            return (yield from inbox.dismiss(row.channel, row.app, row.message_id))
+
+        return await self._database.write(work)
+
+    async def get_message(
+        self, channel: Channel, app: str, message_id: str
+    ) -> tuple[str, InboxState | None]:
+        """Return a message as its channel received it, "" if it is unknown, and its state."""
+        inbox = self._stores.inbox
+
+        def work() -> Read[tuple[str, InboxState | None]]:
+            raw = yield from inbox.get_raw(channel, app, message_id)
+            return raw, (yield from inbox.get_state(channel, app, message_id))
+
+        return await self._database.read(work)
 
     async def list_accepted(self, channel: Channel, app: str, limit: int) -> list[AcceptedMessage]:
         """Return messages that were accepted and not processed, in order of arrival."""

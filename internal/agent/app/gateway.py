@@ -14,6 +14,7 @@ from internal.agent.app.administration.mcp_servers import McpAdministration
 from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.chats import ChatDelivery, Chats
+from internal.agent.app.edited_messages import EditResult, MessageEdit, edit_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
 from internal.agent.app.events.subscription import Cursor, StreamItem
@@ -361,6 +362,22 @@ class Gateway:
         )
         if running is not None:
             self._dispatcher.cancel(running, RunStopped(recall.by, recall.channel, RECALLED))
+        self._publish(events)
+        return result
+
+    async def edit(self, edit: MessageEdit, principal: Principal) -> EditResult:
+        """Replace a message that waits for its run, or tell its run what it says now.
+
+        Raises:
+            InvalidRequest: the text is empty or too long.
+            Forbidden: the principal may not submit tasks.
+            MessageRefused: a hook refused it.
+        """
+        submission = await self._accepted(edit.submission, principal)
+        notice = _checked(edit.notice, principal)
+        edit = msgspec.structs.replace(edit, submission=submission, notice=notice)
+        work = partial(edit_message, self._stores, edit, now=self._now())
+        result, _, events = await self._database.write(work)
         self._publish(events)
         return result
 

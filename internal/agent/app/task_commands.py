@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.app.edited_messages import withdraw_edits
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import (
@@ -370,6 +371,8 @@ def recall_message(
     if state.status == "accepted":
         yield from stores.inbox.dismiss(recall.channel, recall.app, recall.message_id)
         return "unqueued", None, []
+    if state.run_id:
+        yield from withdraw_edits(stores, state.run_id, [recall.message_id])
     if state.steer and state.status == "assigned":
         yield from stores.inbox.withdraw(state.number)
         return "unsaid", None, []

@@ -33,6 +33,21 @@ class InboundMessage(msgspec.Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
 
 
+_EDIT = "edit:"
+
+
+def edit_id(message_id: str, version: str) -> str:
+    """Return the id under which an edit of a message is stored; `version` tells its edits apart."""
+    return f"{_EDIT}{message_id}:{version}"
+
+
+def edited_message_id(message_id: str) -> str:
+    """Return the id of the message that is edited; that of any other message is itself."""
+    if not message_id.startswith(_EDIT):
+        return message_id
+    return message_id.removeprefix(_EDIT).partition(":")[0]
+
+
 class OutgoingMessage(msgspec.Struct, frozen=True):
     """A message to a chat, such as the reply to a run.
 

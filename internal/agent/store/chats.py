@@ -139,6 +139,24 @@ class InboxStore:
         )
         return bool(rows)
 
+    def accept_edited(self, message: InboundMessage, /) -> Write[bool]:
+        """Insert a message as it is after an edit, or make it accepted again with this content.
+
+        False when it was assigned to a run, or set aside.
+        """
+        rows = yield Statement(
+            "accept_edited_message",
+            (
+                *_key(message),
+                message.chat_id,
+                message.principal,
+                message.received,
+                storable(message.raw),
+                message.sent,
+            ),
+        )
+        return bool(rows)
+
     def list_accepted(
         self, channel: Channel, app: str, limit: int, /
     ) -> Read[list[AcceptedMessage]]:
@@ -206,7 +224,7 @@ class InboxStore:
         """Assign a new or accepted message to a run.
 
         Its content are the members `text`, `prompt` and `attachments` of `message.raw`. An accepted
-        row keeps the raw message that it was inserted with.
+        row keeps the raw message that it was inserted with; it gets the principal of `message`.
 
         Raises:
             Conflict: the message was assigned before.
@@ -265,6 +283,18 @@ class InboxStore:
         """Return a message as its channel received it, "" if it is unknown."""
         rows = yield Statement("raw_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
+
+    def get_text(self, number: int, /) -> Read[str]:
+        """Return the text of an assigned message."""
+        rows = yield Statement("text_of_message", (number,))
+        return str(rows[0][0]) if rows else ""
+
+    def replace_content(self, number: int, message: InboundMessage, /) -> Write[None]:
+        """Replace the text, the prompt and the attachments of a message; see `assign`."""
+        content = _content.decode(storable(message.raw))
+        texts = (storable(content.text), storable(content.prompt))
+        values = (number, *texts, bytes(content.attachments).decode())
+        yield Statement("replace_message_content", values)
 
     def get_times(self, channel: Channel, app: str, message_id: str, /) -> Read[tuple[str, str]]:
         """Return when a message was sent, by its chat service, and received; "" if unknown."""

@@ -102,7 +102,7 @@ def check_message(
     text, reason = message.text, _ignore_reason(message, settings, sender)
     if reason:
         return Ignored(reason)
-    phrases = texts.phrases_for(text or "")
+    phrases = texts.phrases_for(text or message.forwarded)
     rights = sender.granted | listed_rights(
         settings, message.user_id, message.chat_id, is_external=message.is_external
     )
@@ -253,8 +253,8 @@ def _ignore_reason(
     """Return why a message is ignored, "" if it is not."""
     if reason := _not_for_bot(message, settings, in_our_thread=sender.in_our_thread):
         return reason
-    is_empty = message.text == "" and not message.quoted_id and not message.attachments
-    return "it is empty" if is_empty else ""
+    refers = message.quoted_id or message.attachments or message.forwarded or message.is_partial
+    return "it is empty" if message.text == "" and not refers else ""
 
 
 def _not_for_bot(

@@ -90,13 +90,17 @@ class IncomingMessage(NamedTuple):
     """The sender belongs to another organization."""
     attachments: tuple[Attachment, ...] = ()
     """Its pictures and files, which the service still has; `ChatTransport.open_file` opens them."""
+    forwarded: str = ""
+    """What it carries of other people: forwarded messages or a card."""
+    is_partial: bool = False
+    """The service has more of it; `ChatTransport.complete` returns that."""
 
 
 class PastMessage(NamedTuple):
     """A message that was sent to a chat before.
 
     `user_id` is "" for a bot and `name` is "" if the service does not tell it. `is_own`: the bot
-    sent it. A recalled message has no text.
+    sent it. `is_bundle`: its text is that of forwarded messages. A recalled message has no text.
     """
 
     message_id: str
@@ -107,6 +111,7 @@ class PastMessage(NamedTuple):
     is_own: bool = False
     is_recalled: bool = False
     attachments: tuple[Attachment, ...] = ()
+    is_bundle: bool = False
 
 
 class RecalledMessage(NamedTuple):
@@ -115,10 +120,19 @@ class RecalledMessage(NamedTuple):
     message_id: str
 
 
+class EditedMessage(NamedTuple):
+    """The news that a message was edited; its stored event has the id `edit_id`."""
+
+    message_id: str
+
+
 class RemovedFromChat(NamedTuple):
     """The news that the bot can no longer write to the chat, since `at` (None if unknown)."""
 
     at: datetime | None
+
+
+ChatEvent = IncomingMessage | EditedMessage | RecalledMessage | RemovedFromChat
 
 
 def recall_id(message_id: str) -> str:
@@ -322,8 +336,17 @@ class ChatTransport(Protocol):
     async def close(self) -> None:
         """Release the connections that the other methods use."""
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
+    async def parse(self, raw: str) -> ChatEvent | None:
         """Return what a stored event says; None if it cannot be read."""
+
+    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+        """Return an edited message as the service has it, as if it were sent at its edit.
+
+        `edit` is the stored event of the edit, `known` that of the message, "" if there is none.
+        """
+
+    async def complete(self, message: IncomingMessage) -> IncomingMessage:
+        """Return a partial message with what the service has of it; `text` is None without any."""
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post. The service sends the same key and form only once.
@@ -362,7 +385,7 @@ class ChatTransport(Protocol):
         """Return the name of a user."""
 
     async def read_message(self, message_id: str) -> PastMessage:
-        """Return a message of a chat, with one call."""
+        """Return a message of a chat and what it forwards or shares, with at most two calls."""
 
     async def read_recent(self, message: IncomingMessage, limit: int) -> Sequence[PastMessage]:
         """Return the newest messages before a message, in its thread or else in its chat.

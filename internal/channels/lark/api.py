@@ -7,7 +7,7 @@ tokens for hours, blocks the loop while it fetches one, and loads 170 MB of mode
 import asyncio
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -143,7 +143,7 @@ class LarkRequest:
 
     method: str
     path: str
-    query: Mapping[str, str] | None = None
+    query: Mapping[str, str | Sequence[str]] | None = None
     body: Mapping[str, Any] | None = None
     form: Mapping[str, str] | None = None
     file: UploadedFile | None = None
@@ -356,7 +356,7 @@ class LarkClient:
             headers["content-type"], body = encode_form(call.form or {}, call.file, call.file_field)
         elif call.body is not None:
             headers["content-type"], body = "application/json", msgspec.json.encode(call.body)
-        query = f"?{urlencode(call.query)}" if call.query else ""
+        query = f"?{urlencode(call.query, doseq=True)}" if call.query else ""
         url = quoted_url(f"{self._credentials.origin}{call.path}{query}")
         return SessionRequest(call.method, url, headers, body, is_idempotent=True)
 
@@ -565,12 +565,45 @@ class LarkApi:
         )
         return _required_text(data.get("user") or {}, "name")
 
-    async def message(
+    async def names_of(self, open_ids: Sequence[str]) -> dict[str, str]:
+        """Return the names of at most 50 people by their open_ids, of those that the app may see.
+
+        It requires the scope of `name_of`.
+        """
+        query: dict[str, str | Sequence[str]] = {"user_ids": open_ids, "user_id_type": "open_id"}
+        data = await self._api.call(
+            LarkRequest("GET", "/open-apis/contact/v3/users/batch", query=query), _CLICK_POLICY
+        )
+        return {str(each.get("open_id")): str(each.get("name") or "") for each in _items(data)}
+
+    async def is_direct(self, chat_id: str) -> bool:
+        """Return True if a chat is a direct one; False also if Lark does not show the chat."""
+        path = f"/open-apis/im/v1/chats/{quote(chat_id, safe='')}"
+        try:
+            data = await self._api.call(LarkRequest("GET", path), CONTEXT_POLICY)
+        except LarkRejected:
+            return False
+        return data.get("chat_mode") == "p2p"
+
+    async def group_name(self, chat_id: str) -> str:
+        """Return the name of a group of the bot; requires a scope of its own."""
+        path = f"/open-apis/im/v1/chats/{quote(chat_id, safe='')}"
+        data = await self._api.call(LarkRequest("GET", path), _CLICK_POLICY)
+        return _required_text(data, "name")
+
+    async def message_with_forwarded(
         self, message_id: str, policy: SendPolicy = _READ_POLICY
-    ) -> Mapping[str, Any]:
-        """Return a message, with the card as it was sent, or an empty mapping."""
+    ) -> list[Mapping[str, Any]]:
+        """Return a message, with the card as it was sent, and the messages that it forwards.
+
+        Returns an empty list if there is no such message.
+        """
         call = LarkRequest("GET", _message_path(message_id), query=_WHOLE_CARDS)
-        items = _items(await self._api.call(call, policy))
+        return _items(await self._api.call(call, policy))
+
+    async def message(self, message_id: str) -> Mapping[str, Any]:
+        """Return a message, with the card as it was sent, or an empty mapping."""
+        items = await self.message_with_forwarded(message_id)
         return items[0] if items else {}
 
     async def newest_messages(

@@ -80,6 +80,11 @@ _SCOPES = (
         "people have no names",
     ),
     _Need(
+        ("im:chat:read", "im:chat:readonly", "im:chat"),
+        "warn",
+        "groups whose cards people share have no names",
+    ),
+    _Need(
         ("tenant:tenant:readonly",),
         "warn",
         "your own organization is known only after the first event",
@@ -88,6 +93,7 @@ _SCOPES = (
 _EVENTS = (
     _Need(("im.message.receive_v1",), "fail", "no message is received"),
     _Need(("im.message.recalled_v1",), "warn", "recalling a message does not stop its run"),
+    _Need(("im.message.updated_v1",), "warn", "edits of messages are not noticed"),
     _Need(
         ("im.chat.member.bot.deleted_v1",),
         "warn",

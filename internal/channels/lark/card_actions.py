@@ -88,7 +88,7 @@ class CardActionHandler:
         """
         try:
             envelope = _envelope.decode(payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None  # the receiver reports malformed events
         header = envelope.header
         if header.event_type != CARD_ACTION_EVENT:
@@ -97,7 +97,7 @@ class CardActionHandler:
             return self._responses[header.event_id]
         try:
             event = _event.decode(envelope.event)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             log.warning("malformed card action", extra={"reason": truncate_line(str(error), 200)})
             return self._toast("error", "click_malformed")
         action = _read_action(event, header.tenant_key)

@@ -15,7 +15,9 @@ from internal.agent.ports.attachments import RemoteContent
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.chat.transport import (
+    ChatEvent,
     ChatPost,
+    EditedMessage,
     IncomingMessage,
     OnAction,
     OnMessage,
@@ -23,10 +25,12 @@ from internal.channels.chat.transport import (
     QuestionContent,
     Reaction,
     RecalledMessage,
+    ReceivedMessage,
     RemovedFromChat,
     RunContent,
     SentPost,
     TransportHealth,
+    TransportRejected,
     TransportUnavailable,
 )
 from internal.channels.lark.api import (
@@ -41,16 +45,22 @@ from internal.channels.lark.api import (
 from internal.channels.lark.card_actions import CardActionHandler
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
 from internal.channels.lark.content.files import as_attachments, open_file
-from internal.channels.lark.content.message_content import read_content
+from internal.channels.lark.content.message_content import (
+    CARRIED_KINDS,
+    PARTIAL_KINDS,
+    read_content,
+)
 from internal.channels.lark.directory import BotIdentity
 from internal.channels.lark.events import (
     EventReceiver,
     EventSource,
+    LarkEdit,
     LarkMessage,
     LarkRecall,
     LarkRemoval,
     read_event,
 )
+from internal.channels.lark.history.edited import as_received
 from internal.channels.lark.history.message_reader import MessageReader
 from internal.channels.lark.history.missed_messages import ChatHistories, HistoryLimits
 from internal.channels.lark.message_format import (
@@ -137,7 +147,7 @@ class LarkTransport:
         """Close the HTTP connections."""
         await self._client.close()
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
+    async def parse(self, raw: str) -> ChatEvent | None:
         """Return what an event says. A group message waits until the bot's identity is known."""
         try:
             event = read_event(raw)
@@ -146,6 +156,8 @@ class LarkTransport:
         match event:
             case None:
                 return None
+            case LarkEdit(message_id):
+                return EditedMessage(message_id)
             case LarkRecall(message_id):
                 return RecalledMessage(message_id)
             case LarkRemoval():
@@ -154,6 +166,44 @@ class LarkTransport:
                 direct = message.direct
                 bot = self.identity.open_id if direct else await self.identity.wait()
                 return incoming_message(message, bot, self.app)
+
+    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+        """Return an edited message; the app needs a permission to read it.
+
+        Raises:
+            TransportRejected: Lark does not show it, or it is not that of a person any more.
+        """
+        event, before = read_event(edit), read_event(known) if known else None
+        if not isinstance(event, LarkEdit):
+            raise TransportRejected("the event is not an edit")
+        try:
+            item = await self._reader.read_item(event.message_id)
+        except TransportUnavailable as error:
+            error.isolated = await self._api.is_working("")
+            raise
+        is_direct = before.direct if isinstance(before, LarkMessage) else event.is_direct
+        if is_direct is None:
+            is_direct = await self._api.is_direct(event.chat_id)
+        return as_received(event, item, is_direct=is_direct)
+
+    async def complete(self, message: IncomingMessage) -> IncomingMessage:
+        """Return a message with what it forwards or shares; the app needs a permission to read it.
+
+        What Lark refuses to show is left as the event had it.
+        """
+        try:
+            text = await self._reader.read_partial(message.message_id)
+        except TransportRejected as error:
+            log.info("message not readable", extra={"reason": str(error)})
+            text = ""
+        except TransportUnavailable as error:
+            # a message that alone cannot be read must not hold up its chat
+            error.isolated = await self._api.is_working("")
+            raise
+        if message.text:
+            return message._replace(text=text or message.text, is_partial=False)
+        carried = text or message.forwarded
+        return message._replace(text="" if carried else None, forwarded=carried, is_partial=False)
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post; progress is tried once, because replies are more important."""
@@ -250,12 +300,14 @@ class LarkTransport:
 def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessage:
     """Return a message to an app as the chat application sees it; `bot` is the bot's open_id."""
     content = read_content(message.kind, message.content, message.mentions, bot=bot)
+    text = None if content is None else content.text
+    is_carried = message.kind in CARRIED_KINDS
     is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
         message_id=message.message_id,
         chat_id=message.chat_id,
         user_id=message.open_id,
-        text=None if content is None else content.text,
+        text="" if is_carried else text,
         is_direct=message.direct,
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
@@ -265,6 +317,8 @@ def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessag
         thread_root_id=message.root_id if message.thread_id else "",
         is_external=message.is_external,
         attachments=as_attachments(content.files if content else (), app, message.message_id),
+        forwarded=(text or "") if is_carried else "",
+        is_partial=message.kind in PARTIAL_KINDS,
     )
 
 

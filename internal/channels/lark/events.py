@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from cachetools import LRUCache, TTLCache
 
+from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import OnMessage, ReceivedMessage
@@ -42,6 +43,17 @@ class _Body(msgspec.Struct):
     root_id: str = ""
     thread_id: str = ""
     mentions: list[_Mention] | None = None
+
+
+class _Edited(msgspec.Struct):
+    message_id: str = ""
+    chat_id: str = ""
+    chat_type: str = ""
+    update_time: str = ""
+
+
+class _Edit(_Edited):
+    message: _Edited | None = None
 
 
 class _Event(msgspec.Struct):
@@ -80,6 +92,7 @@ class _HeaderOnly(msgspec.Struct):
 
 _envelope = msgspec.json.Decoder(_Envelope)
 _event = msgspec.json.Decoder(_Event)
+_edit = msgspec.json.Decoder(_Edit)
 _recall = msgspec.json.Decoder(_Recall)
 _removal = msgspec.json.Decoder(_Removal)
 _REMOVALS = frozenset({"im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"})
@@ -118,6 +131,27 @@ class LarkMessage(NamedTuple):
         return any(mention.open_id == open_id for mention in self.mentions)
 
 
+class LarkEdit(NamedTuple):
+    """A message was edited. What it says is read back from the API.
+
+    `version` tells the edits of a message apart; `created` is the time of the event in milliseconds
+    since 1970, None if unknown. `is_direct` is None if the event does not say it.
+    """
+
+    message_id: str
+    chat_id: str
+    version: str
+    created: int | None
+    header: EventHeader
+    is_direct: bool | None = None
+    open_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id of this edit."""
+        return edit_id(self.message_id, self.version)
+
+
 class LarkRecall(NamedTuple):
     """A message was recalled; Lark does not say by whom."""
 
@@ -148,13 +182,22 @@ class LarkRemoval(NamedTuple):
         return f"event:{self.event_id}"
 
 
-def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | LarkRemoval | None:
-    """Return the message, recall or removal of an event, None for other events.
+LarkEvent = LarkMessage | LarkEdit | LarkRecall | LarkRemoval
+
+
+def read_event(payload: bytes | str) -> LarkEvent | None:
+    """Return the message, edit, recall or removal of an event, None for other events.
 
     Raises:
         msgspec.DecodeError: The payload is not an event, or it lacks required ids.
     """
-    envelope = _envelope.decode(payload)
+    try:
+        return _read_envelope(_envelope.decode(payload))
+    except RecursionError as error:
+        raise msgspec.DecodeError("the event is nested too deep") from error
+
+
+def _read_envelope(envelope: _Envelope) -> LarkEvent | None:
     match envelope.header.event_type:
         case "im.message.receive_v1":
             return _read_message(envelope.event, envelope.header.tenant_key)
@@ -163,10 +206,28 @@ def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | LarkRemoval |
             if not recall.message_id or not recall.chat_id:
                 raise msgspec.ValidationError("recall without message_id or chat_id")
             return LarkRecall(recall.message_id, recall.chat_id)
+        case "im.message.updated_v1":
+            return _read_edit(envelope)
         case kind if kind in _REMOVALS:
             return _read_removal(envelope)
         case _:
             return None
+
+
+def _read_edit(envelope: _Envelope) -> LarkEdit:
+    event, header = _edit.decode(envelope.event), envelope.header
+    edited = event.message or event
+    version = edited.update_time or header.event_id
+    if not edited.message_id or not edited.chat_id or not version:
+        raise msgspec.ValidationError("edit without message_id, chat_id or time")
+    return LarkEdit(
+        edited.message_id,
+        edited.chat_id,
+        version,
+        read_milliseconds(header.create_time),
+        header,
+        edited.chat_type == "p2p" if edited.chat_type else None,
+    )
 
 
 def _read_removal(envelope: _Envelope) -> LarkRemoval:
@@ -226,7 +287,7 @@ class EventSource:
         """Return False for an event of another app or tenant; each source is logged once."""
         try:
             header = _header.decode(payload).header
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return True  # the receiver reports malformed events
         if header.app_id == self._app_id and header.tenant_key:
             self.tenant_key = self.tenant_key or header.tenant_key
@@ -261,7 +322,7 @@ class EventReceiver:
         self._overdue: Future[Any] | None = None
 
     async def receive(self, payload: bytes) -> None:
-        """Store a message, a recall or a removal; other events are ignored.
+        """Store a message, an edit, a recall or a removal; other events are ignored.
 
         May be called again before it returns. Messages are stored in call order: nothing is awaited
         before. A malformed event is logged and acknowledged: a second delivery would not differ.

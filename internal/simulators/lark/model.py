@@ -17,6 +17,7 @@ DEFAULT_SCOPES = frozenset(
         DIRECT_EVENTS,
         MENTION_EVENTS,
         "contact:user.base:readonly",
+        "im:chat:read",
         "im:message.reactions:write_only",
         "im:message:readonly",
         "im:message:send_as_bot",
@@ -32,6 +33,7 @@ DEFAULT_EVENTS = frozenset(
         "im.chat.member.bot.deleted_v1",
         "im.message.recalled_v1",
         "im.message.receive_v1",
+        "im.message.updated_v1",
     }
 )
 """The events that docs/lark.md lists. The simulator sends all events, whatever is listed here."""

@@ -14,10 +14,20 @@ insert into inbox (
     session_id, run_id, steer, prompt, attachments
 ) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11, $12, $13)
 on conflict (channel, app, message_id) do update set
-    status = 'assigned', text = excluded.text, session_id = excluded.session_id,
+    status = 'assigned', principal = excluded.principal, text = excluded.text, session_id = excluded.session_id,
     run_id = excluded.run_id, steer = excluded.steer, prompt = excluded.prompt,
     attachments = excluded.attachments
 where inbox.status = 'accepted'
+returning number;
+
+-- name: accept_edited_message
+insert into inbox (
+    channel, app, message_id, chat_id, principal, received, status, text, raw, sent
+) values ($1, $2, $3, $4, $5, $6, 'accepted', '', $7, $8)
+on conflict (channel, app, message_id) do update set
+    status = 'accepted', raw = excluded.raw, received = excluded.received, sent = excluded.sent,
+    attempts = 0, next_attempt = '', failure = ''
+where inbox.status = 'accepted' or (inbox.status = 'handled' and inbox.run_id is null)
 returning number;
 
 -- name: undelivered_messages
@@ -73,6 +83,12 @@ update inbox set status = 'handled' where number = $1 and status = 'failed' retu
 
 -- name: raw_message
 select raw from inbox where channel = $1 and app = $2 and message_id = $3;
+
+-- name: text_of_message
+select text from inbox where number = $1;
+
+-- name: replace_message_content
+update inbox set text = $2, prompt = $3, attachments = $4 where number = $1;
 
 -- name: times_of_message
 select sent, received from inbox where channel = $1 and app = $2 and message_id = $3;

@@ -177,6 +177,10 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     assert sim.lark.state.messages[file["message_id"]].msg_type == "file"
     await do("react", person=person, message=first, emoji="OK")
     assert [one.emoji for one in sim.lark.state.messages[first].reactions] == ["OK"]
+    merged = (await do("merge", **where, messages=[first, second]))["message_id"]
+    assert len(sim.lark.state.messages[merged].children) == 2
+    await do("edit", person=person, message=first, text="edited")
+    assert "edited" in sim.lark.state.messages[first].content
     await do("recall", person=person, message=first)
     await do("read", **where)
     await do("enter", **where)

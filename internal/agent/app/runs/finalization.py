@@ -15,7 +15,12 @@ from internal.agent.app.runs.questions import close_question
 from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
 from internal.agent.app.subtasks.results import load_results
 from internal.agent.domain.artifacts import Artifact
-from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
+from internal.agent.domain.chats import (
+    OutgoingMessage,
+    edited_message_id,
+    file_key,
+    reply_key,
+)
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
 from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds
@@ -414,7 +419,7 @@ def _queue_messages(
         first.principal,
         first.app,
         first.chat_id,
-        first.message_id,
+        edited_message_id(first.message_id),
         task.origin.direct,
         task.origin.thread_id if first.chat_id else "",
     )

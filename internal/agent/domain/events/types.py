@@ -171,6 +171,14 @@ class InputReceived(Event, frozen=True, kw_only=True):
     steer: bool | UnsetType = UNSET
 
 
+class InputEdited(Event, frozen=True, kw_only=True):
+    """A person edited the message of a task before its run began."""
+
+    name: ClassVar[str] = "workflow.input.edited"
+    task: str
+    attachments: tuple[Attachment, ...] = ()
+
+
 class InputFilesFetched(Event, frozen=True, kw_only=True):
     """The files of the message that a run starts with were fetched from its chat service."""
 
@@ -542,6 +550,7 @@ class SessionTitled(Event, frozen=True, kw_only=True):
 
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
+    InputEdited,
     InputFilesFetched,
     LifecycleUpdated,
     NodeStarted,

@@ -34,6 +34,24 @@ class SendMessageRequest(msgspec.Struct, forbid_unknown_fields=True):
     in_thread: bool = False
 
 
+class MergeRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Messages that are forwarded as one."""
+
+    person: str
+    chat: str
+    messages: list[str]
+    reply_to: str = ""
+
+
+class EditRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The new text of a message; `mentions` are open_ids or "all"."""
+
+    person: str
+    message: str
+    text: str
+    mentions: list[str] = []
+
+
 class UploadRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A file; `data` in base64."""
 
@@ -125,6 +143,18 @@ async def _post(lark: LarkServices, given: SendMessageRequest) -> Json:
         user_actions.MessageDraft(given.msg_type, given.content), given.reply_to, given.in_thread
     )
     return _sent(user_actions.send(lark.state, given.person, given.chat, draft))
+
+
+async def _merge(lark: LarkServices, given: MergeRequest) -> Json:
+    draft = user_actions.merge_draft(lark.state, given.messages)
+    draft = user_actions.as_reply(draft, given.reply_to, in_thread=False)
+    return _sent(user_actions.send(lark.state, given.person, given.chat, draft))
+
+
+async def _edit(lark: LarkServices, given: EditRequest) -> Json:
+    draft = user_actions.text_draft(lark.state, given.text, given.mentions)
+    user_actions.edit(lark.state, given.person, given.message, draft)
+    return {}
 
 
 async def _upload(lark: LarkServices, given: UploadRequest) -> Json:
@@ -243,6 +273,8 @@ class ControlAction(NamedTuple):
 ACTIONS = {
     "send": ControlAction(SendTextRequest, _send),
     "post": ControlAction(SendMessageRequest, _post),
+    "merge": ControlAction(MergeRequest, _merge),
+    "edit": ControlAction(EditRequest, _edit),
     "upload": ControlAction(UploadRequest, _upload),
     "click": ControlAction(ClickRequest, _click),
     "react": ControlAction(MessageRequest, _react),

@@ -179,6 +179,15 @@ def get_user(state: LarkState, call: RestCall) -> Json:
     return {"user": user}
 
 
+def list_users(state: LarkState, call: RestCall) -> Json:
+    """Return the people of these ids whom the app may see."""
+    kind, ids = _read_id_type(call, "user_id_type"), call.query_list("user_ids")
+    if not 1 <= len(ids) <= MAX_USERS:
+        raise bad_field("user_ids", f"must have 1 to {MAX_USERS} values")
+    found = [state.person(kind, each) for each in ids]
+    return {"items": [{**one.ids(), "name": one.name} for one in found if one is not None]}
+
+
 def _read_id_type(call: RestCall, name: str) -> str:
     kind = call.query.get(name) or "open_id"
     if kind not in {"open_id", "user_id", "union_id"}:
@@ -186,6 +195,7 @@ def _read_id_type(call: RestCall, name: str) -> str:
     return kind
 
 
+MAX_USERS = 50
 _REACTIONS = "/open-apis/im/v1/messages/{message_id}/reactions"
 _CHATS = "/open-apis/im/v1/chats"
 ENDPOINTS = (
@@ -197,5 +207,6 @@ ENDPOINTS = (
     RestEndpoint("GET", _CHATS + "/{chat_id}/members", list_members, scopes.READ_MEMBERS),
     RestEndpoint("GET", "/open-apis/bot/v3/info", bot_info),
     RestEndpoint("GET", "/open-apis/tenant/v2/tenant/query", query_tenant, scopes.TENANT_INFO),
+    RestEndpoint("GET", "/open-apis/contact/v3/users/batch", list_users, scopes.CONTACTS),
     RestEndpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user, scopes.CONTACTS),
 )

@@ -1,5 +1,7 @@
 """Messages of bots: send, reply, patch, edit, recall, read, forward."""
 
+from collections.abc import Iterator
+
 from internal.simulators.lark.cards.card_forms import CARD_FORMS, card_in_form
 from internal.simulators.lark.cards.card_json import is_shared, read_card
 from internal.simulators.lark.errors import (
@@ -197,12 +199,16 @@ def delete(state: LarkState, call: RestCall) -> Json:
 
 
 def get(state: LarkState, call: RestCall) -> Json:
-    """Return a message; a merged one with its children."""
+    """Return a message; one that forwards others with all of them, also those inside of others."""
     message = state.message(call.app, call.path["message_id"])
-    children = [
-        {**child.public(), "upper_message_id": message.message_id} for child in message.children
-    ]
-    return {"items": [_shown(state, call, message), *children]}
+    return {"items": [_shown(state, call, message), *_forwarded(state, call, message)]}
+
+
+def _forwarded(state: LarkState, call: RestCall, message: ChatMessage) -> Iterator[Json]:
+    """Yield the messages inside of a message; each names the one that it is in."""
+    for child in [] if message.deleted else message.children:
+        yield {**_shown(state, call, child), "upper_message_id": message.message_id}
+        yield from _forwarded(state, call, child)
 
 
 def _shown(state: LarkState, call: RestCall, message: ChatMessage) -> Json:

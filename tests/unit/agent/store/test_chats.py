@@ -182,6 +182,28 @@ async def test_accepted_messages_are_listed_until_assigned(
     assert await waiting() == messages[2:]
 
 
+async def test_an_edited_message_is_accepted_again_unless_it_was_taken(
+    database: Database, stores: Stores
+) -> None:
+    async def accept_edited(text: str, message_id: str) -> bool:
+        message = said(text, message_id, channel="lark", app="a")
+        return await database.write(partial(stores.inbox.accept_edited, message))
+
+    async def waiting() -> list[str]:
+        found = await database.read(partial(stores.inbox.list_accepted, "lark", "a", 9))
+        return [each.message.raw for each in found]
+
+    assert await accept_edited("new", "m1")
+    assert await accept_edited("newer", "m1")
+    assert await waiting() == [said("newer").raw]
+    await database.write(partial(stores.inbox.dismiss, "lark", "a", "m1"))
+    assert await waiting() == []
+    assert await accept_edited("newest", "m1")
+    await take(database, stores, said("newest", "m1", channel="lark", app="a"))
+    assert not await accept_edited("too late", "m1")
+    assert await waiting() == []
+
+
 async def test_attempts_to_process_a_message_are_stored_before_and_after(
     database: Database, stores: Stores
 ) -> None:

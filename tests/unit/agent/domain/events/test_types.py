@@ -18,6 +18,7 @@ from internal.agent.domain.events.types import (
     DiagnosticError,
     Event,
     FilteredTool,
+    InputEdited,
     InputFilesFetched,
     InputReceived,
     LifecycleUpdated,
@@ -64,6 +65,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         InputReceived(task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True),
         None,
     ),
+    (InputEdited(task=ODD, attachments=(FILE,)), None),
     (InputFilesFetched(attachments=(FILE,)), None),
     (LifecycleUpdated(status="failed", phase="persist", stop_reason="error"), None),
     (
