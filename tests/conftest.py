@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Store the coverage before xdist ends the worker, whose exit it awaits for ten seconds only."""
+    """Store the coverage before xdist ends the worker, which it gives ten seconds to exit."""
     if (measured := Coverage.current()) is not None:
         measured.save()
 
