@@ -260,6 +260,7 @@ async def open_channel(
         make_chat_instructions(services),
         services.leaderships,
         services.question_recipients,
+        services.mentions,
     )
     channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())

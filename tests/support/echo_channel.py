@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from internal.agent.app.mentions import ChatMember
 from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
@@ -24,6 +25,7 @@ from internal.channels.chat.transport import (
     RecalledMessage,
     ReceivedMessage,
     RemovedFromChat,
+    RunAction,
     RunContent,
     SentPost,
     StopAction,
@@ -100,7 +102,7 @@ class EchoService:
         received = ReceivedMessage(name, message.chat_id, "", raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
-    async def act(self, action: ChatAction | StopAction) -> ActionResult:
+    async def act(self, action: ChatAction | StopAction | RunAction) -> ActionResult:
         """Activate a button of a post."""
         return await self.connected[0][1](action)
 
@@ -205,6 +207,9 @@ class EchoTransport:
 
     async def display_name(self, user_id: str) -> str:
         return user_id.title()
+
+    async def list_members(self, chat_id: str) -> list[ChatMember]:
+        return [ChatMember("mei", f"Mei of {chat_id}")]
 
     async def read_message(self, message_id: str) -> PastMessage:
         if self._service.is_reading_refused:

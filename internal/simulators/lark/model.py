@@ -17,6 +17,7 @@ DEFAULT_SCOPES = frozenset(
         DIRECT_EVENTS,
         MENTION_EVENTS,
         "contact:user.base:readonly",
+        "im:chat.members:read",
         "im:message.reactions:write_only",
         "im:message:readonly",
         "im:message:send_as_bot",

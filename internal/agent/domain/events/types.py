@@ -178,6 +178,17 @@ class InputFilesFetched(Event, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...]
 
 
+class PeopleMentioned(Event, frozen=True, kw_only=True):
+    """People whom the reply of the run notifies, besides those who wrote to it.
+
+    `people` are principals, `names` their display names in the same order.
+    """
+
+    name: ClassVar[str] = "workflow.people.mentioned"
+    people: tuple[str, ...]
+    names: tuple[str, ...]
+
+
 class LifecycleUpdated(Event, frozen=True, kw_only=True):
     """The run's status changed."""
 
@@ -543,6 +554,7 @@ class SessionTitled(Event, frozen=True, kw_only=True):
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
     InputFilesFetched,
+    PeopleMentioned,
     LifecycleUpdated,
     NodeStarted,
     NodeCompleted,
