@@ -518,6 +518,7 @@ def _make_chat_app(loaded: Loaded, services: GatewayServices) -> "ChatApp":
         services.leaderships,
         services.question_recipients,
         services.mentions,
+        services.workspaces.folders.path,
         loaded.settings.server.public_url or "",
     )
 

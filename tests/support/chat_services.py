@@ -261,6 +261,7 @@ async def open_channel(
         services.leaderships,
         services.question_recipients,
         services.mentions,
+        services.workspaces.folders.path,
     )
     channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())

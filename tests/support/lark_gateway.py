@@ -164,6 +164,7 @@ async def open_lark(
         services.leaderships,
         services.question_recipients,
         services.mentions,
+        services.workspaces.folders.path,
         services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)

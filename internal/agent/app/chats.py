@@ -1,5 +1,6 @@
 """What chat channels read and write: chats, and the delivery of messages."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
@@ -613,7 +614,8 @@ class ChatDelivery:
 
         def work() -> Write[bool]:
             yield from outbox.mark_sent(number, remote_id, now, sent=sent)
-            yield from outbox.mark_contained(keys, remote_id, now)
+            if keys:
+                yield from outbox.mark_contained(keys, remote_id, now)
             return (yield from outbox.has_pending_beside(number))
 
         return await self._database.write(work)
@@ -692,7 +694,9 @@ class ChatDelivery:
                 for file in files
                 if file.media_type.startswith("image/") and names_file(outgoing.body, file.name)
             ]
-        return found
+        # two of one name in different folders cannot be told apart
+        names = Counter(each.file.name for each in found)
+        return [each for each in found if names[each.file.name] == 1]
 
     async def get_question(
         self, question_id: QuestionId, recipient: str = ""

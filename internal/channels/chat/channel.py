@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -23,14 +23,14 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
 from internal.channels.chat.displays.run_buttons import RunButtonHandler
 from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
-from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers, listed_operators
 from internal.channels.chat.transport import (
     ActionResult,
@@ -62,6 +62,8 @@ class ChatApp(msgspec.Struct, frozen=True):
     leaderships: Leaderships
     question_recipients: QuestionRecipients
     mentions: MentionTool
+    session_folder: Callable[[SessionId], str]
+    """Returns the folder of a session on this machine."""
     public_url: str = ""
     """The address of the page, "" if it has none that other machines can reach."""
 
@@ -109,7 +111,7 @@ class ChatChannel:
             displays=self._displays,
             leadership=self._leadership,
             texts=texts,
-            public_url=app.public_url,
+            places=SessionPlaces(app.session_folder, app.public_url),
         )
         gateway.delivery.add_loop(self._sender.wake)
         app.remote_files.add_account(account, transport.open_file)

@@ -5,9 +5,9 @@ import io
 import logging
 import random
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import astuple
 
@@ -18,7 +18,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import CLOSED, OutgoingMessage, PendingMessage, copy_recipient
 from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
-from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
@@ -73,6 +73,13 @@ class ReplyPlaces(Protocol):
         """Note that an outgoing message was sent or given up."""
 
 
+class SessionPlaces(NamedTuple):
+    """The folders of sessions on this machine, and the address of the page, "" for none."""
+
+    folder: Callable[[SessionId], str]
+    public_url: str = ""
+
+
 class OutboxSender:
     """Sends the messages of one account until cancelled, while this process leads."""
 
@@ -86,13 +93,13 @@ class OutboxSender:
         displays: ReplyPlaces,
         leadership: Leadership,
         texts: ChatTexts,
-        public_url: str = "",
+        places: SessionPlaces,
     ) -> None:
         self._people, self._transport = people, people.transport
         self._delivery, self._clock = delivery, clock
         self._files, self._displays, self._texts = files, displays, texts
-        self._leadership = leadership
-        self._public_url = public_url.rstrip("/")
+        self._leadership, self._session_folder = leadership, places.folder
+        self._public_url = places.public_url.rstrip("/")
         self._poll = PollLoop(POLL_SECONDS, f"{self._transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
 
@@ -203,6 +210,8 @@ class OutboxSender:
             return await self._send_post(pending, await self._read_files(outgoing, context))
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
         text = format_result(outgoing, phrases, context.failure)
+        if context.session_id:  # readers of a chat cannot open the folders of this machine
+            text = text.replace(f"{self._session_folder(SessionId(context.session_id))}/", "")
         if context.models is not None:
             text = f"{text}\n\n---\n{phrases.runs.answered_by(*context.models)}"
         if context.file_problems:

@@ -54,6 +54,8 @@ _HOST = r"(?:[\w-]+\.)+[^\W\d_]{2,63}"
 _CLAIMED_HOST = re.compile(rf"(?:://(?:[^/\s@]*@)?|\b(?=www\.))({_HOST})")
 _ADDRESS = re.compile(rf"({_HOST})(?::\d+)?(?:[/?#]\S*)?")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_SERVER_PATH = re.compile(r"file:|/(?!/)", re.IGNORECASE)
+"""The target of a link that nobody can open from Lark."""
 _MARKS = re.compile(r"[*_~`\\!\[\]]")
 _ACTIVE = re.compile(r"[*_~`\\!\[\]()<>&\s]+")
 """What the words of a picture cannot contain."""
@@ -477,6 +479,8 @@ def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
     target = _TARGET.match(text, closer + 1)
     url = "" if target is None else html.unescape(_ESCAPED.sub(r"\1", target["url"]))
     scheme = _SCHEME.match(url)
+    if target is not None and _SERVER_PATH.match(url):
+        return _unlinked(text, opener, closer, target)
     if target is None or (scheme is not None and scheme[1].lower() not in {"http", "https"}):
         return [(closer + 1, closer + 1, " ")]
     label, host = text[opener + 1 : closer], _host(url)
@@ -487,6 +491,17 @@ def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
     if any(claimed != host.removeprefix("www.") for claimed in _claimed_hosts(label)):
         return [*found, (target.end(), target.end(), f" ({host})")]
     return found
+
+
+def _unlinked(text: str, opener: int, closer: int, target: re.Match[str]) -> list[Edit]:
+    """Return the edits that leave the words of a link, or the name of the file that it leads to."""
+    marks = len(text[:opener]) - len(text[:opener].rstrip("!"))
+    path = unquote(html.unescape(_ESCAPED.sub(r"\1", target["url"])))
+    label = html.unescape(_MARKS.sub("", text[opener + 1 : closer]))
+    if label.strip() != path and not all(map(is_invisible, label)):
+        return [(opener - marks, opener + 1, ""), (closer, target.end(), "")]
+    name = _ACTIVE.sub(" ", path.rstrip("/").rpartition("/")[2])
+    return [(opener - marks, target.end(), name)]
 
 
 def _host(url: str) -> str:

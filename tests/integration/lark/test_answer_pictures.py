@@ -1,7 +1,10 @@
 """Pictures and files of a run in its answer and after it, over real calls."""
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,6 +19,12 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
 ANSWER = "Sales grew:\n\n![sales by month](output/sales%20chart.png)\n\nCosts did not."
 
 
+def write_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files:
+        (folder / name).write_bytes(content)
+
+
 async def ask_with_files(lark: LarkGateway, *files: tuple[str, bytes]) -> list[ChatMessage]:
     """Have a run find new files in the output folder; return the messages of the bot after it."""
     await lark.say("hello")
@@ -25,9 +34,7 @@ async def ask_with_files(lark: LarkGateway, *files: tuple[str, bytes]) -> list[C
     [task] = await services.gateway.queries.tasks(LOCAL_OWNER, limit=2)
     folder = services.workspaces.folders.path(task.session_id)
     output = Path(services.workspaces.file_folders(task.session_id, folder).output)
-    output.mkdir(parents=True, exist_ok=True)
-    for name, content in files:
-        (output / name).write_bytes(content)
+    write_files(output, files)
     await lark.say("show the sales")
     await lark.until_replies(2)
     await lark.settled()
@@ -78,6 +85,20 @@ async def test_a_picture_that_cannot_be_shown_there_follows(
         assert picture.msg_type == "image"
         key = json.loads(picture.content)["image_key"]
         assert lark.sim.lark.state.media[key].data == PNG
+
+
+async def test_no_path_of_the_servers_disk_is_shown(tmp_path: Path) -> None:
+    def script(request: dict[str, Any]) -> Reply:
+        folder = re.search(r"(?<=Workspace: )[^\\]+", json.dumps(request["system"]))
+        assert folder is not None
+        path = f"{folder[0]}/output/sales.png"
+        return Reply(f"![sales]({path}) in {path}, [log](/var/log/x.log), [](file:///etc/hosts)")
+
+    async with open_lark_gateway(tmp_path, script) as lark:
+        [answer] = await ask_with_files(lark, ("sales.png", PNG))
+        text = shown_text(lark.sim, answer) or ""
+        assert text.startswith("![sales](img_")
+        assert text.endswith(") in output/sales.png, log, hosts")
 
 
 async def test_pictures_that_belong_together_are_one_message_in_their_order(

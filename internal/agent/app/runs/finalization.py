@@ -462,7 +462,7 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
 
 
 MAX_FILE_MESSAGES = 10
-"""Files of a run that are sent one by one; more are sent as one archive."""
+"""Files of a run that are sent as such; more are sent as one archive."""
 MAX_NAMED_FILES = 100
 """Files of an archive that its message names."""
 
@@ -491,11 +491,13 @@ def _file_messages(
 def _file_message(run: Run, task: Task, key: str, artifacts: Sequence[Artifact]) -> OutgoingMessage:
     """Return a message with files; its body says what they are, and ends with their caption.
 
-    A single file has its name without folders; those of an archive keep them.
+    Files have their names without folders, except those of an archive.
     """
     files = [each.attachment for each in artifacts]
-    if len(files) == 1:
-        files = [msgspec.structs.replace(files[0], name=posixpath.basename(files[0].name))]
+    if key != file_key(run.id):
+        files = [
+            msgspec.structs.replace(each, name=posixpath.basename(each.name)) for each in files
+        ]
     lines = [f"{file.name} ({format_size(file.size)})" for file in files]
     captions = {each.caption for each in artifacts}
     lines += captions if len(captions) == 1 and captions != {""} else []

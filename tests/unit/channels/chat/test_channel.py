@@ -26,6 +26,7 @@ async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None
         make_leaderships(app.database, app.stores),
         QuestionRecipients(),
         MentionTool(app.database, app.stores),
+        "/sessions/{}".format,
     )
     channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())

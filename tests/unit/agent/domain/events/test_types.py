@@ -30,6 +30,7 @@ from internal.agent.domain.events.types import (
     OutputSummary,
     Partial,
     PartsLeftOut,
+    PeopleMentioned,
     PlanUpdated,
     QuestionAnswered,
     QuestionAsked,
@@ -65,6 +66,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         None,
     ),
     (InputFilesFetched(attachments=(FILE,)), None),
+    (PeopleMentioned(people=("lark:cli_a:ou_1",), names=(ODD,)), None),
     (LifecycleUpdated(status="failed", phase="persist", stop_reason="error"), None),
     (
         NodeStarted(
