@@ -260,6 +260,8 @@ async def open_channel(
         make_chat_instructions(services),
         services.leaderships,
         services.question_recipients,
+        services.mentions,
+        services.workspaces.folders.path,
     )
     channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from internal.agent.app.mentions import ChatMember
 from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
@@ -27,6 +28,7 @@ from internal.channels.chat.transport import (
     Reaction,
     RecalledMessage,
     ReceivedMessage,
+    RunAction,
     RunContent,
     SentPost,
     StopAction,
@@ -116,7 +118,7 @@ class EchoService:
         received = ReceivedMessage(name, message.chat_id, "", raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
-    async def act(self, action: ChatAction | StopAction) -> ActionResult:
+    async def act(self, action: ChatAction | StopAction | RunAction) -> ActionResult:
         """Activate a button of a post."""
         return await self.connected[0][1](action)
 
@@ -238,6 +240,9 @@ class EchoTransport:
 
     async def display_name(self, user_id: str) -> str:
         return user_id.title()
+
+    async def list_members(self, chat_id: str) -> list[ChatMember]:
+        return [ChatMember("mei", f"Mei of {chat_id}")]
 
     async def read_message(self, message_id: str) -> PastMessage:
         if self._service.is_reading_refused:

@@ -104,7 +104,8 @@ def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
         card = sim.card(message.message_id) or {}
         if "header" in card:
             return None
-        return "\n".join(each["content"] for each in card["body"]["elements"])
+        elements = card["body"]["elements"]
+        return "\n".join(each["content"] for each in elements if each["tag"] == "markdown")
     content = json.loads(message.content)
     if message.msg_type == "file":
         return f"file {content['file_key']}"
@@ -178,6 +179,8 @@ async def open_lark(
         make_chat_instructions(services),
         services.leaderships,
         services.question_recipients,
+        services.mentions,
+        services.workspaces.folders.path,
         services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)

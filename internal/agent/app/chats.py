@@ -1,5 +1,6 @@
 """What chat channels read and write: chats, and the delivery of messages."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
@@ -11,7 +12,9 @@ import msgspec
 
 from internal.agent.app.access import granted_rights
 from internal.agent.app.files.input_files import FILE_PHASE
+from internal.agent.app.mentions import mentioned_people
 from internal.agent.app.runs.visibility import list_newer, written_at
+from internal.agent.domain.artifacts import names_file
 from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
@@ -20,20 +23,23 @@ from internal.agent.domain.chats import (
     OutgoingMessage,
     PendingMessage,
     question_key,
+    reply_key,
 )
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import (
     DiagnosticError,
     InputReceived,
     PartsLeftOut,
+    PeopleMentioned,
     ResultCancelled,
     ResultFinal,
 )
-from internal.agent.domain.ids import QuestionId, RunId, TaskId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.left_out import LeftOut
 from internal.agent.domain.principals import Right
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import (
+    Attachment,
     Channel,
     Origin,
     Run,
@@ -214,6 +220,19 @@ class Chats:
 
         return await self._database.read(work)
 
+    async def get_current_scope(self, session_id: SessionId) -> str:
+        """Return the scope of a session if it is the current one there, else ""."""
+        sessions = self._stores.sessions
+
+        def work() -> Read[str]:
+            session = yield from sessions.get(session_id)
+            if session is None or not session.scope:
+                return ""
+            current = yield from sessions.get_current(session.channel, session.scope)
+            return session.scope if current is not None and current.id == session_id else ""
+
+        return await self._database.read(work)
+
     async def find_run(self, name: str) -> tuple[Run, Task] | None:
         """Return the run with that id, or the newest run of the task with that id."""
         stores = self._stores
@@ -298,7 +317,14 @@ _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 
 _TOLD = tuple(
     each.name
-    for each in (InputReceived, DiagnosticError, PartsLeftOut, ResultFinal, ResultCancelled)
+    for each in (
+        InputReceived,
+        DiagnosticError,
+        PartsLeftOut,
+        PeopleMentioned,
+        ResultFinal,
+        ResultCancelled,
+    )
 )
 """The events that a reply tells about, all read by one statement."""
 
@@ -317,6 +343,13 @@ class MessageFacts(NamedTuple):
     newer: frozenset[QuestionId] = frozenset()
 
 
+class NamedPicture(NamedTuple):
+    """A picture that a reply may show, and the key of the message that sends only it, else ""."""
+
+    file: Attachment
+    key: str
+
+
 class ReplyContext(NamedTuple):
     """What a reply is about: the `instruction` of the person, and how its run failed.
 
@@ -324,7 +357,8 @@ class ReplyContext(NamedTuple):
     principals, besides the one of the task, whose messages the run received. `file_problems` say
     which files of the messages could not be read, and why. `models` are the model that wrote the
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
-    get.
+    get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
+    the answer may show at their place.
     """
 
     instruction: str
@@ -334,6 +368,8 @@ class ReplyContext(NamedTuple):
     session_id: str = ""
     models: tuple[str, str] | None = None
     left_out: tuple[ModelLoss, ...] = ()
+    mentioned: tuple[str, ...] = ()
+    pictures: tuple[NamedPicture, ...] = ()
 
 
 class BegunMessage(NamedTuple):
@@ -586,17 +622,27 @@ class ChatDelivery:
             partial(self._stores.outbox.list_sent_ids, outgoing, since)
         )
 
-    async def mark_sent(self, number: int, remote_id: str, sent_at: datetime | None = None) -> bool:
+    async def mark_sent(
+        self,
+        number: int,
+        remote_id: str,
+        sent_at: datetime | None = None,
+        *,
+        contained: Iterable[str] = (),
+    ) -> bool:
         """Settle a message that was sent; `remote_id` is the channel's id for it.
 
-        `sent_at` is its time by the clock of the chat service, None if unknown.
+        `sent_at` is its time by the clock of the chat service, None if unknown. `contained` are the
+        keys of messages whose content is in this one: they are settled with it.
         Returns whether other messages of its chat are waiting.
         """
-        outbox, now = self._stores.outbox, self._now()
+        outbox, now, keys = self._stores.outbox, self._now(), tuple(contained)
         sent = "" if sent_at is None else rfc3339(sent_at)
 
         def work() -> Write[bool]:
             yield from outbox.mark_sent(number, remote_id, now, sent=sent)
+            if keys:
+                yield from outbox.mark_contained(keys, remote_id, now)
             return (yield from outbox.has_pending_beside(number))
 
         return await self._database.write(work)
@@ -659,7 +705,25 @@ class ChatDelivery:
             task.session_id,
             models,
             tuple(dict.fromkeys(left_out)),
+            mentioned_people(found[PeopleMentioned.name]),
+            tuple((yield from self._named_pictures(outgoing))),
         )
+
+    def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:
+        """Return the pictures of a run whose names are in its reply, from the messages after it."""
+        is_reply = outgoing.key == reply_key(outgoing.run_id)
+        if not is_reply or "![" not in outgoing.body:  # most replies show none
+            return []
+        found: list[NamedPicture] = []
+        for key, files in (yield from self._stores.outbox.list_files(outgoing)):
+            found += [
+                NamedPicture(file, key if len(files) == 1 else "")
+                for file in files
+                if file.media_type.startswith("image/") and names_file(outgoing.body, file.name)
+            ]
+        # two of one name in different folders cannot be told apart
+        names = Counter(each.file.name for each in found)
+        return [each for each in found if names[each.file.name] == 1]
 
     async def get_question(
         self, question_id: QuestionId, recipient: str = ""

@@ -420,6 +420,18 @@ class OutboxStore:
         rows = yield Statement("settle_message", (number, "sent", remote_id, "", now, sent))
         return bool(rows)
 
+    def list_files(
+        self, reply: OutgoingMessage, /
+    ) -> Read[list[tuple[str, tuple[Attachment, ...]]]]:
+        """Return the keys and files of the messages that wait to be sent after a reply."""
+        values = (reply.channel, reply.app, reply.chat_id, reply.run_id)
+        rows = yield Statement("pending_files", values)
+        return [(str(row[0]), _attachments.decode(row[1])) for row in rows]
+
+    def mark_contained(self, keys: Sequence[str], remote_id: str, now: str, /) -> Write[None]:
+        """Settle messages that wait as sent, since another sent message has their content."""
+        yield Batch("settle_contained", [(key, remote_id, now) for key in keys])
+
     def has_pending_beside(self, number: int, /) -> Read[bool]:
         """Return True if messages of the chat of a message are pending."""
         return bool((yield Statement("pending_beside", (number,))))

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from internal.agent.app.chats import Acceptance
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.mentions import MentionTool
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.question_recipients import QuestionRecipients
@@ -22,19 +23,21 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
+from internal.channels.chat.displays.run_buttons import RunButtonHandler
 from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
-from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers, listed_operators
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
     ChatTransport,
     ReceivedMessage,
+    RunAction,
     StopAction,
     TransportHealth,
 )
@@ -58,6 +61,9 @@ class ChatApp(msgspec.Struct, frozen=True):
     instructions: ChatInstructions
     leaderships: Leaderships
     question_recipients: QuestionRecipients
+    mentions: MentionTool
+    session_folder: Callable[[SessionId], str]
+    """Returns the folder of a session on this machine."""
     public_url: str = ""
     """The address of the page, "" if it has none that other machines can reach."""
 
@@ -105,10 +111,11 @@ class ChatChannel:
             displays=self._displays,
             leadership=self._leadership,
             texts=texts,
-            public_url=app.public_url,
+            places=SessionPlaces(app.session_folder, app.public_url),
         )
         gateway.delivery.add_loop(self._sender.wake)
         app.remote_files.add_account(account, transport.open_file)
+        app.mentions.add_account(account, transport.list_members)
         app.question_recipients.add_account(
             account, partial(listed_operators, settings, transport.is_user)
         )
@@ -137,6 +144,9 @@ class ChatChannel:
             start=self._start,
         )
         self._stop_button = StopButtonHandler(transport, gateway, people, texts)
+        self._run_buttons = RunButtonHandler(
+            transport, gateway, people, texts, clock=clock, on_run=self._displays.follow
+        )
         self._people = people
         self._stopping = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -260,10 +270,14 @@ class ChatChannel:
             log.warning("leases of run displays kept", extra={"reason": str(error)})
         await self._transport.close()
 
-    async def _handle_action(self, action: ChatAction | StopAction) -> ActionResult:
-        if isinstance(action, StopAction):
-            return await self._stop_button.handle(action)
-        return await self._actions.handle(action)
+    async def _handle_action(self, action: ChatAction | StopAction | RunAction) -> ActionResult:
+        match action:
+            case StopAction():
+                return await self._stop_button.handle(action)
+            case RunAction():
+                return await self._run_buttons.handle(action)
+            case ChatAction():
+                return await self._actions.handle(action)
 
     def _wake_sender(self) -> None:
         self._sender.wake()

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
+from internal.agent.app.mentions import ChatMember
 from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
@@ -156,6 +157,22 @@ class ChatAction(NamedTuple):
     """The user belongs to another organization."""
 
 
+RunCommand = Literal["continue", "again", "new"]
+"""Continue an ended run, try it again, or start a new conversation in its place."""
+
+
+class RunAction(NamedTuple):
+    """The button of a run's reply that a user activated."""
+
+    command: RunCommand
+    run_id: str
+    user_id: str
+    chat_id: str
+    message_id: str
+    is_external: bool = False
+    """The user belongs to another organization."""
+
+
 class StopAction(NamedTuple):
     """The Stop button of a run's message that a user activated."""
 
@@ -166,12 +183,44 @@ class StopAction(NamedTuple):
     """The user belongs to another organization."""
 
 
+class FileContent(NamedTuple):
+    """A file; `words` name it where it cannot be sent. `content` is empty if it is too large."""
+
+    name: str
+    media_type: str
+    content: bytes
+    words: str
+    caption: str = ""
+
+
+class AlbumContent(NamedTuple):
+    """Pictures that belong together, in their order; `words` name them all."""
+
+    pictures: tuple[FileContent, ...]
+    words: str
+    caption: str = ""
+
+
+class RunButton(NamedTuple):
+    """A button below the reply of a run."""
+
+    command: RunCommand
+    run_id: str
+    label: str
+
+
 class TextContent(NamedTuple):
-    """Markdown. `mentions` are ids of users to notify besides the one who is replied to."""
+    """Markdown. `mentions` are ids of users to notify besides the one who is replied to.
+
+    `pictures` are files that the text may show at their place, by their names. `buttons` help to go
+    on; the text says the same in words, for services without buttons.
+    """
 
     text: str
     phrases: ChatPhrases
     mentions: tuple[str, ...] = ()
+    pictures: tuple[FileContent, ...] = ()
+    buttons: tuple[RunButton, ...] = ()
 
 
 class AskedElsewhere(NamedTuple):
@@ -238,16 +287,7 @@ class RunContent(NamedTuple):
     thoughts: Thoughts = Thoughts()
 
 
-class FileContent(NamedTuple):
-    """A file; `words` name it where it cannot be sent. `content` is empty if it is too large."""
-
-    name: str
-    media_type: str
-    content: bytes
-    words: str
-
-
-Content = TextContent | QuestionContent | QuestionNotice | RunContent | FileContent
+Content = TextContent | QuestionContent | QuestionNotice | RunContent | FileContent | AlbumContent
 
 
 class ChatPost(NamedTuple):
@@ -266,10 +306,14 @@ class ChatPost(NamedTuple):
 
 
 class SentPost(NamedTuple):
-    """A post that was sent, at a time by the clock of the service, None if unknown."""
+    """A post that was sent, at a time by the clock of the service, None if unknown.
+
+    `pictures` are the names of the pictures that it shows in its text, as far as that is known.
+    """
 
     message_id: str
     sent_at: datetime | None = None
+    pictures: tuple[str, ...] = ()
 
 
 class ActionResult(NamedTuple):
@@ -296,7 +340,7 @@ class TransportHealth(NamedTuple):
 
 OnMessage = Callable[[ReceivedMessage], Future[Any]]
 """Stores a message; may be called from any thread. Messages are processed in call order."""
-OnAction = Callable[[ChatAction | StopAction], Coroutine[Any, Any, ActionResult]]
+OnAction = Callable[[ChatAction | StopAction | RunAction], Coroutine[Any, Any, ActionResult]]
 
 
 class ChatTransport(Protocol):
@@ -383,6 +427,9 @@ class ChatTransport(Protocol):
 
     async def display_name(self, user_id: str) -> str:
         """Return the name of a user."""
+
+    async def list_members(self, chat_id: str) -> Sequence[ChatMember]:
+        """Return the people in a chat."""
 
     async def read_message(self, message_id: str) -> PastMessage:
         """Return a message of a chat and what it forwards or shares, with at most two calls."""

@@ -47,6 +47,7 @@ _TOKEN_PATH = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105  #
 _RENEWAL_MARGIN_SECONDS = 600.0
 _CREDENTIAL_RETRY_SECONDS = 30.0
 _TOO_MANY, _SERVER_ERROR, _GATEWAY_TIMEOUT = 429, 500, 504
+_CARD_CODE = re.compile(r"\bErrCode: ?(\d{1,12})\b")
 
 
 CONTENT_CODES = frozenset({230022, 230028})
@@ -59,11 +60,15 @@ class LarkRejected(TransportRejected):
     """Lark rejected the call and did nothing; repeating it would be rejected as well.
 
     `log_id` is Lark's id of the call, which its support asks for; "" if the response has none.
+    `card_code` is the code of the card's own error, which Lark reports inside of the message of a
+    general one, or else `code`.
     """
 
     def __init__(self, code: int, sentence: str, log_id: str = "") -> None:
         super().__init__(with_log_id(f"Lark rejected ({code}): {sentence}", log_id))
         self.code, self.log_id = code, log_id
+        inner = _CARD_CODE.search(sentence)
+        self.card_code = int(inner[1]) if inner else code
         if code in CONTENT_CODES:
             self.refusal = "content"
         elif code in PERMISSION_CODES:
@@ -564,6 +569,19 @@ class LarkApi:
             LarkRequest("GET", path, query={"user_id_type": "open_id"}), _CLICK_POLICY
         )
         return _required_text(data.get("user") or {}, "name")
+
+    async def members(self, chat_id: str) -> AsyncGenerator[tuple[str, str]]:
+        """Yield the open_ids and names of the people in a chat; requires a scope of its own."""
+        path = f"/open-apis/im/v1/chats/{quote(chat_id, safe='')}/members"
+        query = {"member_id_type": "open_id", "page_size": "100"}
+        for _ in range(_MAX_PAGES):
+            data = await self._api.call(LarkRequest("GET", path, query=query), _READ_POLICY)
+            for item in _items(data):
+                if item.get("member_id"):
+                    yield str(item["member_id"]), str(item.get("name") or "")
+            query["page_token"] = str(data.get("page_token") or "")
+            if not data.get("has_more") or not query["page_token"]:
+                return
 
     async def names_of(self, open_ids: Sequence[str]) -> dict[str, str]:
         """Return the names of at most 50 people by their open_ids, of those that the app may see.

@@ -85,6 +85,11 @@ _SCOPES = (
         "groups whose cards people share have no names",
     ),
     _Need(
+        ("im:chat.members:read", "im:chat:read", "im:chat:readonly", "im:chat"),
+        "warn",
+        "answers cannot mention people of a group",
+    ),
+    _Need(
         ("tenant:tenant:readonly",),
         "warn",
         "your own organization is known only after the first event",

@@ -13,7 +13,13 @@ from internal.agent.app.background_task import wait_shielded
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.questions import Question
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.transport import ActionResult, ChatAction, OnAction, StopAction
+from internal.channels.chat.transport import (
+    ActionResult,
+    ChatAction,
+    OnAction,
+    RunAction,
+    StopAction,
+)
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.question_form import (
     ButtonAction,
@@ -21,6 +27,7 @@ from internal.channels.lark.question_form import (
     StopButton,
     read_card_answer,
 )
+from internal.channels.lark.run_buttons import RunButtonValue
 from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
@@ -108,7 +115,7 @@ class CardActionHandler:
         self._responses[header.event_id] = response
         return response
 
-    async def _run(self, action: ChatAction | StopAction) -> ActionResult | None:
+    async def _run(self, action: ChatAction | StopAction | RunAction) -> ActionResult | None:
         """Return the result of an action; None if it is not known in time."""
         if len(self._running) >= MAX_RUNNING:
             log.warning("card action rejected: too many are running")
@@ -139,12 +146,16 @@ class CardActionHandler:
         return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
 
 
-def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | None:
+def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | RunAction | None:
     """Return the action of an event; None if its value is not that of our buttons."""
     value, is_external = event.action.value, event.operator.tenant_key != tenant_key
+    who, chat = event.operator.open_id, event.context.open_chat_id
+    with suppress(msgspec.ValidationError):
+        run = msgspec.convert(value, RunButtonValue)
+        message = event.context.open_message_id
+        return RunAction(run.command, run.run, who, chat, message, is_external)
     with suppress(msgspec.ValidationError):
         stop = msgspec.convert(value, StopButton)
-        who, chat = event.operator.open_id, event.context.open_chat_id
         return StopAction(stop.run, who, chat, is_external)
     try:
         button = msgspec.convert(value, ButtonAction)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.app.mentions import ChatMember
 from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.attachments import RemoteContent
@@ -260,6 +261,10 @@ class LarkTransport:
     async def display_name(self, user_id: str) -> str:
         """Return a user's name; the app needs the contact permission for it."""
         return await self._api.name_of(user_id)
+
+    async def list_members(self, chat_id: str) -> list[ChatMember]:
+        """Return the people in a chat; the app needs the permission to read members."""
+        return [ChatMember(*each) async for each in self._api.members(chat_id)]
 
     async def read_message(self, message_id: str) -> PastMessage:
         """Return a message; the app needs a permission to read messages."""

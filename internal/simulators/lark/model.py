@@ -18,6 +18,7 @@ DEFAULT_SCOPES = frozenset(
         MENTION_EVENTS,
         "contact:user.base:readonly",
         "im:chat:read",
+        "im:chat.members:read",
         "im:message.reactions:write_only",
         "im:message:readonly",
         "im:message:send_as_bot",

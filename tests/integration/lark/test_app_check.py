@@ -57,6 +57,7 @@ async def test_nothing_is_asked_while_the_channel_is_off() -> None:
         ("im:resource", "warn", "as files"),
         (GROUP_MESSAGES, "warn", "only mentions are received"),
         ("contact:user.base:readonly", "warn", "people have no names"),
+        ("im:chat.members:read", "warn", "cannot mention people"),
         ("tenant:tenant:readonly", "warn", "organization"),
     ],
 )

@@ -326,7 +326,7 @@ async def test_a_revoked_token_is_replaced(tmp_path: Path) -> None:
     ("answer", "kinds"),
     [
         ("plain", ["interactive"]),
-        (TABLE * 9, ["interactive"]),
+        (TABLE * 9, ["interactive"] * 3),
         (LONG, ["interactive", "file"]),
     ],
     ids=["card", "many tables", "long"],

@@ -4,7 +4,7 @@ import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from internal.agent.app.runs.creation import Submission, TaskIds, create_task, l
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
 from internal.agent.app.subtasks.results import load_results
-from internal.agent.domain.artifacts import Artifact
+from internal.agent.domain.artifacts import Artifact, names_file
 from internal.agent.domain.chats import (
     OutgoingMessage,
     edited_message_id,
@@ -119,7 +119,7 @@ def finalize_run(
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
         if end.status != "cancelled":  # a failed run may have made files that help
             artifacts = yield from _artifacts_to_send(stores, run, result.told)
-            for message in _file_messages(run, task, artifacts):
+            for message in _file_messages(run, task, artifacts, end.answer):
                 yield from stores.outbox.add(message, end.ended)
     events += yield from _settle_subtasks(stores, run, task, result, ids=ids, now=end.ended)
     return events
@@ -467,32 +467,45 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
 
 
 MAX_FILE_MESSAGES = 10
-"""Files of a run that are sent one by one; more are sent as one archive."""
+"""Files of a run that are sent as such; more are sent as one archive."""
 MAX_NAMED_FILES = 100
 """Files of an archive that its message names."""
 
 
 def _file_messages(
-    run: Run, task: Task, artifacts: Sequence[Artifact]
+    run: Run, task: Task, artifacts: Sequence[Artifact], answer: str
 ) -> Iterator[OutgoingMessage]:
-    """Yield the messages with the files of a run, which follow its reply."""
+    """Yield the messages with the files of a run, which follow its reply.
+
+    Pictures that follow each other with the same caption are one message, except those that the
+    answer names: it may show them itself.
+    """
     if len(artifacts) > MAX_FILE_MESSAGES:
         yield _file_message(run, task, file_key(run.id), artifacts)
         return
-    for artifact in artifacts:
-        yield _file_message(run, task, file_key(run.id, artifact.id), [artifact])
+
+    def group(artifact: Artifact) -> str:
+        is_loose = artifact.type == "image" and not names_file(answer, artifact.name)
+        return f"pictures:{artifact.caption}" if is_loose else artifact.id
+
+    for _, together in groupby(artifacts, group):
+        files = list(together)
+        yield _file_message(run, task, file_key(run.id, files[0].id), files)
 
 
 def _file_message(run: Run, task: Task, key: str, artifacts: Sequence[Artifact]) -> OutgoingMessage:
-    """Return a message with files; its body says what they are.
+    """Return a message with files; its body says what they are, and ends with their caption.
 
-    A single file has its name without folders; those of an archive keep them.
+    Files have their names without folders, except those of an archive.
     """
     files = [each.attachment for each in artifacts]
-    if len(files) == 1:
-        files = [msgspec.structs.replace(files[0], name=posixpath.basename(files[0].name))]
+    if key != file_key(run.id):
+        files = [
+            msgspec.structs.replace(each, name=posixpath.basename(each.name)) for each in files
+        ]
     lines = [f"{file.name} ({format_size(file.size)})" for file in files]
-    lines += [artifacts[0].caption] if len(artifacts) == 1 and artifacts[0].caption else []
+    captions = {each.caption for each in artifacts}
+    lines += captions if len(captions) == 1 and captions != {""} else []
     return OutgoingMessage(
         key=key,
         channel=task.origin.channel,

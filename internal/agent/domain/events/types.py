@@ -186,6 +186,17 @@ class InputFilesFetched(Event, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...]
 
 
+class PeopleMentioned(Event, frozen=True, kw_only=True):
+    """People whom the reply of the run notifies, besides those who wrote to it.
+
+    `people` are principals, `names` their display names in the same order.
+    """
+
+    name: ClassVar[str] = "workflow.people.mentioned"
+    people: tuple[str, ...]
+    names: tuple[str, ...]
+
+
 class LifecycleUpdated(Event, frozen=True, kw_only=True):
     """The run's status changed."""
 
@@ -552,6 +563,7 @@ EVENTS: tuple[type[Event], ...] = (
     InputReceived,
     InputEdited,
     InputFilesFetched,
+    PeopleMentioned,
     LifecycleUpdated,
     NodeStarted,
     NodeCompleted,

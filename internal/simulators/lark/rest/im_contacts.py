@@ -172,7 +172,7 @@ def query_tenant(_: LarkState, call: RestCall) -> Json:
 def get_user(state: LarkState, call: RestCall) -> Json:
     """Return a person."""
     person = state.person(_read_id_type(call, "user_id_type"), call.path["user_id"])
-    if person is None:
+    if person is None or person.open_id in state.left:
         raise LarkError(NO_CONTACT, "no user authority error")
     user = {**person.ids(), "name": person.name, "en_name": person.name}
     user["tenant_key"] = person.tenant_key

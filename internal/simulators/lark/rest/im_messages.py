@@ -4,6 +4,12 @@ from collections.abc import Iterator
 
 from internal.simulators.lark.cards.card_forms import CARD_FORMS, card_in_form
 from internal.simulators.lark.cards.card_json import is_shared, read_card
+from internal.simulators.lark.cards.card_references import (
+    IMAGE_INVALID,
+    PERSON_UNKNOWN,
+    image_keys,
+    mentioned_ids,
+)
 from internal.simulators.lark.errors import (
     CARD_REFUSED,
     EDITED_TOO_OFTEN,
@@ -128,14 +134,31 @@ def _fill_card(
         return
     if value.get("type") == "template":
         raise LarkError(CARD_REFUSED, "the simulator has no card templates")
-    message.card = _card(content)
+    message.card = _card(state, app, content)
 
 
-def _card(content: object) -> Json:
+def _card(state: LarkState, app: App, content: object) -> Json:
     try:
-        return read_card(content)
+        card = read_card(content)
+        _check_references(state, app, card)
     except CardError as error:
         raise error.in_message() from error
+    return card
+
+
+def _check_references(state: LarkState, app: App, card: Json) -> None:
+    """Check that the pictures of a card are the app's, and that the mentioned people are there.
+
+    Raises:
+        CardError: one is not.
+    """
+    for key in image_keys(card):
+        media = state.media.get(key)
+        if media is None or media.kind != "image" or media.app_id != app.app_id:
+            raise CardError(IMAGE_INVALID, f"image key is invalid: {key}")
+    for open_id in mentioned_ids(card):
+        if open_id in state.left or state.name_of(open_id) is None:
+            raise CardError(PERSON_UNKNOWN, f"mentioned user is not found: {open_id}")
 
 
 def patch(state: LarkState, call: RestCall) -> Json:
@@ -150,7 +173,7 @@ def patch(state: LarkState, call: RestCall) -> Json:
         raise LarkError(TOO_OLD, f"The card was sent more than {CARD_PATCH_DAYS} days ago.")
     content = call.text("content")
     read_content("interactive", content)
-    card = _card(content)
+    card = _card(state, call.app, content)
     if not (is_shared(before) and is_shared(card)):
         raise bad_parameter("config.update_multi must be true before and after")
     state.limits.message(message.message_id)

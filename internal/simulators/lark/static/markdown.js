@@ -1,6 +1,6 @@
-// Renders a subset of Markdown as Lark's cards do. Images are shown as names and never fetched.
+// Renders a subset of Markdown as Lark's cards do. An image is one that the simulator stores.
 
-import { h } from "./dom.js";
+import { h, image as picture } from "./dom.js";
 
 // A run opens or closes emphasis by the rule of CommonMark, which knows no Chinese signs.
 const SIGN = "\\p{P}\\p{S}";
@@ -34,7 +34,7 @@ function inline(text, name) {
     else if (bold !== undefined) nodes.push(h("b", {}, inline(bold, name)));
     else if (gone !== undefined) nodes.push(h("s", {}, inline(gone, name)));
     else if (slanted !== undefined) nodes.push(h("i", {}, inline(slanted, name)));
-    else if (image) nodes.push(h("span", { class: "hint" }, `[image ${label}]`));
+    else if (image) nodes.push(link.startsWith("img_") ? picture(link, label) : h("span", { class: "hint" }, `[image ${label}]`));
     else if (link !== undefined) nodes.push(anchor(link, label ? inline(label, name) : link));
     else if (at !== undefined) nodes.push(h("span", { class: "at" }, `@${name(at)}`));
     else if (all.startsWith("<br")) nodes.push(h("br"));
@@ -66,6 +66,7 @@ const ITEM = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/;
 export function markdown(text, name = (id) => id) {
   const lines = String(text ?? "").split("\n");
   const nodes = [];
+  let open = false; // a table needs an empty line after a paragraph
   const take = (more) => {
     const taken = [];
     while (lines.length && more(lines[0])) taken.push(lines.shift());
@@ -73,7 +74,9 @@ export function markdown(text, name = (id) => id) {
   };
   while (lines.length) {
     const line = lines[0];
-    const fence = /^\s*(```+|~~~+)/.exec(line);
+    const glued = open;
+    open = false;
+    const fence = /^(```+|~~~+)/.exec(line);
     const heading = /^(#{1,6})\s+(.*)$/.exec(line);
     if (fence) {
       lines.shift();
@@ -86,7 +89,7 @@ export function markdown(text, name = (id) => id) {
     } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
       lines.shift();
       nodes.push(h("hr"));
-    } else if (line.includes("|") && isRuler(lines[1] ?? "")) {
+    } else if (!glued && line.includes("|") && isRuler(lines[1] ?? "")) {
       nodes.push(table(take((one) => one.includes("|")), name));
     } else if (line.startsWith(">")) {
       const quoted = take((one) => one.startsWith(">")).map((one) => one.replace(/^>\s?/, ""));
@@ -102,7 +105,8 @@ export function markdown(text, name = (id) => id) {
     } else {
       lines.shift();
       if (!line.trim()) continue;
-      const more = take((one) => one.trim() && !/^\s*(```|~~~|#{1,6}\s|>)/.test(one) && !ITEM.test(one) && !one.includes("|"));
+      const more = take((one) => one.trim() && !/^(```|~~~|#{1,6}\s|>)/.test(one) && !ITEM.test(one));
+      open = true;
       nodes.push(h("p", {}, inline([line, ...more].join("\n"), name)));
     }
   }

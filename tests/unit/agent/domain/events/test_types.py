@@ -31,6 +31,7 @@ from internal.agent.domain.events.types import (
     OutputSummary,
     Partial,
     PartsLeftOut,
+    PeopleMentioned,
     PlanUpdated,
     QuestionAnswered,
     QuestionAsked,
@@ -67,6 +68,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
     ),
     (InputEdited(task=ODD, attachments=(FILE,)), None),
     (InputFilesFetched(attachments=(FILE,)), None),
+    (PeopleMentioned(people=("lark:cli_a:ou_1",), names=(ODD,)), None),
     (LifecycleUpdated(status="failed", phase="persist", stop_reason="error"), None),
     (
         NodeStarted(
