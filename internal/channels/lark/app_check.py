@@ -85,7 +85,7 @@ _SCOPES = (
         "groups whose cards people share have no names",
     ),
     _Need(
-        ("im:chat.members:read", "im:chat:read", "im:chat:readonly", "im:chat"),
+        ("im:chat.members:read", "im:chat:readonly", "im:chat"),
         "warn",
         "answers cannot mention people of a group",
     ),

@@ -204,8 +204,8 @@ async def test_unsupported_messages_get_a_reply_and_empty_ones_none(
     tmp_path: Path,
 ) -> None:
     async with open_lark_gateway(tmp_path, [Reply("to the last one")]) as lark:
-        await lark.sim.send(lark.person, lark.dm, MessageDraft("location", {"name": "here"}))
-        assert "rich text" in (await lark.until_replies(1))[0]
+        await lark.sim.send(lark.person, lark.dm, MessageDraft("hologram", {"name": "here"}))
+        assert "can't read" in (await lark.until_replies(1))[0]
         await lark.sim.send(lark.person, lark.dm, MessageDraft("text", {"text": "  "}))
         await lark.sim.send(lark.person, lark.dm, MessageDraft("text", {"wrong": [1]}))
         for broken in (
