@@ -21,7 +21,6 @@ from internal.channels.chat.answers import (
     TextAnswers,
     escape_markdown,
     matches_id,
-    short_id,
 )
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import (
@@ -31,7 +30,7 @@ from internal.channels.chat.command_parser import (
     is_stop_word,
 )
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.question_text import seconds_between
+from internal.channels.chat.question_text import seconds_between, short_id
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 

@@ -27,6 +27,7 @@ from tests.support.lark_gateway import (
     lark_transport,
     open_lark,
     open_lark_gateway,
+    question_outcome,
 )
 
 
@@ -40,7 +41,7 @@ class Office:
     def cards(self, person: Person) -> list[ChatMessage]:
         """Return the messages with questions in the direct chat of a person."""
         sent = self.lark.from_bot(self.lark.sim.dm(person))
-        return [one for one in sent if "question-" in self.shown(one)]
+        return [one for one in sent if '"question_' in self.shown(one)]
 
     def shown(self, message: ChatMessage) -> str:
         card = self.lark.sim.card(message.message_id)
@@ -48,7 +49,7 @@ class Office:
 
     def title(self, person: Person) -> str:
         [card] = self.cards(person)
-        return str((self.lark.sim.card(card.message_id) or {})["header"]["title"]["content"])
+        return question_outcome(self.lark.sim.card(card.message_id) or {})
 
     async def give(self, person: Person, role: str) -> None:
         """Pair a person."""
