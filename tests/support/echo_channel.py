@@ -178,6 +178,11 @@ class EchoTransport:
         post.content = content
         self._service.notify()
 
+    async def remove(self, message_id: str) -> None:
+        service = self._service
+        service.posts = [each for each in service.posts if each.message_id != message_id]
+        service.notify()
+
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         found = self._service.reactions.setdefault(message_id, [])
         if reaction not in found:

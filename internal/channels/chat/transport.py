@@ -326,6 +326,9 @@ class ChatTransport(Protocol):
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         """Replace the content of a sent post."""
 
+    async def remove(self, message_id: str) -> None:
+        """Remove a sent post. One that is gone already is no error."""
+
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add a reaction and return its id; adding it twice returns the same id."""
 

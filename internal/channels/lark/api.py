@@ -494,6 +494,10 @@ class LarkApi:
         body = {"msg_type": kind, "content": content}
         await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), policy)
 
+    async def recall(self, message_id: str) -> None:
+        """Recall a message of the bot."""
+        await self._api.call(LarkRequest("DELETE", _message_path(message_id)), FINAL_POLICY)
+
     async def react(self, message_id: str, emoji: str) -> str:
         """Add an emoji to a message and return the reaction's id."""
         body = {"reaction_type": {"emoji_type": emoji}}

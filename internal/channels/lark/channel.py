@@ -32,6 +32,7 @@ from internal.channels.lark.api import (
     PROGRESS_POLICY,
     LarkApi,
     LarkClient,
+    LarkRejected,
     as_datetime,
     as_json,
     is_open_id,
@@ -57,7 +58,7 @@ from internal.channels.lark.message_format import (
     send_uuid,
 )
 from internal.channels.lark.network import LarkNetwork
-from internal.channels.lark.replies import ReplySender
+from internal.channels.lark.replies import GONE_CODES, ReplySender
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
 from internal.i18n.chat import ChatTexts
@@ -171,6 +172,14 @@ class LarkTransport:
         elif content.updates < MAX_TEXT_EDITS or content.is_final:
             text = as_json({"text": progress_text(content)})
             await self._api.edit(message_id, "text", text, policy)
+
+    async def remove(self, message_id: str) -> None:
+        """Recall a message of the bot."""
+        try:
+            await self._api.recall(message_id)
+        except LarkRejected as error:
+            if error.code not in GONE_CODES:
+                raise
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""

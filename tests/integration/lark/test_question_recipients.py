@@ -283,7 +283,7 @@ async def test_in_a_group_only_a_card_that_somebody_may_answer_has_buttons(
             await sim.send_text(one.person, group, "touch it", mention_bot=True)
             await open_questions(one.lark, 1, group)
             await one.lark.settled()
-            [card] = [each for each in one.lark.from_bot(group) if "question-" in one.shown(each)]
+            [card] = [each for each in one.lark.from_bot(group) if '"question_' in one.shown(each)]
             assert ("button" in one.shown(card)) == listed
             assert one.cards(one.boss) == []
 
