@@ -61,6 +61,7 @@ class EchoService:
 
     posts: list[EchoPost] = field(default_factory=list)
     reactions: dict[str, list[str]] = field(default_factory=dict)
+    urged: list[tuple[str, str]] = field(default_factory=list)
     failures: list[LarkspurError] = field(default_factory=list)
     connected: list[tuple[OnMessage, OnAction]] = field(default_factory=list)
     delivered: list[IncomingMessage] = field(default_factory=list)
@@ -182,6 +183,10 @@ class EchoTransport:
         service = self._service
         service.posts = [each for each in service.posts if each.message_id != message_id]
         service.notify()
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        self._service.urged.append((message_id, user_id))
+        self._service.notify()
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         found = self._service.reactions.setdefault(message_id, [])

@@ -82,12 +82,14 @@ class MessageContext(NamedTuple):
 class CommandResult(NamedTuple):
     """The result of a message: a reply or, if `settled` with it, only a reaction.
 
-    `run_id` is a run to display.
+    `run_id` is a run to display. With `stopped` that run was stopped, which it says itself: there
+    is only a reaction as well.
     """
 
     text: str = ""
     run_id: RunId | None = None
     settled: bool = False
+    stopped: bool = False
 
 
 _NOT_ADDRESSED = Ignored("it is not addressed to the bot")

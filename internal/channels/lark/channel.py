@@ -65,7 +65,7 @@ from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
-RECEIVED_EMOJI = "OnIt"
+_EMOJI = {"received": "OnIt", "done": "DONE"}
 
 
 class LarkTransport:
@@ -130,8 +130,8 @@ class LarkTransport:
         match event:
             case None:
                 return None
-            case LarkRecall(message_id):
-                return RecalledMessage(message_id)
+            case LarkRecall(message_id, by_sender=by_sender):
+                return RecalledMessage(message_id, by_sender=by_sender)
             case LarkRemoval():
                 return RemovedFromChat(as_datetime(event.created))
             case message:
@@ -181,10 +181,14 @@ class LarkTransport:
             if error.code not in GONE_CODES:
                 raise
 
+    async def urge(self, message_id: str, user_id: str) -> None:
+        """Make a message urgent for a user; the app needs a permission for it."""
+        await self._api.urge(message_id, user_id)
+
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""
         working = self._settings.working_emoji(message_id)
-        emoji = working if reaction == "working" else RECEIVED_EMOJI
+        emoji = working if reaction == "working" else _EMOJI[reaction]
         return await self._api.react(message_id, emoji)
 
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:

@@ -52,6 +52,7 @@ class _Event(msgspec.Struct):
 class _Recall(msgspec.Struct):
     message_id: str = ""
     chat_id: str = ""
+    recall_type: str = ""
 
 
 class _Removal(msgspec.Struct):
@@ -119,11 +120,12 @@ class LarkMessage(NamedTuple):
 
 
 class LarkRecall(NamedTuple):
-    """A message was recalled; Lark does not say by whom."""
+    """A message was recalled: by its sender, or by somebody whom Lark does not name."""
 
     message_id: str
     chat_id: str
     open_id: str = ""
+    by_sender: bool = False
 
     @property
     def name(self) -> str:
@@ -162,7 +164,8 @@ def read_event(payload: bytes | str) -> LarkMessage | LarkRecall | LarkRemoval |
             recall = _recall.decode(envelope.event)
             if not recall.message_id or not recall.chat_id:
                 raise msgspec.ValidationError("recall without message_id or chat_id")
-            return LarkRecall(recall.message_id, recall.chat_id)
+            by_sender = recall.recall_type == "message_owner"
+            return LarkRecall(recall.message_id, recall.chat_id, by_sender=by_sender)
         case kind if kind in _REMOVALS:
             return _read_removal(envelope)
         case _:

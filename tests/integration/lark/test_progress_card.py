@@ -305,7 +305,9 @@ async def test_a_card_that_cannot_be_removed_says_where_the_run_goes_on(tmp_path
         first = await ask_for_a_colour(lark)
         lark.sim.faults.answers.append(AnswerFault("code", "DELETE", times=9, code=230026))
         await lark.say("green")
-        await lark.sim.until(lambda _: "goes on below" in json.dumps(lark.sim.card(first.message_id)))
+        await lark.sim.until(
+            lambda _: "goes on below" in json.dumps(lark.sim.card(first.message_id))
+        )
         lark.core.model.release("paint")
         assert await lark.until_replies(1) == ["All done."]
         await until_closed(lark)

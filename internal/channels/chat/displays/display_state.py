@@ -20,9 +20,9 @@ class DisplayState(msgspec.Struct):
     restored when its outcome is known. `lost`: the message cannot be updated any more. `resting`:
     the run waits for a person. `asked`: it has waited, and its question is below the message.
     `part` counts the messages before this one, which are above a question; `retired` are those of
-    them that are not removed yet. After the run has ended, its progress is not written any more and `reply_place` is the message
-    that the reply replaces, "" for none. `failures` counts failed attempts, since `failing_since`,
-    to show the last state and to remove the reaction.
+    them that are not removed yet. After the run has ended, its progress is not written any more and
+    `reply_place` is the message that the reply replaces, "" for none. `failures` counts failed
+    attempts, since `failing_since`, to show the last state and to remove the reaction.
     """
 
     reacting: bool = False

@@ -337,14 +337,12 @@ class DisplayedRun:
     async def _remove_message(self) -> bool:
         """Remove the message, because the reply is below; False if it must be tried again."""
         below = self._content()._replace(lines=(self._phrases("progress_replied"),))
-        if not self._state.message:  # its id is not known
-            return await self._show(below) and (
-                not self._state.message or await self._remove_message()
-            )
-        if not await self._remove(self._state.message, below):
-            return False
-        self._state.message, self._state.sending = "", False
-        return True
+        if self._state.message:
+            is_removed = await self._remove(self._state.message, below)
+            self._state.lost = is_removed
+            return is_removed
+        is_shown = await self._show(below)  # its id is known from then on
+        return is_shown and not self._state.has_message
 
     async def _remove_retired(self) -> bool:
         """Remove the messages that are above a question; False if it must be tried again."""
