@@ -499,7 +499,7 @@ class LarkApi:
         await self._api.call(LarkRequest("DELETE", _message_path(message_id)), FINAL_POLICY)
 
     async def urge(self, message_id: str, open_id: str) -> None:
-        """Make a message of the bot urgent for one person; it is not known to be repeatable."""
+        """Alert a person to a message of the bot; repeated at once, it is the same alert."""
         path = _message_path(message_id, "/urgent_app")
         call = LarkRequest(
             "PATCH", path, query={"user_id_type": "open_id"}, body={"user_id_list": [open_id]}

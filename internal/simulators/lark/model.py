@@ -145,6 +145,8 @@ class ChatMessage:
     deleted: bool = False
     reactions: list[Reaction] = field(default_factory=list)
     children: list["ChatMessage"] = field(default_factory=list)
+    urgent: list[str] = field(default_factory=list)
+    """The open_ids of the people who were alerted to it."""
 
     def places(self) -> Json:
         """Return the ids of its root, parent and thread that are set."""

@@ -46,6 +46,15 @@ async def test_nothing_is_asked_while_the_channel_is_off() -> None:
         assert sim.log == []
 
 
+async def test_the_scope_for_urgent_messages_is_needed_only_with_the_setting() -> None:
+    urgent = replace(COMPLETE, scopes=COMPLETE.scopes | {"im:message.urgent"})
+    for app, states in ((COMPLETE, ["warn"]), (urgent, ["ok"])):
+        async with LarkSim([app]) as sim:
+            found = await check_app(settings(sim, app, urgent_after_minutes=5), SystemClock())
+            assert [finding.state for finding in found] == states
+            assert ("im:message.urgent" in found[0].sentence) == (states == ["warn"])
+
+
 @pytest.mark.parametrize(
     ("scope", "state", "consequence"),
     [

@@ -10,6 +10,7 @@ from internal.simulators.lark.model import DEFAULT_SCOPES, GROUP_MESSAGES, App, 
 SEND = frozenset({"im:message", "im:message:send_as_bot"})
 UPDATE = SEND | {"im:message:update"}
 RECALL = SEND | {"im:message:recall"}
+URGENT = frozenset({"im:message.urgent", "im:message.urgent:app_send"})
 READ = frozenset({"im:message", "im:message:readonly", "im:message.history:readonly"})
 REACT = frozenset({"im:message", "im:message.reactions:write_only"})
 READ_REACTIONS = frozenset({"im:message", "im:message:readonly", "im:message.reactions:read"})
@@ -27,6 +28,7 @@ ALL_SCOPES = DEFAULT_SCOPES.union(
     SEND,
     UPDATE,
     RECALL,
+    URGENT,
     READ,
     REACT,
     READ_REACTIONS,
