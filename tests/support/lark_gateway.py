@@ -189,4 +189,4 @@ def question_line(card: dict[str, Any]) -> str:
 
 def question_outcome(card: dict[str, Any]) -> str:
     """Return how a settled question was decided, as its line says it."""
-    return question_line(card).split(" · ")[0].lstrip("✓✗✎- ").strip("*")
+    return question_line(card).split(" · ")[0].lstrip("✓✗✎○ ").strip("*")

@@ -73,7 +73,7 @@ _MIN_FACE_LINES, _MIN_FACE_CHARS = 3, 150
 _MAX_LINE, _MAX_SAID = 100, 60
 _MARK_PREFIX, _MARK_DIGITS = "question_", 11
 """The element_id of the first element of each card; Lark allows 20 characters."""
-_OUTCOME_MARKS = {"green": "✓", "red": "✗", "blue": "✎", "grey": "-"}
+_OUTCOME_MARKS = {"green": "✓", "red": "✗", "blue": "✎", "grey": "○"}
 _MARKUP = re.compile(r"[&<>*_~`\[\]()!#|\\$]|:(?=//)")
 _ENDS_FENCES = "```"
 """Code with these marks is shown as plain text: nothing in a call may end its code block."""

@@ -4,7 +4,7 @@ Text written by a person or a model goes into plain text and code elements, in w
 nothing: it cannot mention anyone, load an image or imitate the bot's own messages.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -362,8 +362,9 @@ def _approval_controls(question: Question, phrases: ChatPhrases) -> AnswerContro
     if all(call.rules for call in question.calls):
         rules = dict.fromkeys(rule for call in question.calls for rule in call.rules)
         listed = truncate_line(describe_rules(rules), _MAX_RULES_LENGTH)
-        always = phrases("asked_yes_rule", rules=describe_rules_briefly(rules))
-        buttons.append(button(always, _button_action(question, "rule")))
+        buttons.append(
+            button(_always_label(question, rules, phrases), _button_action(question, "rule"))
+        )
         here = button(phrases("asked_yes_session"), _button_action(question, "session"))
         folded += [button_row([here]), plain_text(phrases("asked_rules", rules=listed), soft=True)]
     buttons.append(button(phrases("asked_no"), _button_action(question, "reject"), "danger"))
@@ -372,6 +373,14 @@ def _approval_controls(question: Question, phrases: ChatPhrases) -> AnswerContro
     reason = text_input(TEXT_FIELD, phrases("asked_because_hint"))
     folded += [reason, _submit_button(question, "because", phrases)]
     return AnswerControls([button_row(buttons)], folded)
+
+
+def _always_label(question: Question, rules: Iterable[str], phrases: ChatPhrases) -> str:
+    """Return what rules allow, without what the card shows already."""
+    first = question.calls[0]
+    if len(question.calls) == 1 and describe_rules(rules) in {first.what, first.subject}:
+        return phrases("asked_yes_rule_this")
+    return phrases("asked_yes_rule", rules=describe_rules_briefly(rules))
 
 
 def _item_fields(question: Question, phrases: ChatPhrases) -> list[Element]:

@@ -260,7 +260,7 @@ async def test_a_recall_withdraws_the_question_of_its_task(tmp_path: Path) -> No
         [question] = lark.from_bot()
         line = question_line(lark.sim.card(question.message_id) or {})
         name = f"<at id={lark.person.open_id}></at>"
-        assert line == f"- Withdrawn by {name} · Run touch ran"
+        assert line == f"○ Withdrawn by {name} · Run touch ran"
 
 
 async def test_a_recall_after_the_answer_changes_nothing(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Pat
         gateway = one.lark.core.services.gateway
         await one.lark.say("touch it")
         await one.asked()
-        assert "Always allow touch ran" in one.shown(one.card)
+        assert "Always allow this" in one.shown(one.card)
         assert toast(await one.press("Allow in this conversation"))[1] == (
             "Allowed in this conversation"
         )

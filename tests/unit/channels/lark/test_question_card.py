@@ -295,7 +295,7 @@ def test_an_open_card_says_each_thing_once_and_folds_the_rest() -> None:
     assert block_codes(exact["content"]) == ["@@ -1 +1 @@\n-old\n+new"]
     assert risk["text"]["content"] == "Changes files · no rule allows it"
     labels = [each["elements"][0]["text"]["content"] for each in buttons["columns"]]
-    assert labels == ["Allow once", "Always allow notes.md", "Deny"]
+    assert labels == ["Allow once", "Always allow this", "Deny"]
     (panel,) = more["elements"]
     assert (panel["header"]["title"]["content"], panel["expanded"]) == ("More", False)
     assert NAME not in json.dumps({**card, "body": [exact, risk]})
@@ -333,6 +333,6 @@ def test_a_text_names_its_code_and_the_time_left() -> None:
 def test_a_withdrawn_question_says_by_whom() -> None:
     gone = answer("reject", withdrawn=True)
     card = question_card(asked(of("plan"), "answered", gone), EN, "a")
-    assert line_of(card) == "- Withdrawn by <at id=ou_2></at> · What?"
+    assert line_of(card) == "○ Withdrawn by <at id=ou_2></at> · What?"
     unknown = msgspec.structs.replace(gone, by="", name="")
     assert describe_outcome(asked(of("plan"), "answered", unknown), EN).text
