@@ -185,7 +185,7 @@ class _AppCheck:
             yield AppFinding("fail", f"Callbacks are sent by {kind}, not here.", advice)
 
     def _missing(
-        self, kind: str, needs: tuple[_Need, ...], present: set[Any], page: str
+        self, kind: str, needs: Sequence[_Need], present: set[Any], page: str
     ) -> list[AppFinding]:
         where = f"{self._console}/{page}"
         return [

@@ -11,20 +11,20 @@ import pytest
 
 from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import App, ChatMessage
+from internal.simulators.lark.model import URGENT, App, ChatMessage
 from internal.simulators.lark.simulator import LarkSim
 from tests.integration.lark.test_access import TOUCH, needs, open_questions
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
 
-URGENT = replace(APP, scopes=APP.scopes | {"im:message.urgent"})
+LOUD = replace(APP, scopes=APP.scopes | {URGENT})
 SLOW = with_values(QUIET, access=ChatAccess(operate=("*",)))
 QUICK = with_values(SLOW, urgent_after_minutes=5)
 
 
 @asynccontextmanager
 async def ask(
-    home: Path, app: App = URGENT, *, operator: int | None = None, minutes: int = 6
+    home: Path, app: App = LOUD, *, operator: int | None = None, minutes: int = 6
 ) -> AsyncGenerator[LarkGateway]:
     """Have a command asked about so many minutes ago, by a gateway that has stopped since.
 
@@ -107,9 +107,7 @@ async def test_a_call_that_may_have_been_carried_out_is_not_repeated_later(
     tmp_path: Path, fault: str, again: int
 ) -> None:
     async with ask(tmp_path) as lark:
-        lark.sim.faults.answers.append(
-            AnswerFault(fault, "urgent_app", times=1)  # type: ignore[arg-type]  # a kind of fault
-        )
+        lark.sim.faults.answers.append(AnswerFault(fault, "urgent_app", times=1))
         async with open_lark(lark.core, lark.sim, QUICK):
             await lark.sim.until(lambda _: calls(lark))
             await lark.settled()

@@ -307,5 +307,5 @@ ENDPOINTS = (
     RestEndpoint("DELETE", _ROOT + "/{message_id}", delete, scopes.RECALL),
     RestEndpoint("GET", _ROOT + "/{message_id}", get, scopes.READ),
     RestEndpoint("POST", _ROOT + "/{message_id}/forward", forward, scopes.SEND),
-    RestEndpoint("PATCH", _ROOT + "/{message_id}/urgent_app", urge, scopes.URGENT),
+    RestEndpoint("PATCH", _ROOT + "/{message_id}/urgent_app", urge, scopes.URGENT_MESSAGES),
 )
