@@ -102,6 +102,8 @@ def _channel_health(channel: "ChatChannel", backlog: OutboxBacklog | None) -> Co
     details += [*link.losses, *link.notes]
     if channel.is_led_elsewhere:
         details.append("another gateway processes and sends its messages")
+    if channel.problem:
+        details.append(f"urgent messages are not sent: {channel.problem}")
     if backlog is not None and backlog.waiting:
         subject = "1 message has" if backlog.waiting == 1 else f"{backlog.waiting} messages have"
         details.append(f"{subject} waited for over a minute to be sent")

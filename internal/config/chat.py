@@ -103,6 +103,11 @@ class ChatChannelSettings(Section):
         "Who gets a copy of an approval that nobody in its chat may answer: operators (of the chat,"
         " else the owner), owner, off, or the ids of at most five people of these.",
     )
+    urgent_after_minutes: Annotated[Count, Field(le=525_600)] | None = key(
+        None,
+        "Minutes after which the people who may answer an open approval are alerted to it, once, by"
+        " an urgent message; unset: never. The app needs the permission im:message.urgent.",
+    )
     network: Network | None = key(
         None, "As sandbox.network, for runs from this channel; unset: inherited."
     )

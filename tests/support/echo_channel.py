@@ -67,6 +67,7 @@ class EchoService:
 
     posts: list[EchoPost] = field(default_factory=list)
     reactions: dict[str, list[str]] = field(default_factory=dict)
+    urged: list[tuple[str, str]] = field(default_factory=list)
     failures: list[LarkspurError] = field(default_factory=list)
     connected: list[tuple[OnMessage, OnAction]] = field(default_factory=list)
     delivered: list[IncomingMessage] = field(default_factory=list)
@@ -211,6 +212,15 @@ class EchoTransport:
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         post = next(each for each in self._service.posts if each.message_id == message_id)
         post.content = content
+        self._service.notify()
+
+    async def remove(self, message_id: str) -> None:
+        service = self._service
+        service.posts = [each for each in service.posts if each.message_id != message_id]
+        service.notify()
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        self._service.urged.append((message_id, user_id))
         self._service.notify()
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:

@@ -13,6 +13,7 @@ from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
 from internal.channels.lark.history.missed_messages import HistoryLimits
+from internal.channels.lark.question_card import is_question_card
 from internal.channels.lark.silence_watch import SilenceTimes
 from internal.config.chat import ChatChannelSettings
 from internal.llm.retry import Sleep
@@ -99,10 +100,10 @@ class LarkGateway:
 
 
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return the text of a message of the bot; None for one that shows progress."""
+    """Return the text of a message of the bot; None for progress and for cards of questions."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}
-        if "header" in card:
+        if "header" in card or is_question_card(card):
             return None
         elements = card["body"]["elements"]
         return "\n".join(each["content"] for each in elements if each["tag"] == "markdown")
@@ -196,3 +197,15 @@ async def open_lark(
     finally:
         channel.stop()
         await running
+
+
+def question_line(card: dict[str, Any]) -> str:
+    """Return the title of a card with an open question, or the line of a settled one."""
+    if "header" in card:
+        return str(card["header"]["title"]["content"])
+    return str(card["body"]["elements"][0]["header"]["title"]["content"])
+
+
+def question_outcome(card: dict[str, Any]) -> str:
+    """Return how a settled question was decided, as its line says it."""
+    return question_line(card).split(" · ")[0].lstrip("✓✗✎○ ").strip("*")

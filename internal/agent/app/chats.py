@@ -19,6 +19,7 @@ from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
     InboundMessage,
+    MessageReaction,
     OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
@@ -548,6 +549,42 @@ class ChatDelivery:
         origin, get_raw = task.origin, self._stores.inbox.get_raw
         work = partial(get_raw, origin.channel, origin.app, origin.message_id)
         return await self._database.read(work)
+
+    async def note_reaction(
+        self, channel: Channel, app: str, message_id: str, *, reaction: str, run_id: str
+    ) -> None:
+        """Store a reaction on a received message; see `InboxStore.note_reaction`."""
+        note = partial(self._stores.inbox.note_reaction, channel, app, message_id)
+        await self._database.write(partial(note, reaction=reaction, run_id=run_id))
+
+    async def list_settled_reactions(
+        self, channel: Channel, app: str, limit: int
+    ) -> list[MessageReaction]:
+        """Return the reactions on messages whose run has ended."""
+        work = partial(self._stores.inbox.list_settled_reactions, channel, app, limit)
+        return await self._database.read(work)
+
+    async def clear_reaction(self, number: int) -> None:
+        """Store that a message has its last reaction."""
+        await self._database.write(partial(self._stores.inbox.clear_reaction, number))
+
+    async def list_to_urge(self, account: str, wait: timedelta, limit: int) -> list[QuestionRecord]:
+        """Return open questions of the chats of an account that wait for so long.
+
+        Those that people were alerted to are left out.
+        """
+        until = rfc3339(self._clock.now() - wait)
+        work = partial(self._stores.questions.list_to_urge, account, until, limit)
+        return await self._database.read(work)
+
+    async def mark_urged(self, question_id: QuestionId) -> bool:
+        """Store that people are alerted to a question now; False if they were before."""
+        work = partial(self._stores.questions.mark_urged, question_id, self._now())
+        return await self._database.write(work)
+
+    async def unmark_urged(self, question_id: QuestionId) -> None:
+        """Store that nobody was alerted to a question after all."""
+        await self._database.write(partial(self._stores.questions.unmark_urged, question_id))
 
     async def list_due(self, channel: Channel, app: str, limit: int) -> list[PendingMessage]:
         """Return the oldest unsent message of each chat that may be tried now.

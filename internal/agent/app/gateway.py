@@ -361,7 +361,8 @@ class Gateway:
             partial(recall_message, self._stores, recall, ids=new_task_ids(), now=self._now())
         )
         if running is not None:
-            self._dispatcher.cancel(running, RunStopped(recall.by, recall.channel, RECALLED))
+            stopped = RunStopped(running.by, recall.channel, RECALLED)
+            self._dispatcher.cancel(running.run_id, stopped)
         self._publish(events)
         return result
 

@@ -145,6 +145,18 @@ class AcceptedMessage(NamedTuple):
         return self.attempts > 0 and not self.failure
 
 
+class MessageReaction(NamedTuple):
+    """A reaction of the bot on a message that a run received, by its id in the channel.
+
+    `is_done`: the message was carried out, so that a last reaction says so.
+    """
+
+    number: int
+    message_id: str
+    reaction: str
+    is_done: bool
+
+
 class UnprocessedMessage(NamedTuple):
     """A received message that was set aside at `failed` because it cannot be processed.
 

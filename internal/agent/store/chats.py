@@ -9,6 +9,7 @@ from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
     InboundMessage,
+    MessageReaction,
     OutboxBacklog,
     OutgoingMessage,
     OutgoingState,
@@ -334,6 +335,26 @@ class InboxStore:
     def withdraw_all(self, run_id: RunId, /) -> Write[None]:
         """Mark all undelivered steering of a run as handled."""
         yield Statement("withdraw_messages_of_run", (run_id,))
+
+    def note_reaction(
+        self, channel: Channel, app: str, message_id: str, /, *, reaction: str, run_id: str
+    ) -> Write[None]:
+        """Store the reaction of the bot on a message, by its id in the channel.
+
+        `run_id` is the run that an answer or a command is about, "" for none.
+        """
+        yield Statement("note_reaction", (channel, app, message_id, reaction, run_id))
+
+    def list_settled_reactions(
+        self, channel: Channel, app: str, limit: int, /
+    ) -> Read[list[MessageReaction]]:
+        """Return the reactions on messages whose run has ended."""
+        rows = yield Statement("settled_reactions", (channel, app, limit))
+        return [MessageReaction(row[0], row[1], row[2], bool(row[3])) for row in rows]
+
+    def clear_reaction(self, number: int, /) -> Write[None]:
+        """Store that a message has its last reaction."""
+        yield Statement("clear_reaction", (number,))
 
 
 class OutboxStore:

@@ -30,6 +30,7 @@ from internal.channels.chat.displays.run_buttons import RunButtonHandler
 from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
+from internal.channels.chat.message_marks import MessageMarks
 from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers, listed_operators
 from internal.channels.chat.transport import (
@@ -41,6 +42,7 @@ from internal.channels.chat.transport import (
     StopAction,
     TransportHealth,
 )
+from internal.channels.chat.urgent_questions import UrgentQuestions
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
 
@@ -119,6 +121,8 @@ class ChatChannel:
         app.question_recipients.add_account(
             account, partial(listed_operators, settings, transport.is_user)
         )
+        self._marks = MessageMarks(transport, gateway)
+        self._urgent = UrgentQuestions(transport, gateway, people, settings)
         listener = InboxListener(
             on_run=self._displays.follow,
             on_received=self._confirm,
@@ -172,6 +176,11 @@ class ChatChannel:
         """Whether another process does that."""
         return self._leadership.is_elsewhere
 
+    @property
+    def problem(self) -> str:
+        """What this process cannot do for want of a permission, "" if nothing is known."""
+        return self._urgent.problem
+
     async def backlog(self) -> OutboxBacklog:
         """Return how many messages wait too long to be sent, and were given up recently."""
         delivery = self._app.gateway.delivery
@@ -217,6 +226,8 @@ class ChatChannel:
                 tasks.create_task(self._worker.run(supervisor, self._leadership))
                 tasks.create_task(self._sender.run(supervisor))
                 tasks.create_task(self._displays.run(supervisor))
+                tasks.create_task(self._marks.run(supervisor))
+                tasks.create_task(self._urgent.run(supervisor))
                 tasks.create_task(supervisor.repeat(f"{self.name} history", self._follow_history))
 
     async def _follow_history(self) -> None:
@@ -286,8 +297,8 @@ class ChatChannel:
         self._sender.wake()
         self._displays.follow(run_id)
 
-    def _confirm(self, message_id: str) -> None:
-        self._start(self._add_reaction(message_id))
+    def _confirm(self, message_id: str, run_id: RunId | None) -> None:
+        self._start(self._marks.mark_received(message_id, run_id))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Start work that handles its own errors and may be lost when the channel stops."""
@@ -295,9 +306,3 @@ class ChatChannel:
             work.close()
         else:
             self._tasks.create_task(work)
-
-    async def _add_reaction(self, message_id: str) -> None:
-        try:
-            await self._transport.add_reaction(message_id, "received")
-        except LarkspurError as error:
-            log.info("message not confirmed", extra={"reason": str(error)})

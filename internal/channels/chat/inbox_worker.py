@@ -114,12 +114,12 @@ def conversation_scope(channel: str, message: IncomingMessage, kind: SessionScop
 class InboxListener(msgspec.Struct, frozen=True):
     """Callbacks of the worker.
 
-    `on_run` gets a run to display, `on_received` a message to confirm with a reaction;
-    `on_outgoing` is called when there is something to send.
+    `on_run` gets a run to display, `on_received` a message to confirm with a reaction and the run
+    that an answer or a command is about; `on_outgoing` is called when there is something to send.
     """
 
     on_run: Callable[[RunId], None]
-    on_received: Callable[[str], None]
+    on_received: Callable[[str, RunId | None], None]
     on_outgoing: Callable[[], None]
 
 
@@ -359,9 +359,10 @@ class InboxWorker:
         match message:
             case None:
                 await self._ignore(row, "it cannot be read")
-            case RecalledMessage(message_id):
-                # the event does not say who recalled it: its sender or the owner of the group
-                recall = RecallRequest(row.channel, row.app, message_id, row.principal)
+            case RecalledMessage(message_id, by_sender):
+                recall = RecallRequest(
+                    row.channel, row.app, message_id, row.principal, by_sender=by_sender
+                )
                 outcome = await self._gateway.recall(recall)
                 await self._ignore(row, f"a message was recalled: {outcome}")
                 self._listener.on_outgoing()
@@ -473,7 +474,7 @@ class InboxWorker:
         message_id = context.row.message_id
         log.info("message edited", extra={"message_id": message_id, "result": result})
         if result in {"replaced", "told"}:
-            self._listener.on_received(message_id)
+            self._listener.on_received(message_id, None)
 
     def _take_edited(self, message: InboundMessage) -> None:
         """Process a message as it is after its edit, also if it waits to be processed."""
@@ -620,16 +621,18 @@ class InboxWorker:
             context, text, prompt=prompt.text, attachments=prompt.attachments
         )
         if is_waiting:
-            self._listener.on_received(context.row.message_id)
+            self._listener.on_received(context.row.message_id, None)
         self._listener.on_run(run_id)
 
     async def _finish(self, row: InboundMessage, result: CommandResult) -> None:
-        if result.settled:
-            self._listener.on_received(row.message_id)
+        if result.stopped:
+            await self._gateway.mark_handled(row)
+        if result.settled or result.stopped:
+            self._listener.on_received(row.message_id, result.run_id)
             self._listener.on_outgoing()
         else:
             await self._reply(row, result.text)
-        if result.run_id is not None:
+        if result.run_id is not None and not result.stopped:
             self._listener.on_run(result.run_id)
 
     async def _ignore(self, row: InboundMessage, reason: str) -> None:

@@ -15,8 +15,8 @@ from internal.agent.domain.tasks import Attachment
 from internal.agent.ports.attachments import RemoteContent
 from internal.i18n.chat import ChatPhrases
 
-Reaction = Literal["working", "received"]
-"""A run works on the message; the message was added to a run."""
+Reaction = Literal["working", "received", "done"]
+"""A run works on the message; a run received it; that run has ended."""
 
 RunPhase = Literal["queued", "working", "awaiting_tasks", "waiting", "done", "failed", "cancelled"]
 
@@ -116,9 +116,10 @@ class PastMessage(NamedTuple):
 
 
 class RecalledMessage(NamedTuple):
-    """The news that a message was recalled."""
+    """The news that a message was recalled, by its sender or by somebody with that right."""
 
     message_id: str
+    by_sender: bool = False
 
 
 class EditedMessage(NamedTuple):
@@ -408,6 +409,12 @@ class ChatTransport(Protocol):
 
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         """Replace the content of a sent post."""
+
+    async def remove(self, message_id: str) -> None:
+        """Remove a sent post. One that is gone already is no error."""
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        """Alert a user to a post, however that user has muted its chat."""
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add a reaction and return its id; adding it twice returns the same id."""

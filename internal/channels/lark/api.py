@@ -510,6 +510,20 @@ class LarkApi:
         body = {"msg_type": kind, "content": content}
         await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), policy)
 
+    async def recall(self, message_id: str) -> None:
+        """Recall a message of the bot."""
+        await self._api.call(LarkRequest("DELETE", _message_path(message_id)), FINAL_POLICY)
+
+    async def urge(self, message_id: str, open_id: str) -> None:
+        """Alert a person to a message of the bot; repeated at once, it is the same alert."""
+        path = _message_path(message_id, "/urgent_app")
+        call = LarkRequest(
+            "PATCH", path, query={"user_id_type": "open_id"}, body={"user_id_list": [open_id]}
+        )
+        data = await self._api.call(call, FINAL_POLICY)
+        if data.get("invalid_user_id_list"):
+            raise LarkRejected(0, f"{open_id} cannot be alerted")
+
     async def react(self, message_id: str, emoji: str) -> str:
         """Add an emoji to a message and return the reaction's id."""
         body = {"reaction_type": {"emoji_type": emoji}}

@@ -39,6 +39,7 @@ from internal.channels.lark.api import (
     PROGRESS_POLICY,
     LarkApi,
     LarkClient,
+    LarkRejected,
     as_datetime,
     as_json,
     is_open_id,
@@ -71,7 +72,7 @@ from internal.channels.lark.message_format import (
     send_uuid,
 )
 from internal.channels.lark.network import LarkNetwork
-from internal.channels.lark.replies import ReplySender
+from internal.channels.lark.replies import GONE_CODES, ReplySender
 from internal.channels.lark.silence_watch import SilenceTimes, SilenceWatch
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
@@ -79,7 +80,7 @@ from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
-RECEIVED_EMOJI = "OnIt"
+_EMOJI = {"received": "OnIt", "done": "DONE"}
 
 
 class LarkTransport:
@@ -159,8 +160,8 @@ class LarkTransport:
                 return None
             case LarkEdit(message_id):
                 return EditedMessage(message_id)
-            case LarkRecall(message_id):
-                return RecalledMessage(message_id)
+            case LarkRecall(message_id, by_sender=by_sender):
+                return RecalledMessage(message_id, by_sender=by_sender)
             case LarkRemoval():
                 return RemovedFromChat(as_datetime(event.created))
             case message:
@@ -240,10 +241,22 @@ class LarkTransport:
             text = as_json({"text": progress_text(content)})
             await self._api.edit(message_id, "text", text, policy)
 
+    async def remove(self, message_id: str) -> None:
+        """Recall a message of the bot."""
+        try:
+            await self._api.recall(message_id)
+        except LarkRejected as error:
+            if error.code not in GONE_CODES:
+                raise
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        """Make a message urgent for a user; the app needs a permission for it."""
+        await self._api.urge(message_id, user_id)
+
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""
         working = self._settings.working_emoji(message_id)
-        emoji = working if reaction == "working" else RECEIVED_EMOJI
+        emoji = working if reaction == "working" else _EMOJI[reaction]
         return await self._api.react(message_id, emoji)
 
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:

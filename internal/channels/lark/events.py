@@ -64,6 +64,7 @@ class _Event(msgspec.Struct):
 class _Recall(msgspec.Struct):
     message_id: str = ""
     chat_id: str = ""
+    recall_type: str = ""
 
 
 class _Removal(msgspec.Struct):
@@ -153,11 +154,12 @@ class LarkEdit(NamedTuple):
 
 
 class LarkRecall(NamedTuple):
-    """A message was recalled; Lark does not say by whom."""
+    """A message was recalled: by its sender, or by somebody whom Lark does not name."""
 
     message_id: str
     chat_id: str
     open_id: str = ""
+    by_sender: bool = False
 
     @property
     def name(self) -> str:
@@ -205,7 +207,8 @@ def _read_envelope(envelope: _Envelope) -> LarkEvent | None:
             recall = _recall.decode(envelope.event)
             if not recall.message_id or not recall.chat_id:
                 raise msgspec.ValidationError("recall without message_id or chat_id")
-            return LarkRecall(recall.message_id, recall.chat_id)
+            by_sender = recall.recall_type == "message_owner"
+            return LarkRecall(recall.message_id, recall.chat_id, by_sender=by_sender)
         case "im.message.updated_v1":
             return _read_edit(envelope)
         case kind if kind in _REMOVALS:

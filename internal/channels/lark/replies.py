@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from cachetools import TTLCache
 
+from internal.channels.chat.question_text import short_id
 from internal.channels.chat.transport import (
     AlbumContent,
     ChatPost,
@@ -56,6 +57,8 @@ from internal.channels.lark.message_format import (
 )
 from internal.channels.lark.question_card import (
     QUESTION_MARK,
+    card_mark,
+    is_question_card,
     question_card,
     render_outcome,
     render_question,
@@ -418,7 +421,7 @@ def _policy(post: ChatPost) -> SendPolicy:
 def is_auxiliary(kind: str, content: str) -> bool:
     """Return True for a message of the bot that shows progress or a question.
 
-    Such a message has a title or begins with a mark.
+    Such a message has a title, begins with a mark, or is the card of a settled question.
     """
     try:
         decoded = msgspec.json.decode(content)
@@ -427,7 +430,7 @@ def is_auxiliary(kind: str, content: str) -> bool:
     if not isinstance(decoded, dict):
         return False
     if kind == "interactive":
-        return bool(decoded.get("header") or decoded.get("title"))
+        return bool(decoded.get("header") or decoded.get("title")) or is_question_card(decoded)
     marks = (PROGRESS_MARK, QUESTION_MARK)
     return kind in {"text", "post"} and _first_text(decoded).startswith(marks)
 
@@ -441,10 +444,10 @@ def _first_text(content: dict[str, Any]) -> str:
 
 
 def _matches(post: ChatPost, message: _ListedMessage) -> bool:
-    """Return True if a sent message is this post; a question's message contains its id."""
+    """Return True if a sent message is this post."""
     kind, content = message.msg_type, message.body.get("content", "")
     if isinstance(post.content, QuestionContent):
-        return post.content.record.question.id in content
+        return _asks(kind, content, post.content.record.question.id)
     if isinstance(post.content, FileContent):
         is_picture_shown = kind == "image" or (kind == "post" and '"image_key"' in content)
         return is_picture_shown or _names_file(kind, content, post.content)
@@ -454,6 +457,13 @@ def _matches(post: ChatPost, message: _ListedMessage) -> bool:
             _names_file(kind, content, each) for each in post.content.pictures
         )
     return not is_auxiliary(kind, content)
+
+
+def _asks(kind: str, content: str, question_id: str) -> bool:
+    """Return True if a message asks this question: a card has its mark, a text its short id."""
+    if kind == "interactive":
+        return card_mark(question_id) in content or question_id in content
+    return QUESTION_MARK in content and short_id(question_id) in content
 
 
 def _names_file(kind: str, content: str, file: FileContent) -> bool:

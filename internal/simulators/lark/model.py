@@ -11,6 +11,8 @@ TENANT = "tk_larksim"
 
 GROUP_MESSAGES = "im:message.group_msg"
 """The scope for all messages of a group: to receive events of them and to list them."""
+URGENT = "im:message.urgent"
+"""The scope for urgent messages."""
 DIRECT_EVENTS, MENTION_EVENTS = "im:message.p2p_msg:readonly", "im:message.group_at_msg:readonly"
 DEFAULT_SCOPES = frozenset(
     {
@@ -27,7 +29,7 @@ DEFAULT_SCOPES = frozenset(
         "application:application:self_manage",
     }
 )
-"""The scopes that docs/lark.md lists, without the one for all messages of groups."""
+"""The scopes that docs/lark.md lists, without those for all messages of groups and urgent ones."""
 DEFAULT_EVENTS = frozenset(
     {
         "im.chat.disbanded_v1",
@@ -149,6 +151,8 @@ class ChatMessage:
     reactions: list[Reaction] = field(default_factory=list)
     children: list["ChatMessage"] = field(default_factory=list)
     tenant_key: str = TENANT
+    urgent: list[str] = field(default_factory=list)
+    """The open_ids of the people who were alerted to it."""
 
     def places(self) -> Json:
         """Return the ids of its root, parent and thread that are set."""

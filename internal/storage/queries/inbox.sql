@@ -144,3 +144,20 @@ select checked from history_marks where channel = $1 and app = $2;
 insert into history_marks (channel, app, checked) values ($1, $2, $3)
 on conflict (channel, app) do update set checked = excluded.checked
 where history_marks.checked < excluded.checked;
+
+-- name: note_reaction
+update inbox set reaction = $4, reaction_run = $5
+where channel = $1 and app = $2 and message_id = $3;
+
+-- An answer and a command were carried out when they were received: they belong to no run.
+
+-- name: settled_reactions
+select inbox.number, inbox.message_id, inbox.reaction,
+    case when inbox.run_id is null or runs.status = 'completed' then 1 else 0 end
+from inbox left join runs on runs.id = coalesce(inbox.run_id, inbox.reaction_run)
+where inbox.channel = $1 and inbox.app = $2 and inbox.reaction <> ''
+    and (runs.id is null or runs.status in ('completed', 'failed', 'cancelled'))
+order by inbox.number limit $3;
+
+-- name: clear_reaction
+update inbox set reaction = '' where number = $1;

@@ -104,7 +104,7 @@ async def test_a_late_stop_stops_a_run_whose_task_is_older(tmp_path: Path) -> No
         await lark.say("work for an hour", age_seconds=600)
         await lark.core.model.until_open(1)
         await lark.say("/stop", age_seconds=300)
-        await lark.until_replies(2)
+        await lark.until_replies(1)
         await lark.settled()
         assert await statuses(lark) == ["cancelled"]
 

@@ -70,7 +70,7 @@ class RunResult(msgspec.Struct, frozen=True):
     """The end of a run, its messages for the session, and its usage by model.
 
     A `silent` run sends no reply to its chat. `told` are the subtasks whose ends it knows. `by` and
-    `via` identify who stopped it.
+    `via` identify who stopped it; `is_recalled`: by recalling its message.
     """
 
     end: RunEnd
@@ -80,6 +80,7 @@ class RunResult(msgspec.Struct, frozen=True):
     told: frozenset[TaskId] = frozenset()
     by: str = ""
     via: str = ""
+    is_recalled: bool = False
 
 
 def finalize_run(
@@ -150,7 +151,8 @@ def _settle_subtasks(
     if not children:
         pass
     elif result.end.stop_reason in {"user_stop", "interrupted"}:
-        stop = StopRequest(result.by or NOBODY, result.via or CLOCK)
+        reason = RECALLED if result.is_recalled else ""
+        stop = StopRequest(result.by or NOBODY, result.via or CLOCK, reason)
         events += yield from stop_subtasks(stores, children, stop, ids=ids, now=now)
     else:
         for ended in (yield from _list_unreported(stores, run.id)):
@@ -246,7 +248,15 @@ def end_idle_run(
     question = yield from stores.questions.get_open_of_run(run.id)
     if question is not None:
         by, via = outcome.by or NOBODY, outcome.via or CLOCK
-        rejection = Answer(question.question.id, "reject", by, via, name=outcome.name, at=now)
+        rejection = Answer(
+            question.question.id,
+            "reject",
+            by,
+            via,
+            name=outcome.name,
+            at=now,
+            withdrawn=outcome.error == RECALLED,
+        )
         answered = yield from close_question(stores, question, rejection, now=now)
         events += [] if answered is None else [answered]
     result = summarize(run, task, turn, outcome, ended=now)
@@ -346,7 +356,9 @@ def summarize(
     )
     usage = {model: (each.usage, each.cost) for model, each in spending.items()}
     if stopped and outcome.error == RECALLED:
-        return RunResult(end, usage=usage, silent=True, by=outcome.by, via=outcome.via)
+        return RunResult(
+            end, usage=usage, silent=True, by=outcome.by, via=outcome.via, is_recalled=True
+        )
     if turn is not None:
         messages = turn.run_messages()
         is_refused = outcome.error_code == "model_refused" and not outcome.answer

@@ -32,8 +32,10 @@ from internal.simulators.lark.rest.message_content import extract_mentions, read
 from internal.simulators.lark.state import LarkState
 
 MAX_EDITS = 20
+MAX_URGENT_USERS = 200
 CARD_PATCH_DAYS = 14
 _ID_KINDS = frozenset({"open_id", "user_id", "union_id", "email", "chat_id"})
+_USER_ID_KINDS = frozenset({"open_id", "user_id", "union_id"})
 _MEDIA = {"image": ("image",), "file": ("file",), "audio": ("file",), "media": ("file", "image")}
 
 
@@ -221,6 +223,25 @@ def delete(state: LarkState, call: RestCall) -> Json:
     return {}
 
 
+def urge(state: LarkState, call: RestCall) -> Json:
+    """Alert people to a message of the bot. Lark refuses the call if a user is not in the chat."""
+    message = _live_message(state, call.app, call.path["message_id"])
+    if message.sender != call.app.app_id:
+        raise LarkError(NOT_SENDER_PATCH, "Bot is NOT the sender of the message.")
+    call.choice("user_id_type", _USER_ID_KINDS)
+    users = call.body.get("user_id_list")
+    if not isinstance(users, list) or not users or len(users) > MAX_URGENT_USERS:
+        raise bad_field("user_id_list", f"must be a list of 1 to {MAX_URGENT_USERS} ids")
+    kind = call.query["user_id_type"]
+    members = [state.people[each] for each in state.chats[message.chat_id].members]
+    known = {person.ids()[kind]: person.open_id for person in members}
+    if not all(user in known for user in users):
+        raise bad_parameter("invalid user_id_list")
+    message.urgent = sorted({*message.urgent, *(known[user] for user in users)})
+    state.touch(message)
+    return {"invalid_user_id_list": []}
+
+
 def get(state: LarkState, call: RestCall) -> Json:
     """Return a message; one that forwards others with all of them, also those inside of others."""
     message = state.message(call.app, call.path["message_id"])
@@ -315,4 +336,5 @@ ENDPOINTS = (
     RestEndpoint("DELETE", _ROOT + "/{message_id}", delete, scopes.RECALL),
     RestEndpoint("GET", _ROOT + "/{message_id}", get, scopes.READ),
     RestEndpoint("POST", _ROOT + "/{message_id}/forward", forward, scopes.SEND),
+    RestEndpoint("PATCH", _ROOT + "/{message_id}/urgent_app", urge, scopes.URGENT_MESSAGES),
 )

@@ -5,11 +5,12 @@ scope for group messages is an assumption.
 """
 
 from internal.simulators.lark.errors import NO_GROUP_SCOPE, NO_SCOPE, LarkError
-from internal.simulators.lark.model import DEFAULT_SCOPES, GROUP_MESSAGES, App, Chat
+from internal.simulators.lark.model import DEFAULT_SCOPES, GROUP_MESSAGES, URGENT, App, Chat
 
 SEND = frozenset({"im:message", "im:message:send_as_bot"})
 UPDATE = SEND | {"im:message:update"}
 RECALL = SEND | {"im:message:recall"}
+URGENT_MESSAGES = frozenset({URGENT, "im:message.urgent:app_send"})
 READ = frozenset({"im:message", "im:message:readonly", "im:message.history:readonly"})
 REACT = frozenset({"im:message", "im:message.reactions:write_only"})
 READ_REACTIONS = frozenset({"im:message", "im:message:readonly", "im:message.reactions:read"})
@@ -27,6 +28,7 @@ ALL_SCOPES = DEFAULT_SCOPES.union(
     SEND,
     UPDATE,
     RECALL,
+    URGENT_MESSAGES,
     READ,
     REACT,
     READ_REACTIONS,

@@ -16,6 +16,7 @@ const INLINE = new RegExp(
     `${within("\\*\\*", "\\*\\*(?!\\*)")}|${within("~~")}|${within(STAR)}`,
     "(!?)\\[([^\\]]*)\\]\\(([^)\\s]+)\\)",
     "<at\\s+[^>]*?(?:id|user_id)=[\"']?([^\"'>\\s]+)[\"']?[^>]*>.*?<\\/at>",
+    "<local_datetime\\s([^>]{1,200})>\\s*<\\/local_datetime>",
     "<\\/?(?:font|text_tag|u|b|i|strong|em)[^>]{0,80}>|<br\\s*\\/?>",
   ].join("|"),
   "gsu",
@@ -25,7 +26,7 @@ function inline(text, name) {
   const nodes = [];
   let done = 0;
   for (const found of text.matchAll(INLINE)) {
-    const [all, escaped, entity, , code, bold, gone, slanted, image, label, link, at] = found;
+    const [all, escaped, entity, , code, bold, gone, slanted, image, label, link, at, moment] = found;
     nodes.push(text.slice(done, found.index));
     done = found.index + all.length;
     if (escaped !== undefined) nodes.push(escaped);
@@ -37,9 +38,29 @@ function inline(text, name) {
     else if (image) nodes.push(link.startsWith("img_") ? picture(link, label) : h("span", { class: "hint" }, `[image ${label}]`));
     else if (link !== undefined) nodes.push(anchor(link, label ? inline(label, name) : link));
     else if (at !== undefined) nodes.push(h("span", { class: "at" }, `@${name(at)}`));
+    else if (moment !== undefined) nodes.push(localTime(moment));
     else if (all.startsWith("<br")) nodes.push(h("br"));
   }
   return [...nodes, text.slice(done)];
+}
+
+const FORMS = {
+  date_num: { year: "numeric", month: "2-digit", day: "2-digit" },
+  date_short: { month: "short", day: "numeric" },
+  date: { year: "numeric", month: "long", day: "numeric" },
+  week: { weekday: "long" },
+  week_short: { weekday: "short" },
+  time: { hour: "2-digit", minute: "2-digit" },
+  time_sec: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  timezone: { timeZoneName: "short" },
+};
+
+// A time in the zone of the reader.
+function localTime(attributes) {
+  const value = (name) => new RegExp(`${name}=["']?([\\w]+)`).exec(attributes)?.[1];
+  const at = new Date(Number(value("millisecond") ?? NaN));
+  const form = FORMS[value("format_type")] ?? FORMS.date_num;
+  return Number.isNaN(at.getTime()) ? "" : h("time", { dateTime: at.toISOString() }, at.toLocaleString([], form));
 }
 
 // A cell has no line breaks.

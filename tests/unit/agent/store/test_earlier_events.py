@@ -36,6 +36,9 @@ COMPLETED = NodeCompleted(node_id="iter:1", duration_ms=1)
 _NEWER = (
     *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
     *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
+    "drop index inbox_reactions",  # of migration 31
+    *(f"alter table inbox drop column {name}" for name in ("reaction", "reaction_run")),
+    "alter table questions drop column urged",
     "alter table inbox drop column sent",  # of migration 28
     "alter table outbox drop column sent",
     "drop table call_repairs",  # of migration 27

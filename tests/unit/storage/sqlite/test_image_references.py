@@ -118,6 +118,9 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
         "drop table history_marks",  # of migration 33
         "drop index inbox_of_chat",
+        "drop index inbox_reactions",  # of migration 31
+        *(f"alter table inbox drop column {name}" for name in ("reaction", "reaction_run")),
+        "alter table questions drop column urged",
         "alter table inbox drop column sent",  # of migration 28
         "alter table outbox drop column sent",
         "drop table call_repairs",  # of migration 27
