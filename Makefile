@@ -1,6 +1,7 @@
 # Everything a contributor does. Needs git, make and python3 >= 3.11; `setup` fetches the rest.
 .DEFAULT_GOAL := setup
-.PHONY: setup run page wheel programs check test tests test-release floors chaos bench soak generate clean
+.PHONY: setup run page wheel programs check types style page-style documents test tests page-tests byte-code \
+  test-release floors chaos bench soak generate clean
 
 BIN := .venv/bin
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -8,7 +9,7 @@ UV_VERSION := 0.13.9
 # What takes longest is left out, mostly variants and recovery; CI sets SLOW=yes and runs everything.
 SLOW :=
 QUICK := $(if $(SLOW),, and not slow)
-LIGHT := not chaos and not bench and not image$(QUICK)
+LIGHT := not chaos and not bench and not image
 # A tenth of the examples of property tests; tests/conftest.py has the profile.
 EXAMPLES := $(if $(SLOW),,--hypothesis-profile=quick)
 # Tests of what the machine cannot do are left out, counted and named. REQUIRE=all, as in CI, makes
@@ -27,10 +28,9 @@ WORKERS := --dist=worksteal --numprocesses=$(shell echo $$(($$(nproc) * 2)))
 PYTEST := $(BIN)/pytest $(WORKERS)
 # Without byte code, which some machines forbid, each process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Measuring the coverage takes half of the time again; CI sets COVERAGE=yes and requires the floors,
-# which need SLOW=yes.
-# It is measured in the test processes, not in the processes that tests start: those are killed or run
-# on a pseudo-terminal.
+# Measuring the coverage takes half of the time again; CI sets COVERAGE=yes and requires the floors.
+# It is measured for the tests that are not slow, and in the test processes, not in the processes that
+# tests start: those are killed or run on a pseudo-terminal.
 COVERAGE :=
 MEASURED := $(BIN)/$(if $(COVERAGE),coverage run -m )pytest $(WORKERS)
 # Node builds and checks the page: the machine's when it is new enough, else one from PyPI.
@@ -56,12 +56,25 @@ wheel: setup page
 	  || { echo "The wheel has no notices of the code of others: run make page." >&2; exit 1; }
 	@ls dist/*.whl
 
-check: setup $(PARTS)
-	$(NPM) --silent run check
+# Two parts at a time: the types take one core for as long as everything else takes the other.
+TOGETHER := @$(MAKE) --no-print-directory --jobs=2 --output-sync=target
+CHECKS := types style page-style documents
+
+check:
+	$(TOGETHER) $(CHECKS)
+
+types: setup
+	$(BIN)/mypy
+
+style: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+page-style: $(PARTS)
+	$(NPM) --silent run check
+
+documents: setup
 	site=$$(mktemp -d) && $(BIN)/mkdocs build --strict --quiet --site-dir "$$site"; \
 	  built=$$?; rm -rf "$$site"; exit $$built
 
@@ -73,17 +86,29 @@ programs:
 test: programs
 	@$(MAKE) --no-print-directory tests
 
-tests: check page
-	$(NPM) --silent test
+tests:
+	$(TOGETHER) $(CHECKS) page page-tests byte-code
 	$(if $(COVERAGE),$(BIN)/coverage erase)
 	@mkdir -p build && rm -f $(NOT_RUN)
-	$(MEASURED) $(EXAMPLES) -m "$(LIGHT) and not browser" tests
+	$(MEASURED) $(EXAMPLES) -m "$(LIGHT) and not slow and not browser" tests
+	$(if $(SLOW),$(PYTEST) -m "$(LIGHT) and slow and not browser" tests)
 	$(if $(SLOW),LARKSPUR_TEST_DATABASE=postgres $(PYTEST) -m "$(LIGHT)" \
 	  tests/integration/agent/test_runs.py tests/integration/agent/test_subtasks.py)
 	$(PYTEST) -m "browser$(QUICK)" tests/browser
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
 	$(if $(COVERAGE),$(MAKE) --no-print-directory floors)
 	@[ ! -s $(NOT_RUN) ] || { echo "Not run on this machine:"; cat $(NOT_RUN); }
+
+page-tests: $(PARTS)
+	$(NPM) --silent test
+
+# Written once here, else each worker writes all of it: pytest's byte code of the tests, and that of
+# Lark's SDK, 10,000 files.
+byte-code: setup
+	@echo "Compiling the tests …"
+	@mkdir -p build && $(BIN)/pytest --collect-only --quiet -m "$(LIGHT)" tests >build/collected.txt 2>&1 \
+	  || { tail -n 50 build/collected.txt; exit 1; }
+	@$(BIN)/python -c "import lark_oapi"
 
 # `make test` in a new root of a Debian release, from `git clone` on; its options are in the file.
 test-release:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
 
 from internal.agent.domain.secrets import clear_secrets
@@ -53,6 +54,12 @@ def pytest_collection_finish() -> None:
     """Keep the collected tests, a large part of all objects, out of further garbage collections."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Store the coverage before xdist ends the worker, which it gives ten seconds to exit."""
+    if (measured := Coverage.current()) is not None:
+        measured.save()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -99,8 +99,11 @@ def _channel_health(channel: "ChatChannel", backlog: OutboxBacklog | None) -> Co
     """Return the state of a channel. A lost connection alone does not affect the gateway's."""
     link = channel.link
     details = [f"{link.status}: {link.why}" if link.why else link.status]
+    details += [*link.losses, *link.notes]
     if channel.is_led_elsewhere:
         details.append("another gateway processes and sends its messages")
+    if channel.problem:
+        details.append(f"urgent messages are not sent: {channel.problem}")
     if backlog is not None and backlog.waiting:
         subject = "1 message has" if backlog.waiting == 1 else f"{backlog.waiting} messages have"
         details.append(f"{subject} waited for over a minute to be sent")
@@ -109,5 +112,5 @@ def _channel_health(channel: "ChatChannel", backlog: OutboxBacklog | None) -> Co
         subject = "1 message" if is_one else f"{backlog.given_up} messages"
         verb = "was" if is_one else "were"
         details.append(f"{subject} of the last day {verb} given up; see `larkspur dead-letters`")
-    is_ok = link.status == "connected" and not any(backlog or ())
+    is_ok = link.status == "connected" and not link.losses and not any(backlog or ())
     return ComponentHealth(is_ok, link.since, "; ".join(details))

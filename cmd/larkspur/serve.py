@@ -517,6 +517,8 @@ def _make_chat_app(loaded: Loaded, services: GatewayServices) -> "ChatApp":
         make_chat_instructions(services),
         services.leaderships,
         services.question_recipients,
+        services.mentions,
+        services.workspaces.folders.path,
         loaded.settings.server.public_url or "",
     )
 

@@ -28,6 +28,7 @@ from internal.agent.app.gateway import Gateway
 from internal.agent.app.hosts.host import ONLY_HOST
 from internal.agent.app.hosts.shared_storage import SharedStorage
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
+from internal.agent.app.mentions import MentionTool
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
@@ -157,6 +158,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     files: SessionFiles
     remote_files: RemoteFiles
     question_recipients: QuestionRecipients
+    mentions: MentionTool
     audio: TranscribingAudioReader
     model_book: ModelBook
     defaults: TaskDefaults
@@ -299,6 +301,7 @@ async def open_services(
             files=files,
             remote_files=RemoteFiles(files),
             question_recipients=QuestionRecipients(),
+            mentions=MentionTool(database, stores),
             audio=audio,
             model_book=book,
             defaults=task_defaults(settings, book, open_profiles(loaded.home, book)),
@@ -766,7 +769,7 @@ def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) 
             doubt_model=services.model_book.doubt,
         ),
     )
-    tools = CombinedTools((box, skills, delegation, mcp, reviews))
+    tools = CombinedTools((box, skills, delegation, mcp, reviews, services.mentions))
     return tools
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from internal.agent.app.mentions import MENTION_SPEC
 from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.domain.delegation.requests import DELEGATION_SPECS
 from internal.agent.domain.permissions.network import rules_of_network
@@ -25,6 +26,7 @@ TOOL_SPECS = (
     *SKILL_SPECS,
     *DELEGATION_SPECS,
     REVIEW_SERVER_SPEC,
+    MENTION_SPEC,
 )
 """The tools that rules and profiles can name, without the control tools."""
 

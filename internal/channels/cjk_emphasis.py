@@ -10,11 +10,13 @@ This module imports markdown_it.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import isWhiteSpace
+from markdown_it.common.utils import isMdAsciiPunct, isPunctChar, isWhiteSpace
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_inline.state_inline import Scanned, StateInline
 from markdown_it.token import Token
@@ -26,15 +28,29 @@ _CJK = re.compile(
 )
 """Letters and signs, and the selectors of variants that follow a letter."""
 _SEPARATORS = "separators"
+_SEPARATOR = "\u200b"
+"""Neither a blank nor a sign."""
 
 
 class _Run(NamedTuple):
-    """A run that this module lets open or close more than CommonMark does."""
+    """A run of marks, and the signs beside it."""
 
     start: int
     end: int
     tokens: slice
-    by_commonmark: Scanned
+    before: str
+    after: str
+
+    def flanks(self, separators: AbstractSet[int]) -> tuple[bool, bool]:
+        """Whether CommonMark lets the run open, and close, with separators at these places."""
+        before = _SEPARATOR if self.start in separators else self.before
+        after = _SEPARATOR if self.end in separators else self.after
+        left, right = _is_sign(before), _is_sign(after)
+        is_begin, is_end = isWhiteSpace(ord(before)), isWhiteSpace(ord(after))
+        return (
+            not is_end and (not right or is_begin or left),
+            not is_begin and (not left or is_end or right),
+        )
 
 
 class _State(StateInline):
@@ -46,14 +62,12 @@ class _State(StateInline):
         mark, end = self.src[start], start + scanned.length
         before = self.src[start - 1] if start else " "
         after = self.src[end] if end < self.posMax else " "
+        first = len(self.tokens) + bool(self.pending)
+        count = (scanned.length + 1) // 2 if mark == "~" else scanned.length
+        self.runs.append(_Run(start, end, slice(first, first + count), before, after))
         if mark == "_" or not (_CJK.match(before) or _CJK.match(after)):
             return scanned
-        found = Scanned(not isWhiteSpace(ord(after)), not isWhiteSpace(ord(before)), scanned.length)
-        if found != scanned:
-            first = len(self.tokens) + bool(self.pending)
-            count = scanned.length if mark == "*" else (scanned.length + 1) // 2
-            self.runs.append(_Run(start, end, slice(first, first + count), scanned))
-        return found
+        return Scanned(not isWhiteSpace(ord(after)), not isWhiteSpace(ord(before)), scanned.length)
 
 
 class _InlineParser(ParserInline):
@@ -65,17 +79,34 @@ class _InlineParser(ParserInline):
         runs = [(run, state.tokens[run.tokens]) for run in state.runs]
         for rule in self.ruler2.getRules(""):
             rule(state)
-        env[_SEPARATORS] = {place for run, used in runs for place in _separators(run, used)}
+        env[_SEPARATORS] = _separators(runs)
         return state.tokens
 
 
-def _separators(run: _Run, tokens: Iterable[Token]) -> Iterator[int]:
-    """Yield the inner ends of a run for which the rule of CommonMark does not suffice."""
-    for token in tokens:
-        if token.nesting > 0 and not run.by_commonmark.can_open:
-            yield run.end
-        if token.nesting < 0 and not run.by_commonmark.can_close:
-            yield run.start
+def _separators(runs: Sequence[tuple[_Run, Sequence[Token]]]) -> set[int]:
+    """Return the inner ends of the runs for which the rule of CommonMark does not suffice.
+
+    A separator beside a run is no sign, so the run on its other side may need one as well.
+    """
+    beside: defaultdict[int, list[int]] = defaultdict(list)
+    for n, (run, _) in enumerate(runs):
+        beside[run.start].append(n)
+        beside[run.end].append(n)
+    separators: set[int] = set()
+    waiting = list(range(len(runs)))
+    while waiting:
+        run, tokens = runs[waiting.pop()]
+        can_open, can_close = run.flanks(separators)
+        found = {run.end for token in tokens if token.nesting > 0 and not can_open}
+        found |= {run.start for token in tokens if token.nesting < 0 and not can_close}
+        for place in found - separators:
+            separators.add(place)
+            waiting += beside[place]
+    return separators
+
+
+def _is_sign(char: str) -> bool:
+    return isMdAsciiPunct(ord(char)) or isPunctChar(char)
 
 
 def find_separators(parser: MarkdownIt, text: str) -> list[int]:

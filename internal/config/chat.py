@@ -100,6 +100,11 @@ class ChatChannelSettings(Section):
     max_age_minutes: Count = key(
         60, "Minutes after which a delayed message gets an apology instead of a run."
     )
+    catch_up: bool = key(
+        True,
+        "Whether messages that the service did not deliver are taken from the history of their"
+        " chats. Turn it off if gateways with different databases share an app.",
+    )
     plan_review: PlanReview | None = key(
         None, "As agent.plan_review, for runs from this channel; unset: inherited."
     )
@@ -110,6 +115,11 @@ class ChatChannelSettings(Section):
         "operators",
         "Who gets a copy of an approval that nobody in its chat may answer: operators (of the chat,"
         " else the owner), owner, off, or the ids of at most five people of these.",
+    )
+    urgent_after_minutes: Annotated[Count, Field(le=525_600)] | None = key(
+        None,
+        "Minutes after which the people who may answer an open approval are alerted to it, once, by"
+        " an urgent message; unset: never. The app needs the permission im:message.urgent.",
     )
     network: Network | None = key(
         None, "As sandbox.network, for runs from this channel; unset: inherited."

@@ -188,7 +188,7 @@ class LarkChat(ChatService):
         return [(text, reply_to) for text, reply_to in shown if text is not None]
 
     def questions(self, chat: int = 0) -> list[str]:
-        return [one.message_id for one in self._posts(chat) if "question-" in self._card(one)]
+        return [one.message_id for one in self._posts(chat) if '"question_' in self._card(one)]
 
     def is_settled(self, message_id: str) -> bool:
         return "button" not in json.dumps(self.sim.card(message_id))
@@ -201,12 +201,12 @@ class LarkChat(ChatService):
         cards = [
             self.sim.card(one.message_id) or {}
             for one in self._posts(0)
-            if "question-" not in self._card(one)
+            if '"question_' not in self._card(one)
         ]
         return [str(card["header"]["title"]["content"]) for card in cards if "header" in card]
 
     def reactions(self, message_id: str) -> list[str]:
-        emojis = {"Typing": "working", "OnIt": "received"}
+        emojis = {"Typing": "working", "OnIt": "received", "DONE": "done"}
         found = self.sim.lark.state.messages[message_id].reactions
         return [emojis[each.emoji] for each in found]
 
@@ -260,6 +260,8 @@ async def open_channel(
         make_chat_instructions(services),
         services.leaderships,
         services.question_recipients,
+        services.mentions,
+        services.workspaces.folders.path,
     )
     channel = ChatChannel(app, settings, change(service.transport(core, settings)))
     running = asyncio.create_task(channel.run())

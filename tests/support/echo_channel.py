@@ -8,13 +8,18 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from internal.agent.app.mentions import ChatMember
+from internal.agent.app.received_messages import ReceivedMessages
+from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
+    ChatEvent,
     ChatPost,
     Content,
+    EditedMessage,
     IncomingMessage,
     OnAction,
     OnMessage,
@@ -23,7 +28,7 @@ from internal.channels.chat.transport import (
     Reaction,
     RecalledMessage,
     ReceivedMessage,
-    RemovedFromChat,
+    RunAction,
     RunContent,
     SentPost,
     StopAction,
@@ -38,6 +43,7 @@ from internal.channels.chat.transport import (
 class _Event(msgspec.Struct):
     message: IncomingMessage | None = None
     recalled: str = ""
+    edited: str = ""
 
 
 @dataclass
@@ -61,6 +67,7 @@ class EchoService:
 
     posts: list[EchoPost] = field(default_factory=list)
     reactions: dict[str, list[str]] = field(default_factory=dict)
+    urged: list[tuple[str, str]] = field(default_factory=list)
     failures: list[LarkspurError] = field(default_factory=list)
     connected: list[tuple[OnMessage, OnAction]] = field(default_factory=list)
     delivered: list[IncomingMessage] = field(default_factory=list)
@@ -100,7 +107,19 @@ class EchoService:
         received = ReceivedMessage(name, message.chat_id, "", raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
-    async def act(self, action: ChatAction | StopAction) -> ActionResult:
+    async def edit(self, message: IncomingMessage, version: str = "1") -> None:
+        """Replace a message, and deliver the news that it was edited."""
+        names = [each.message_id for each in self.delivered]
+        if message.message_id in names:
+            self.delivered[names.index(message.message_id)] = message
+        else:
+            self.delivered.append(message)
+        raw = msgspec.json.encode(_Event(edited=message.message_id)).decode()
+        name = edit_id(message.message_id, version)
+        received = ReceivedMessage(name, message.chat_id, "", raw)
+        await asyncio.wrap_future(self.connected[0][0](received))
+
+    async def act(self, action: ChatAction | StopAction | RunAction) -> ActionResult:
         """Activate a button of a post."""
         return await self.connected[0][1](action)
 
@@ -129,15 +148,32 @@ class EchoTransport:
             self._service.connected.remove(connection)
             self._status = "stopped"
 
+    async def follow_history(self, received: ReceivedMessages, on_message: OnMessage) -> None:
+        """Nothing is lost: every message is delivered."""
+        await asyncio.Event().wait()
+
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def parse(self, raw: str) -> IncomingMessage | RecalledMessage | RemovedFromChat | None:
+    async def parse(self, raw: str) -> ChatEvent | None:
         try:
             event = msgspec.json.decode(raw, type=_Event)
         except msgspec.DecodeError:
             return None
+        if event.edited:
+            return EditedMessage(event.edited)
         return event.message or RecalledMessage(event.recalled)
+
+    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+        edited = msgspec.json.decode(edit, type=_Event).edited
+        found = [each for each in self._service.delivered if each.message_id == edited]
+        if not found:
+            raise TransportRejected(f"there is no {edited}, before: {known}")
+        raw = msgspec.json.encode(_Event(found[0])).decode()
+        return ReceivedMessage(edited, found[0].chat_id, found[0].user_id, raw, found[0].sent_at)
+
+    async def complete(self, message: IncomingMessage) -> IncomingMessage:
+        return message._replace(is_partial=False)
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         service = self._service
@@ -178,6 +214,15 @@ class EchoTransport:
         post.content = content
         self._service.notify()
 
+    async def remove(self, message_id: str) -> None:
+        service = self._service
+        service.posts = [each for each in service.posts if each.message_id != message_id]
+        service.notify()
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        self._service.urged.append((message_id, user_id))
+        self._service.notify()
+
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         found = self._service.reactions.setdefault(message_id, [])
         if reaction not in found:
@@ -205,6 +250,9 @@ class EchoTransport:
 
     async def display_name(self, user_id: str) -> str:
         return user_id.title()
+
+    async def list_members(self, chat_id: str) -> list[ChatMember]:
+        return [ChatMember("mei", f"Mei of {chat_id}")]
 
     async def read_message(self, message_id: str) -> PastMessage:
         if self._service.is_reading_refused:

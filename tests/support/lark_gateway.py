@@ -12,6 +12,9 @@ from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts
+from internal.channels.lark.history.missed_messages import HistoryLimits
+from internal.channels.lark.question_card import is_question_card
+from internal.channels.lark.silence_watch import SilenceTimes
 from internal.config.chat import ChatChannelSettings
 from internal.llm.retry import Sleep
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
@@ -97,12 +100,13 @@ class LarkGateway:
 
 
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
-    """Return the text of a message of the bot; None for one that shows progress."""
+    """Return the text of a message of the bot; None for progress and for cards of questions."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}
-        if "header" in card:
+        if "header" in card or is_question_card(card):
             return None
-        return "\n".join(each["content"] for each in card["body"]["elements"])
+        elements = card["body"]["elements"]
+        return "\n".join(each["content"] for each in elements if each["tag"] == "markdown")
     content = json.loads(message.content)
     if message.msg_type == "file":
         return f"file {content['file_key']}"
@@ -120,24 +124,38 @@ async def open_lark_gateway(
     sim: LarkSim | None = None,
     environ: dict[str, str] | None = None,
     sleep: Sleep = asyncio.sleep,
+    silence: SilenceTimes | None = None,
+    limits: HistoryLimits | None = None,
 ) -> AsyncGenerator[LarkGateway]:
     """Open a simulated Lark and a gateway, connected; leaving closes them in order."""
     async with AsyncExitStack() as stack:
         if sim is None:
             sim = await stack.enter_async_context(LarkSim([APP], speed=100.0, config=CONFIG))
         gateway = await stack.enter_async_context(core(home, script, environ, sleep=sleep))
-        transport = lark_transport(gateway, sim, settings)
+        transport = lark_transport(gateway, sim, settings, silence=silence, limits=limits)
         async with open_lark(gateway, sim, settings, transport=transport) as channel:
             yield LarkGateway(sim, gateway, channel, transport)
 
 
 def lark_transport(
-    gateway: Core, sim: LarkSim, settings: ChatChannelSettings, secret: str = APP.secret
+    gateway: Core,
+    sim: LarkSim,
+    settings: ChatChannelSettings,
+    secret: str = APP.secret,
+    *,
+    silence: SilenceTimes | None = None,
+    limits: HistoryLimits | None = None,
 ) -> LarkTransport:
     """Return the transport of the app at a simulated Lark, not connected yet."""
     credentials = AppCredentials(APP.app_id, secret, sim.url)
     return LarkTransport(
-        credentials, settings, gateway.services.clock, texts=AUTO_TEXTS, timeouts=PACE
+        credentials,
+        settings,
+        gateway.services.clock,
+        texts=AUTO_TEXTS,
+        timeouts=PACE,
+        silence=silence,
+        limits=limits,
     )
 
 
@@ -162,6 +180,8 @@ async def open_lark(
         make_chat_instructions(services),
         services.leaderships,
         services.question_recipients,
+        services.mentions,
+        services.workspaces.folders.path,
         services.settings.server.public_url or "",
     )
     transport = transport or lark_transport(gateway, sim, settings, secret)
@@ -177,3 +197,15 @@ async def open_lark(
     finally:
         channel.stop()
         await running
+
+
+def question_line(card: dict[str, Any]) -> str:
+    """Return the title of a card with an open question, or the line of a settled one."""
+    if "header" in card:
+        return str(card["header"]["title"]["content"])
+    return str(card["body"]["elements"][0]["header"]["title"]["content"])
+
+
+def question_outcome(card: dict[str, Any]) -> str:
+    """Return how a settled question was decided, as its line says it."""
+    return question_line(card).split(" · ")[0].lstrip("✓✗✎○ ").strip("*")

@@ -17,7 +17,7 @@ from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.store.stores import Stores
-from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.lark.channel import LarkTransport
 from internal.channels.lark.connection import AppCredentials
@@ -65,6 +65,7 @@ class Outbox:
             displays=NoDisplays(),
             leadership=self.leadership,
             texts=EN_TEXTS,
+            places=SessionPlaces("/sessions/{}".format),
         )
 
     async def promise(self, key: str, chat_id: str, reply_to: str = "", body: str = "x") -> None:

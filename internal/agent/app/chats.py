@@ -1,5 +1,6 @@
 """What chat channels read and write: chats, and the delivery of messages."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
@@ -11,29 +12,35 @@ import msgspec
 
 from internal.agent.app.access import granted_rights
 from internal.agent.app.files.input_files import FILE_PHASE
+from internal.agent.app.mentions import mentioned_people
 from internal.agent.app.runs.visibility import list_newer, written_at
+from internal.agent.domain.artifacts import names_file
 from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
     InboundMessage,
+    MessageReaction,
     OutboxBacklog,
     OutgoingMessage,
     PendingMessage,
     question_key,
+    reply_key,
 )
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import (
     DiagnosticError,
     InputReceived,
     PartsLeftOut,
+    PeopleMentioned,
     ResultCancelled,
     ResultFinal,
 )
-from internal.agent.domain.ids import QuestionId, RunId, TaskId
+from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.left_out import LeftOut
 from internal.agent.domain.principals import Right
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import (
+    Attachment,
     Channel,
     Origin,
     Run,
@@ -44,6 +51,7 @@ from internal.agent.domain.tasks import (
 )
 from internal.agent.domain.usage import UsageSum
 from internal.agent.ports.runtime import Clock
+from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Database, Read, Write
 from internal.agent.store.runs import LeaderFence
 from internal.agent.store.stores import Stores
@@ -233,6 +241,19 @@ class Chats:
         end = partial(self._stores.contacts.end_bot_turns, channel, app, chat_id)
         await self._database.write(end)
 
+    async def get_current_scope(self, session_id: SessionId) -> str:
+        """Return the scope of a session if it is the current one there, else ""."""
+        sessions = self._stores.sessions
+
+        def work() -> Read[str]:
+            session = yield from sessions.get(session_id)
+            if session is None or not session.scope:
+                return ""
+            current = yield from sessions.get_current(session.channel, session.scope)
+            return session.scope if current is not None and current.id == session_id else ""
+
+        return await self._database.read(work)
+
     async def find_run(self, name: str) -> tuple[Run, Task] | None:
         """Return the run with that id, or the newest run of the task with that id."""
         stores = self._stores
@@ -317,7 +338,14 @@ _terminal_event = msgspec.json.Decoder(_TerminalEvent).decode
 
 _TOLD = tuple(
     each.name
-    for each in (InputReceived, DiagnosticError, PartsLeftOut, ResultFinal, ResultCancelled)
+    for each in (
+        InputReceived,
+        DiagnosticError,
+        PartsLeftOut,
+        PeopleMentioned,
+        ResultFinal,
+        ResultCancelled,
+    )
 )
 """The events that a reply tells about, all read by one statement."""
 
@@ -336,6 +364,13 @@ class MessageFacts(NamedTuple):
     newer: frozenset[QuestionId] = frozenset()
 
 
+class NamedPicture(NamedTuple):
+    """A picture that a reply may show, and the key of the message that sends only it, else ""."""
+
+    file: Attachment
+    key: str
+
+
 class ReplyContext(NamedTuple):
     """What a reply is about: the `instruction` of the person, and how its run failed.
 
@@ -343,7 +378,8 @@ class ReplyContext(NamedTuple):
     principals, besides the one of the task, whose messages the run received. `file_problems` say
     which files of the messages could not be read, and why. `models` are the model that wrote the
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
-    get.
+    get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
+    the answer may show at their place.
     """
 
     instruction: str
@@ -353,6 +389,8 @@ class ReplyContext(NamedTuple):
     session_id: str = ""
     models: tuple[str, str] | None = None
     left_out: tuple[ModelLoss, ...] = ()
+    mentioned: tuple[str, ...] = ()
+    pictures: tuple[NamedPicture, ...] = ()
 
 
 class BegunMessage(NamedTuple):
@@ -420,6 +458,32 @@ class ChatDelivery:
             return Acceptance.BEGUN if (yield from begin) else Acceptance.WAITS
 
         return self._database.submit(work)
+
+    async def accept_edited(self, row: InboundMessage, message: InboundMessage) -> bool:
+        """Accept a message as it is after an edit, and mark the row of the edit as handled.
+
+        False if it was assigned to a run or set aside; then nothing is changed.
+        """
+        inbox = self._stores.inbox
+
+        def work() -> Write[bool]:
+            if not (yield from inbox.accept_edited(message)):
+                return False
+            return (yield from inbox.dismiss(row.channel, row.app, row.message_id))
+
+        return await self._database.write(work)
+
+    async def get_message(
+        self, channel: Channel, app: str, message_id: str
+    ) -> tuple[str, InboxState | None]:
+        """Return a message as its channel received it, "" if it is unknown, and its state."""
+        inbox = self._stores.inbox
+
+        def work() -> Read[tuple[str, InboxState | None]]:
+            raw = yield from inbox.get_raw(channel, app, message_id)
+            return raw, (yield from inbox.get_state(channel, app, message_id))
+
+        return await self._database.read(work)
 
     async def list_accepted(self, channel: Channel, app: str, limit: int) -> list[AcceptedMessage]:
         """Return messages that were accepted and not processed, in order of arrival."""
@@ -539,6 +603,42 @@ class ChatDelivery:
         work = partial(get_raw, origin.channel, origin.app, origin.message_id)
         return await self._database.read(work)
 
+    async def note_reaction(
+        self, channel: Channel, app: str, message_id: str, *, reaction: str, run_id: str
+    ) -> None:
+        """Store a reaction on a received message; see `InboxStore.note_reaction`."""
+        note = partial(self._stores.inbox.note_reaction, channel, app, message_id)
+        await self._database.write(partial(note, reaction=reaction, run_id=run_id))
+
+    async def list_settled_reactions(
+        self, channel: Channel, app: str, limit: int
+    ) -> list[MessageReaction]:
+        """Return the reactions on messages whose run has ended."""
+        work = partial(self._stores.inbox.list_settled_reactions, channel, app, limit)
+        return await self._database.read(work)
+
+    async def clear_reaction(self, number: int) -> None:
+        """Store that a message has its last reaction."""
+        await self._database.write(partial(self._stores.inbox.clear_reaction, number))
+
+    async def list_to_urge(self, account: str, wait: timedelta, limit: int) -> list[QuestionRecord]:
+        """Return open questions of the chats of an account that wait for so long.
+
+        Those that people were alerted to are left out.
+        """
+        until = rfc3339(self._clock.now() - wait)
+        work = partial(self._stores.questions.list_to_urge, account, until, limit)
+        return await self._database.read(work)
+
+    async def mark_urged(self, question_id: QuestionId) -> bool:
+        """Store that people are alerted to a question now; False if they were before."""
+        work = partial(self._stores.questions.mark_urged, question_id, self._now())
+        return await self._database.write(work)
+
+    async def unmark_urged(self, question_id: QuestionId) -> None:
+        """Store that nobody was alerted to a question after all."""
+        await self._database.write(partial(self._stores.questions.unmark_urged, question_id))
+
     async def list_due(self, channel: Channel, app: str, limit: int) -> list[PendingMessage]:
         """Return the oldest unsent message of each chat that may be tried now.
 
@@ -612,17 +712,27 @@ class ChatDelivery:
             partial(self._stores.outbox.list_sent_ids, outgoing, since)
         )
 
-    async def mark_sent(self, number: int, remote_id: str, sent_at: datetime | None = None) -> bool:
+    async def mark_sent(
+        self,
+        number: int,
+        remote_id: str,
+        sent_at: datetime | None = None,
+        *,
+        contained: Iterable[str] = (),
+    ) -> bool:
         """Settle a message that was sent; `remote_id` is the channel's id for it.
 
-        `sent_at` is its time by the clock of the chat service, None if unknown.
+        `sent_at` is its time by the clock of the chat service, None if unknown. `contained` are the
+        keys of messages whose content is in this one: they are settled with it.
         Returns whether other messages of its chat are waiting.
         """
-        outbox, now = self._stores.outbox, self._now()
+        outbox, now, keys = self._stores.outbox, self._now(), tuple(contained)
         sent = "" if sent_at is None else rfc3339(sent_at)
 
         def work() -> Write[bool]:
             yield from outbox.mark_sent(number, remote_id, now, sent=sent)
+            if keys:
+                yield from outbox.mark_contained(keys, remote_id, now)
             return (yield from outbox.has_pending_beside(number))
 
         return await self._database.write(work)
@@ -685,7 +795,25 @@ class ChatDelivery:
             task.session_id,
             models,
             tuple(dict.fromkeys(left_out)),
+            mentioned_people(found[PeopleMentioned.name]),
+            tuple((yield from self._named_pictures(outgoing))),
         )
+
+    def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:
+        """Return the pictures of a run whose names are in its reply, from the messages after it."""
+        is_reply = outgoing.key == reply_key(outgoing.run_id)
+        if not is_reply or "![" not in outgoing.body:  # most replies show none
+            return []
+        found: list[NamedPicture] = []
+        for key, files in (yield from self._stores.outbox.list_files(outgoing)):
+            found += [
+                NamedPicture(file, key if len(files) == 1 else "")
+                for file in files
+                if file.media_type.startswith("image/") and names_file(outgoing.body, file.name)
+            ]
+        # two of one name in different folders cannot be told apart
+        names = Counter(each.file.name for each in found)
+        return [each for each in found if names[each.file.name] == 1]
 
     async def get_question(
         self, question_id: QuestionId, recipient: str = ""

@@ -14,6 +14,7 @@ from internal.agent.app.administration.mcp_servers import McpAdministration
 from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.app.background_task import wait_for_completion
 from internal.agent.app.chats import ChatDelivery, Chats
+from internal.agent.app.edited_messages import EditResult, MessageEdit, edit_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
 from internal.agent.app.events.subscription import Cursor, StreamItem
@@ -30,6 +31,7 @@ from internal.agent.app.hosts.moves import MovedSession, move_session
 from internal.agent.app.hosts.workspace_keeper import new_version
 from internal.agent.app.processes.process_list import ProcessList
 from internal.agent.app.queries import Queries
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.app.run_displays import RunDisplays
 from internal.agent.app.runs.answers import answer_question
 from internal.agent.app.runs.creation import (
@@ -148,6 +150,10 @@ class Gateway:
         self._broadcaster = broadcaster
         self._dispatcher = dispatcher
         self._clock = clock
+
+    def received_messages(self, channel: Channel, app: str) -> ReceivedMessages:
+        """Return the received messages of an account of a chat service."""
+        return ReceivedMessages(self._database, self._stores, channel, app)
 
     async def mark_handled(
         self, message: InboundMessage, replies: Sequence[OutgoingMessage] = ()
@@ -382,7 +388,24 @@ class Gateway:
             partial(recall_message, self._stores, recall, ids=new_task_ids(), now=self._now())
         )
         if running is not None:
-            self._dispatcher.cancel(running, RunStopped(recall.by, recall.channel, RECALLED))
+            stopped = RunStopped(running.by, recall.channel, RECALLED)
+            self._dispatcher.cancel(running.run_id, stopped)
+        self._publish(events)
+        return result
+
+    async def edit(self, edit: MessageEdit, principal: Principal) -> EditResult:
+        """Replace a message that waits for its run, or tell its run what it says now.
+
+        Raises:
+            InvalidRequest: the text is empty or too long.
+            Forbidden: the principal may not submit tasks.
+            MessageRefused: a hook refused it.
+        """
+        submission = await self._accepted(edit.submission, principal)
+        notice = _checked(edit.notice, principal)
+        edit = msgspec.structs.replace(edit, submission=submission, notice=notice)
+        work = partial(edit_message, self._stores, edit, now=self._now())
+        result, _, events = await self._database.write(work)
         self._publish(events)
         return result
 

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from internal.agent.app.edited_messages import withdraw_edits
 from internal.agent.app.files.session_files import use_attachments
 from internal.agent.app.idempotency import RequestKey, find_result, save_result
 from internal.agent.app.runs.creation import (
@@ -90,11 +91,19 @@ RecallResult = Literal["unqueued", "unsaid", "stopped", "nothing"]
 
 
 class RecallRequest(NamedTuple):
-    """The message that is recalled, and by which principal."""
+    """The message that is recalled, and by which principal; with `by_sender` by its writer."""
 
     channel: Channel
     app: str
     message_id: str
+    by: str
+    by_sender: bool = False
+
+
+class RecalledRun(NamedTuple):
+    """A running run that is to stop because its message was recalled, and by which principal."""
+
+    run_id: RunId
     by: str
 
 
@@ -342,11 +351,11 @@ def stop_task(
 
 def recall_message(
     stores: Stores, recall: RecallRequest, *, ids: TaskIds, now: str
-) -> Write[tuple[RecallResult, RunId | None, list[EventRecord]]]:
+) -> Write[tuple[RecallResult, RecalledRun | None, list[EventRecord]]]:
     """Undo what a message started, unless it is answered already.
 
-    Messages of others to a run that ends because of it become the next tasks. Returns the id of the
-    running run to stop, None if there is none.
+    Messages of others to a run that ends because of it become the next tasks. Returns the running
+    run to stop, None if there is none.
     """
     state = yield from stores.inbox.get_state(recall.channel, recall.app, recall.message_id)
     if state is None or state.status == "handled":
@@ -354,6 +363,8 @@ def recall_message(
     if state.status == "accepted":
         yield from stores.inbox.dismiss(recall.channel, recall.app, recall.message_id)
         return "unqueued", None, []
+    if state.run_id:
+        yield from withdraw_edits(stores, state.run_id, [recall.message_id])
     if state.steer and state.status == "assigned":
         yield from stores.inbox.withdraw(state.number)
         return "unsaid", None, []
@@ -376,18 +387,19 @@ def mark_handled(
 
 def _recall_task(
     stores: Stores, state: InboxState, recall: RecallRequest, *, ids: TaskIds, now: str
-) -> Write[tuple[RecallResult, RunId | None, list[EventRecord]]]:
+) -> Write[tuple[RecallResult, RecalledRun | None, list[EventRecord]]]:
     """End the run that only this message started."""
     run = yield from stores.runs.get(state.run_id)
     task = None if run is None else (yield from stores.tasks.get(run.task_id))
     if run is None or task is None or run.status in ENDED or state.steer or state.other_messages:
         return "nothing", None, []
     events = yield from queue_undelivered_messages(stores, run, task, ids=ids, now=now)
+    by = task.origin.principal if recall.by_sender else recall.by
     if run.status == "running":
-        request = StopRequest(recall.by, recall.channel, RECALLED)
+        request = StopRequest(by, recall.channel, RECALLED)
         yield from stores.runs.request_stop(run.id, request)
-        return "stopped", run.id, events
-    outcome = stop_outcome(RunStopped(recall.by, recall.channel, RECALLED))
+        return "stopped", RecalledRun(run.id, by), events
+    outcome = stop_outcome(RunStopped(by, recall.channel, RECALLED))
     events += yield from end_idle_run(stores, run, task, outcome=outcome, ids=ids, now=now)
     return "stopped", None, events
 

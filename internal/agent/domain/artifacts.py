@@ -5,6 +5,7 @@ import mimetypes
 import posixpath
 from functools import cache
 from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -82,6 +83,12 @@ class ManifestEntry(msgspec.Struct, frozen=True):
     size: int
     uri: str
     caption: str = ""
+
+
+def names_file(text: str, path: str) -> bool:
+    """Return True if a text contains the name of a file, as it is or in the form of an address."""
+    name = posixpath.basename(path)
+    return name in text or quote(name) in text
 
 
 def manifest_entry(artifact: Artifact) -> ManifestEntry:

@@ -33,6 +33,21 @@ class InboundMessage(msgspec.Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
 
 
+_EDIT = "edit:"
+
+
+def edit_id(message_id: str, version: str) -> str:
+    """Return the id under which an edit of a message is stored; `version` tells its edits apart."""
+    return f"{_EDIT}{message_id}:{version}"
+
+
+def edited_message_id(message_id: str) -> str:
+    """Return the id of the message that is edited; that of any other message is itself."""
+    if not message_id.startswith(_EDIT):
+        return message_id
+    return message_id.removeprefix(_EDIT).partition(":")[0]
+
+
 class OutgoingMessage(msgspec.Struct, frozen=True):
     """A message to a chat, such as the reply to a run.
 
@@ -144,6 +159,18 @@ class AcceptedMessage(NamedTuple):
     def may_crash(self) -> bool:
         """True if the process may have died because of the last attempt."""
         return self.attempts > 0 and not self.failure
+
+
+class MessageReaction(NamedTuple):
+    """A reaction of the bot on a message that a run received, by its id in the channel.
+
+    `is_done`: the message was carried out, so that a last reaction says so.
+    """
+
+    number: int
+    message_id: str
+    reaction: str
+    is_done: bool
 
 
 class UnprocessedMessage(NamedTuple):

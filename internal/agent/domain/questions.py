@@ -143,6 +143,7 @@ class Answer(msgspec.Struct, frozen=True):
     `by` is the principal, `name` their display name or "", `via` the channel, `at` RFC 3339.
     `items` approves or rejects single calls by call_id; `decision` applies to the others. `choices`
     are option numbers, from 1. `rules` are added by an approval with the grant `session` or `rule`.
+    `withdrawn`: the message of the task was recalled, which rejects the question.
     """
 
     question_id: QuestionId
@@ -157,6 +158,7 @@ class Answer(msgspec.Struct, frozen=True):
     choices: tuple[int, ...] = ()
     grant: Grant = "once"
     rules: tuple[str, ...] = ()
+    withdrawn: bool = False
 
     @property
     def who(self) -> str:

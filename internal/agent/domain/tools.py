@@ -25,7 +25,8 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     that permission rules apply to, `title` what people read in place of the name, by language. A
     `sandboxed` tool changes and runs nothing except by commands in the sandbox. Results of a
     `retained` one stay in the context when older ones are left out. `trusts` is the argument that
-    names what is trusted from then on: the owner must approve every such call, in every mode.
+    names what is trusted from then on: the owner must approve every such call, in every mode. Only
+    tasks from group chats are offered one that is `only_in_groups`.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     sandboxed: bool = False
     retained: bool = False
     trusts: str = ""
+    only_in_groups: bool = False
 
     @cached_property
     def schema_text(self) -> str:

@@ -9,6 +9,7 @@ from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
     InboundMessage,
+    MessageReaction,
     OutboxBacklog,
     OutgoingMessage,
     OutgoingState,
@@ -112,6 +113,14 @@ class InboxState(NamedTuple):
     other_messages: int
 
 
+class SessionMessage(NamedTuple):
+    """A message of a chat as its channel received it; `sent` is that of `InboundMessage`."""
+
+    message_id: str
+    raw: str
+    sent: str
+
+
 class SentMessage(NamedTuple):
     """A message that was sent: the question that it asks, and the session of its run; "" for none.
 
@@ -150,6 +159,24 @@ class InboxStore:
                 message.channel,
                 message.app,
                 message.message_id,
+                message.chat_id,
+                message.principal,
+                message.received,
+                storable(message.raw),
+                message.sent,
+            ),
+        )
+        return bool(rows)
+
+    def accept_edited(self, message: InboundMessage, /) -> Write[bool]:
+        """Insert a message as it is after an edit, or make it accepted again with this content.
+
+        False when it was assigned to a run, or set aside.
+        """
+        rows = yield Statement(
+            "accept_edited_message",
+            (
+                *_key(message),
                 message.chat_id,
                 message.principal,
                 message.received,
@@ -239,7 +266,7 @@ class InboxStore:
         """Assign a new or accepted message to a run.
 
         Its content are the members `text`, `prompt` and `attachments` of `message.raw`. An accepted
-        row keeps the raw message that it was inserted with.
+        row keeps the raw message that it was inserted with; it gets the principal of `message`.
 
         Raises:
             Conflict: the message was assigned before.
@@ -299,6 +326,18 @@ class InboxStore:
         rows = yield Statement("raw_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
 
+    def get_text(self, number: int, /) -> Read[str]:
+        """Return the text of an assigned message."""
+        rows = yield Statement("text_of_message", (number,))
+        return str(rows[0][0]) if rows else ""
+
+    def replace_content(self, number: int, message: InboundMessage, /) -> Write[None]:
+        """Replace the text, the prompt and the attachments of a message; see `assign`."""
+        content = _content.decode(storable(message.raw))
+        texts = (storable(content.text), storable(content.prompt))
+        values = (number, *texts, bytes(content.attachments).decode())
+        yield Statement("replace_message_content", values)
+
     def get_times(self, channel: Channel, app: str, message_id: str, /) -> Read[tuple[str, str]]:
         """Return when a message was sent, by its chat service, and received; "" if unknown."""
         rows = yield Statement("times_of_message", (channel, app, message_id))
@@ -309,6 +348,27 @@ class InboxStore:
         rows = yield Statement("session_of_message", (channel, app, message_id))
         return str(rows[0][0]) if rows else ""
 
+    def list_active_chats(self, channel: Channel, app: str, limit: int, /) -> Read[list[str]]:
+        """Return the ids of the chats that have sessions, the most recently active one first."""
+        rows = yield Statement("active_chats", (channel, app, limit))
+        return [str(row[0]) for row in rows]
+
+    def list_newest_of_chat(
+        self, channel: Channel, app: str, chat_id: str, limit: int, /
+    ) -> Read[list[SessionMessage]]:
+        """Return the newest messages of a chat that are part of a session, newest first."""
+        rows = yield Statement("newest_messages_of_chat", (channel, app, chat_id, limit))
+        return [SessionMessage(*row) for row in rows]
+
+    def get_history_mark(self, channel: Channel, app: str, /) -> Read[str]:
+        """Return until when (RFC 3339) no message of an account is missing, "" if unknown."""
+        rows = yield Statement("history_mark", (channel, app))
+        return str(rows[0][0]) if rows else ""
+
+    def save_history_mark(self, channel: Channel, app: str, checked: str, /) -> Write[None]:
+        """Store until when no message of an account is missing; it never goes back."""
+        yield Statement("save_history_mark", (channel, app, checked))
+
     def withdraw(self, number: int, /) -> Write[None]:
         """Mark steering that was not delivered as handled."""
         yield Statement("withdraw_message", (number,))
@@ -316,6 +376,26 @@ class InboxStore:
     def withdraw_all(self, run_id: RunId, /) -> Write[None]:
         """Mark all undelivered steering of a run as handled."""
         yield Statement("withdraw_messages_of_run", (run_id,))
+
+    def note_reaction(
+        self, channel: Channel, app: str, message_id: str, /, *, reaction: str, run_id: str
+    ) -> Write[None]:
+        """Store the reaction of the bot on a message, by its id in the channel.
+
+        `run_id` is the run that an answer or a command is about, "" for none.
+        """
+        yield Statement("note_reaction", (channel, app, message_id, reaction, run_id))
+
+    def list_settled_reactions(
+        self, channel: Channel, app: str, limit: int, /
+    ) -> Read[list[MessageReaction]]:
+        """Return the reactions on messages whose run has ended."""
+        rows = yield Statement("settled_reactions", (channel, app, limit))
+        return [MessageReaction(row[0], row[1], row[2], bool(row[3])) for row in rows]
+
+    def clear_reaction(self, number: int, /) -> Write[None]:
+        """Store that a message has its last reaction."""
+        yield Statement("clear_reaction", (number,))
 
 
 class OutboxStore:
@@ -401,6 +481,18 @@ class OutboxStore:
         """
         rows = yield Statement("settle_message", (number, "sent", remote_id, "", now, sent))
         return bool(rows)
+
+    def list_files(
+        self, reply: OutgoingMessage, /
+    ) -> Read[list[tuple[str, tuple[Attachment, ...]]]]:
+        """Return the keys and files of the messages that wait to be sent after a reply."""
+        values = (reply.channel, reply.app, reply.chat_id, reply.run_id)
+        rows = yield Statement("pending_files", values)
+        return [(str(row[0]), _attachments.decode(row[1])) for row in rows]
+
+    def mark_contained(self, keys: Sequence[str], remote_id: str, now: str, /) -> Write[None]:
+        """Settle messages that wait as sent, since another sent message has their content."""
+        yield Batch("settle_contained", [(key, remote_id, now) for key in keys])
 
     def has_pending_beside(self, number: int, /) -> Read[bool]:
         """Return True if messages of the chat of a message are pending."""

@@ -86,6 +86,24 @@ class QuestionStore:
         rows = yield Statement("open_question_of_run", (run_id,))
         return _record(rows[0]) if rows else None
 
+    def list_to_urge(
+        self, account: str, asked_until: str, limit: int, /
+    ) -> Read[list[QuestionRecord]]:
+        """Return open questions of an account that nobody was alerted to, oldest first.
+
+        `account` is the beginning of the names of its chats.
+        """
+        rows = yield Statement("questions_to_urge", (account, asked_until, limit))
+        return _records(rows)
+
+    def mark_urged(self, question_id: QuestionId, now: str, /) -> Write[bool]:
+        """Store that people are alerted now. False if they were before, or it is not open."""
+        return bool((yield Statement("mark_question_urged", (question_id, now))))
+
+    def unmark_urged(self, question_id: QuestionId, /) -> Write[None]:
+        """Store that nobody was alerted after all."""
+        yield Statement("unmark_question_urged", (question_id,))
+
     def list_expired(self, now: str, /) -> Read[list[QuestionRecord]]:
         """Return the open questions whose expiry time has passed."""
         rows = yield Statement("expired_questions", (now,))

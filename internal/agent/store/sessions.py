@@ -171,6 +171,10 @@ class SessionStore:
         rows = yield Statement("rename_session", (session_id, storable(title), now))
         return bool(rows)
 
+    def replace_first_title(self, session_id: SessionId, old: str, new: str, /) -> Write[None]:
+        """Replace a title that was taken from the first task, if it is `old`."""
+        yield Statement("retitle_session", (session_id, storable(old), storable(new)))
+
     def set_title_unless_named(self, session_id: SessionId, title: str, /) -> Write[bool]:
         """Replace a title that was taken from the first task. Return whether it was replaced."""
         rows = yield Statement("name_session", (session_id, storable(title)))

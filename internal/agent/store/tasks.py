@@ -133,6 +133,19 @@ class TaskStore:
         rows = yield Lookup("task_summary", [(task_id,) for task_id in task_ids])
         return {TaskId(row[0]): _summary(row) for row in rows}
 
+    def replace_input(
+        self,
+        task_id: TaskId,
+        instruction: str,
+        /,
+        *,
+        prompt: str,
+        attachments: tuple[Attachment, ...],
+    ) -> Write[None]:
+        """Replace what a task was submitted with, before its run begins."""
+        values = (task_id, storable(instruction), storable(prompt), to_json(attachments))
+        yield Statement("replace_task_input", values)
+
     def set_attachments(
         self, task_id: TaskId, attachments: tuple[Attachment, ...], /
     ) -> Write[None]:

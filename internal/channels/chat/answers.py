@@ -33,7 +33,8 @@ from internal.channels.chat.policy import ChatUsers, Ignored
 from internal.channels.chat.question_text import (
     describe_late,
     describe_outcome,
-    format_time,
+    format_left,
+    short_id,
     with_asker,
 )
 from internal.channels.chat.transport import (
@@ -45,7 +46,7 @@ from internal.channels.chat.transport import (
 )
 from internal.i18n.chat import ChatPhrases, ChatTexts, answer_words
 
-MIN_ID_LENGTH, SHORT_ID_LENGTH = 4, 6
+MIN_ID_LENGTH = 4
 MAX_TITLE_LENGTH = 120
 MAX_LISTED = 20
 """Questions of other chats in a list."""
@@ -81,12 +82,14 @@ class MessageContext(NamedTuple):
 class CommandResult(NamedTuple):
     """The result of a message: a reply or, if `settled` with it, only a reaction.
 
-    `run_id` is a run to display.
+    `run_id` is a run to display. With `stopped` that run was stopped, which it says itself: there
+    is only a reaction as well.
     """
 
     text: str = ""
     run_id: RunId | None = None
     settled: bool = False
+    stopped: bool = False
 
 
 _NOT_ADDRESSED = Ignored("it is not addressed to the bot")
@@ -354,11 +357,6 @@ def escape_markdown(text: str) -> str:
     return text.translate(_ESCAPED_MARKDOWN)
 
 
-def short_id(name: str) -> str:
-    """Return the end of an id, which is enough to name it in a chat."""
-    return name[-SHORT_ID_LENGTH:]
-
-
 def matches_id(name: str, wanted: str) -> bool:
     """Return True if a person's text is that id or its end."""
     return len(wanted) >= MIN_ID_LENGTH and name.lower().endswith(wanted.lower())
@@ -443,7 +441,7 @@ def _format_line(record: QuestionRecord, phrases: ChatPhrases, who: str = "") ->
         id=short_id(question.id),
         about=phrases(f"asked_about_{question.kind}"),
         title=escape_markdown(title),
-        until=format_time(record.expires),
+        left=format_left(record.expires, phrases),
         **({"who": escape_markdown(who)} if who else {}),
     )
 

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 READ_TIMEOUT_SECONDS, NAMES_TIMEOUT_SECONDS, SENDER_TIMEOUT_SECONDS = 2.0, 0.5, 0.5
 MAX_QUOTE_CHARACTERS, MAX_OWN_QUOTE_CHARACTERS = 4_000, 1_000
+MAX_BUNDLE_CHARACTERS = 50_000
 MAX_LINE_CHARACTERS, MAX_RECENT_CHARACTERS = 1_000, 7_000
 FILES_NOT_SHOWN = " (its files are not shown to you; a reply to that message shows them)"
 OWN_NAME = "you (the assistant)"  # no name of a person contains parentheses
@@ -72,6 +73,8 @@ class PromptBuilder:
         blocks = reading.result()
         attachments = list(message.incoming.attachments)
         attachments += (file for block in blocks for file in block.attachments)
+        if message.incoming.forwarded:
+            blocks.append(PromptPart(_forwarded(message.incoming.forwarded)))
         if naming is not None:
             text = format_message(speaker_name(naming.result(), user_id), text)
         elif not blocks:
@@ -79,6 +82,14 @@ class PromptBuilder:
         return PromptPart(
             "\n\n".join([*(block.text for block in blocks), text]), tuple(attachments)
         )
+
+    async def build_alone(self, message: MessageContext, text: str) -> "PromptPart":
+        """Return what the model reads of a message without what it refers to."""
+        if message.chat.is_direct:
+            return PromptPart("", message.incoming.attachments)
+        user_id = message.incoming.user_id
+        speaker = speaker_name(await self._people.name(user_id), user_id)
+        return PromptPart(format_message(speaker, text), message.incoming.attachments)
 
 
 class BackgroundReader:
@@ -145,6 +156,8 @@ class BackgroundReader:
             return PromptPart(_note("quoted_message", "The quoted message was recalled."))
         names = await self._names([quoted], until)
         most = MAX_OWN_QUOTE_CHARACTERS if quoted.is_own else MAX_QUOTE_CHARACTERS
+        if quoted.is_bundle:
+            most = MAX_BUNDLE_CHARACTERS
         sent = "" if quoted.sent_at is None else f' sent="{quoted.sent_at.astimezone():%F %H:%M}"'
         text = escape_delimiters(truncate(quoted.text, most))
         start = f'<quoted_message from="{_author(quoted, names)}"{sent}{attributes}>'
@@ -243,6 +256,12 @@ class BackgroundReader:
                 for user_id in wanted:
                     tasks.create_task(look_up(user_id))
         return names
+
+
+def _forwarded(text: str) -> str:
+    """Return the block of what a message carries of other people."""
+    shown = escape_delimiters(truncate(text, MAX_BUNDLE_CHARACTERS))
+    return f"<forwarded_messages>\n{shown}\n</forwarded_messages>"
 
 
 def _author(message: PastMessage, names: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from internal.agent.app.chats import Acceptance
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
+from internal.agent.app.mentions import MentionTool
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.runs.question_recipients import QuestionRecipients
@@ -22,24 +23,28 @@ from internal.agent.app.task_options import TaskDefaults
 from internal.agent.domain.chats import InboundMessage, OutboxBacklog
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.ids import RunId
+from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import ActionAnswers
+from internal.channels.chat.displays.run_buttons import RunButtonHandler
 from internal.channels.chat.displays.run_display import RunDisplayLoop
 from internal.channels.chat.displays.stop_button import StopButtonHandler
 from internal.channels.chat.inbox_worker import RETRY_SECONDS, InboxListener, InboxWorker
-from internal.channels.chat.outbox_sender import OutboxSender
+from internal.channels.chat.message_marks import MessageMarks
+from internal.channels.chat.outbox_sender import OutboxSender, SessionPlaces
 from internal.channels.chat.policy import ChatUsers, listed_operators
 from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
     ChatTransport,
     ReceivedMessage,
+    RunAction,
     StopAction,
     SuggestionAction,
     TransportHealth,
     UserAction,
 )
+from internal.channels.chat.urgent_questions import UrgentQuestions
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatTexts
 
@@ -60,6 +65,9 @@ class ChatApp(msgspec.Struct, frozen=True):
     instructions: ChatInstructions
     leaderships: Leaderships
     question_recipients: QuestionRecipients
+    mentions: MentionTool
+    session_folder: Callable[[SessionId], str]
+    """Returns the folder of a session on this machine."""
     public_url: str = ""
     """The address of the page, "" if it has none that other machines can reach."""
 
@@ -107,13 +115,16 @@ class ChatChannel:
             displays=self._displays,
             leadership=self._leadership,
             texts=texts,
-            public_url=app.public_url,
+            places=SessionPlaces(app.session_folder, app.public_url),
         )
         gateway.delivery.add_loop(self._sender.wake)
         app.remote_files.add_account(account, transport.open_file)
+        app.mentions.add_account(account, transport.list_members)
         app.question_recipients.add_account(
             account, partial(listed_operators, settings, transport.is_user)
         )
+        self._marks = MessageMarks(transport, gateway)
+        self._urgent = UrgentQuestions(transport, gateway, people, settings)
         listener = InboxListener(
             on_run=self._displays.follow,
             on_received=self._confirm,
@@ -139,6 +150,9 @@ class ChatChannel:
             start=self._start,
         )
         self._stop_button = StopButtonHandler(transport, gateway, people, texts)
+        self._run_buttons = RunButtonHandler(
+            transport, gateway, people, texts, clock=clock, on_run=self._displays.follow
+        )
         self._people = people
         self._stopping = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -163,6 +177,11 @@ class ChatChannel:
     def is_led_elsewhere(self) -> bool:
         """Whether another process does that."""
         return self._leadership.is_elsewhere
+
+    @property
+    def problem(self) -> str:
+        """What this process cannot do for want of a permission, "" if nothing is known."""
+        return self._urgent.problem
 
     async def backlog(self) -> OutboxBacklog:
         """Return how many messages wait too long to be sent, and were given up recently."""
@@ -209,6 +228,14 @@ class ChatChannel:
                 tasks.create_task(self._worker.run(supervisor, self._leadership))
                 tasks.create_task(self._sender.run(supervisor))
                 tasks.create_task(self._displays.run(supervisor))
+                tasks.create_task(self._marks.run(supervisor))
+                tasks.create_task(self._urgent.run(supervisor))
+                tasks.create_task(supervisor.repeat(f"{self.name} history", self._follow_history))
+
+    async def _follow_history(self) -> None:
+        transport = self._transport
+        received = self._app.gateway.received_messages(transport.name, transport.app)
+        await transport.follow_history(received, self._accept)
 
     def _on_foreign_commit(self) -> None:
         """Look for messages that other gateways accepted, and that their runs left to be sent."""
@@ -260,6 +287,8 @@ class ChatChannel:
         match action:
             case StopAction():
                 return await self._stop_button.handle(action)
+            case RunAction():
+                return await self._run_buttons.handle(action)
             case SuggestionAction():
                 return await self._start_suggestion(action)
             case ChatAction():
@@ -289,8 +318,8 @@ class ChatChannel:
         self._sender.wake()
         self._displays.follow(run_id)
 
-    def _confirm(self, message_id: str) -> None:
-        self._start(self._add_reaction(message_id))
+    def _confirm(self, message_id: str, run_id: RunId | None) -> None:
+        self._start(self._marks.mark_received(message_id, run_id))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Start work that handles its own errors and may be lost when the channel stops."""
@@ -298,9 +327,3 @@ class ChatChannel:
             work.close()
         else:
             self._tasks.create_task(work)
-
-    async def _add_reaction(self, message_id: str) -> None:
-        try:
-            await self._transport.add_reaction(message_id, "received")
-        except LarkspurError as error:
-            log.info("message not confirmed", extra={"reason": str(error)})

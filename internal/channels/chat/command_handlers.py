@@ -21,7 +21,6 @@ from internal.channels.chat.answers import (
     TextAnswers,
     escape_markdown,
     matches_id,
-    short_id,
 )
 from internal.channels.chat.chat_settings import SettingsCommands
 from internal.channels.chat.command_parser import (
@@ -32,7 +31,7 @@ from internal.channels.chat.command_parser import (
     is_stop_word,
 )
 from internal.channels.chat.policy import ChatUsers
-from internal.channels.chat.question_text import seconds_between
+from internal.channels.chat.question_text import seconds_between, short_id
 from internal.config.chat import ChatChannelSettings
 from internal.i18n.chat import ChatPhrases, find_switch
 
@@ -68,12 +67,14 @@ class CommandHandlers:
             case UnknownCommand():
                 sentence = _suggest(command, message.phrases)
                 return CommandResult(f"{sentence}\n\n{self._help(message)}")
-            case ChatCommand("approve", argument):
-                return await self._answers.approve(argument, message)
-            case ChatCommand("reject", argument):
-                return await self._answers.reject(argument, message)
-            case ChatCommand("resume", argument):
-                return await self._resume(argument, message)
+            case ChatCommand("approve" | "reject" | "resume" | "stop" as name, argument):
+                carry_out = {
+                    "approve": self._answers.approve,
+                    "reject": self._answers.reject,
+                    "resume": self._resume,
+                    "stop": self._stop,
+                }
+                return await carry_out[name](argument, message)
             case ChatCommand(
                 "plan" | "model" | "network" | "profile" | "instructions" | "pair" | "usage"
             ):
@@ -91,7 +92,7 @@ class CommandHandlers:
         questions = await self._gateway.queries.open_questions(message.actor.chat)
         if any(is_stop_word(option) for each in questions for option in each.question.options):
             return None
-        return CommandResult(await self._stop("", message))
+        return await self._stop("", message)
 
     def help_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
         """Return the help if the text is only a word such as `help`.
@@ -108,8 +109,6 @@ class CommandHandlers:
         match command:
             case ChatCommand("new"):
                 return await self._new(message)
-            case ChatCommand("stop", argument):
-                return await self._stop(argument, message)
             case ChatCommand("status" | "tasks" | "ps" | "skills" | "mcp" as name):
                 lists = {
                     "status": self._status,
@@ -133,10 +132,13 @@ class CommandHandlers:
         await self._gateway.open_session(actor.principal, actor.via, scope=message.chat.scope)
         return message.phrases("new")
 
-    async def _stop(self, argument: str, message: MessageContext) -> str:
-        """Stop the active run of the chat, the named task, or all runs."""
+    async def _stop(self, argument: str, message: MessageContext) -> CommandResult:
+        """Stop the active run of the chat, the named task, or all runs.
+
+        A run that replies in this chat says itself that it was stopped.
+        """
         if argument.startswith(COMMAND_ID_PREFIX):
-            return await self._stop_command(argument, message)
+            return CommandResult(await self._stop_command(argument, message))
         stop_all = find_switch(argument) == "all"
         if argument and not stop_all:
             open_ = await self._find_runs(argument, message)
@@ -144,17 +146,23 @@ class CommandHandlers:
             open_ = await self._list_unfinished(message)
         if stop_all:
             open_ = [*await self._list_left_subtasks(open_, message), *open_]
+        elif open_:
+            open_ = [active_run(open_)]
         if not open_:
-            return message.phrases("nothing_to_stop")
-        if not stop_all:
-            writing = None if argument else written_at(message.row)
-            return message.phrases(await self._stop_task(active_run(open_)[1], message, writing))
-        writing = written_at(message.row)
-        results = [await self._stop_task(task, message, writing) for _, task in reversed(open_)]
-        stopped = results.count("stopping")
+            return CommandResult(message.phrases("nothing_to_stop"))
+        writing = None if argument and not stop_all else written_at(message.row)
+        stopped: list[tuple[Run, Task]] = []
+        results = list[str]()
+        for run, task in reversed(open_):
+            results.append(await self._stop_task(task, message, writing))
+            stopped += [(run, task)] if results[-1] == "stopping" else []
         if not stopped:
-            return message.phrases(results[0])
-        return message.phrases("stopping_all", count=stopped)
+            return CommandResult(message.phrases(results[0]))
+        if all(_replies_in(task, message.actor.chat) for _, task in stopped):
+            return CommandResult(run_id=stopped[-1][0].id, stopped=True)
+        if stop_all:
+            return CommandResult(message.phrases("stopping_all", count=len(stopped)))
+        return CommandResult(message.phrases("stopping"))
 
     async def _stop_task(self, task: Task, message: MessageContext, writing: Writing) -> str:
         """Stop a task and return the key of the phrase for the result."""
@@ -330,6 +338,11 @@ class CommandHandlers:
 def _shown(text: str, max_chars: int) -> str:
     """Return Markdown that shows the beginning of a foreign text on one line."""
     return escape_markdown(escape_hidden(truncate_line(text, max_chars)))
+
+
+def _replies_in(task: Task, chat: str) -> bool:
+    """Return True if the run of a task replies in a chat."""
+    return task.origin.chat == chat and not task.is_subtask
 
 
 def active_run(open_: Sequence[tuple[Run, Task]]) -> tuple[Run, Task]:

@@ -19,6 +19,7 @@ import msgspec
 from cachetools import TTLCache
 
 from internal.agent.app.chats import MessageFacts
+from internal.agent.app.edited_messages import MessageEdit
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
@@ -28,7 +29,12 @@ from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import RecallRequest
 from internal.agent.app.task_options import TaskDefaults
-from internal.agent.domain.chats import AcceptedMessage, InboundMessage, OutgoingMessage
+from internal.agent.domain.chats import (
+    AcceptedMessage,
+    InboundMessage,
+    OutgoingMessage,
+    edited_message_id,
+)
 from internal.agent.domain.errors import (
     Conflict,
     FilesUnavailable,
@@ -40,6 +46,7 @@ from internal.agent.domain.errors import (
     StoreUnavailable,
     TooManyTasks,
 )
+from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.tasks import STEADY_SECONDS, Task, chat_name
@@ -73,6 +80,7 @@ from internal.channels.chat.policy import (
     Reply,
     SenderContext,
     check_message,
+    is_empty,
     is_for_bot,
     needs_sender_lookup,
     needs_thread_lookup,
@@ -85,6 +93,7 @@ from internal.channels.chat.transport import (
     ChatEvent,
     ChatOpened,
     ChatTransport,
+    EditedMessage,
     IncomingMessage,
     MenuChoice,
     MessageReaction,
@@ -135,12 +144,12 @@ def conversation_scope(channel: str, message: IncomingMessage, kind: SessionScop
 class InboxListener(msgspec.Struct, frozen=True):
     """Callbacks of the worker.
 
-    `on_run` gets a run to display, `on_received` a message to confirm with a reaction;
-    `on_outgoing` is called when there is something to send.
+    `on_run` gets a run to display, `on_received` a message to confirm with a reaction and the run
+    that an answer or a command is about; `on_outgoing` is called when there is something to send.
     """
 
     on_run: Callable[[RunId], None]
-    on_received: Callable[[str], None]
+    on_received: Callable[[str, RunId | None], None]
     on_outgoing: Callable[[], None]
 
 
@@ -300,7 +309,7 @@ class InboxWorker:
             await self._set_aside(accepted, DIED.format(attempts), None)
             return True
         event: ChatEvent | None = None
-        recall = recall_id(row.message_id)  # it may arrive before its message
+        recall = recall_id(edited_message_id(row.message_id))  # it may arrive before its message
         try:
             facts: MessageFacts | None
             if row.message_id in self._begun:
@@ -386,12 +395,15 @@ class InboxWorker:
         match message:
             case None:
                 await self._ignore(row, "it cannot be read")
-            case RecalledMessage(message_id):
-                # the event does not say who recalled it: its sender or the owner of the group
-                recall = RecallRequest(row.channel, row.app, message_id, row.principal)
+            case RecalledMessage(message_id, by_sender):
+                recall = RecallRequest(
+                    row.channel, row.app, message_id, row.principal, by_sender=by_sender
+                )
                 outcome = await self._gateway.recall(recall)
                 await self._ignore(row, f"a message was recalled: {outcome}")
                 self._listener.on_outgoing()
+            case EditedMessage(message_id):
+                await self._edit(row, message_id, facts)
             case RemovedFromChat(at):
                 await self._leave(row, at)
             case MessageReaction():
@@ -451,6 +463,119 @@ class InboxWorker:
             await self._gateway.chats.add_direct(transport.name, transport.app, chat_id, person)
             self._direct_chats[key] = True
 
+    async def _edit(self, row: InboundMessage, message_id: str, facts: MessageFacts) -> None:
+        """Let an edited message start a task, replace it while it waits, or tell its run."""
+        delivery = self._gateway.delivery
+        raw, state = await delivery.get_message(row.channel, row.app, message_id)
+        if facts.is_recalled:
+            await self._ignore(row, "it was recalled")
+            return
+        if state is not None and state.run_id and state.status == "handled":
+            await self._ignore(row, "the message was answered before its edit")
+            return
+        try:
+            received = await self._transport.read_edited(row.raw, raw)
+        except TransportRejected as error:
+            await self._ignore(row, f"an edited message cannot be read: {error}")
+            return
+        message = await self._transport.parse(received.raw)
+        before = await self._transport.parse(raw) if raw else None
+        if not isinstance(message, IncomingMessage) or (
+            isinstance(before, IncomingMessage) and before.user_id != message.user_id
+        ):
+            await self._ignore(row, "an edit is not of the person who wrote the message")
+            return
+        current = msgspec.structs.replace(
+            row,
+            message_id=message_id,
+            principal=self._people.principal_id(message.user_id),
+            raw=received.raw,
+            sent="" if received.sent_at is None else rfc3339(received.sent_at),
+        )
+        if state is not None and state.run_id:
+            await self._change(row, current, message)
+            return
+        # one that is accepted and not processed is replaced, whatever it said
+        is_processed = state is not None and state.status != "accepted"
+        known = before if is_processed and isinstance(before, IncomingMessage) else None
+        if why := await self._why_not_started(message, known):
+            await self._ignore(row, why)
+        elif await delivery.accept_edited(row, current):
+            log.info("edited message accepted", extra={"message_id": message_id})
+            self._take_edited(current)
+        else:
+            await self._ignore(row, "the edited message was set aside")
+
+    async def _why_not_started(
+        self, message: IncomingMessage, before: IncomingMessage | None
+    ) -> str:
+        """Return why a message that has no task does not get one by its edit, "" if it does."""
+        if before is not None:
+            if (before.text, before.is_mention) == (message.text, message.is_mention):
+                return "an edit changed nothing that is read"
+            if not is_empty(before) and await self._is_addressed(before):
+                return "the message was answered before its edit"
+        return "" if await self._is_addressed(message) else "the edited message is not for the bot"
+
+    async def _is_addressed(self, message: IncomingMessage) -> bool:
+        message = await self._as_mention(message)
+        in_our_thread = await self._is_in_our_thread(message)
+        return is_for_bot(message, self._settings, in_our_thread=in_our_thread)
+
+    async def _as_mention(self, message: IncomingMessage) -> IncomingMessage:
+        """Return a message as a mention if it replies to the bot."""
+        is_reply = needs_sender_lookup(message, self._settings)
+        if is_reply and await self._background.is_reply_to_bot(message):
+            return message._replace(is_mention=True)
+        return message
+
+    async def _change(
+        self, row: InboundMessage, current: InboundMessage, message: IncomingMessage
+    ) -> None:
+        """Replace a message that waits for its run, or tell its run what it says now."""
+        facts = await self._gateway.delivery.get_facts(current)
+        message = message._replace(is_mention=True)  # it was for the bot when its run was created
+        sender = SenderContext(
+            current.principal, datetime.fromisoformat(row.received), facts.granted
+        )
+        match check_message(message, self._settings, sender, texts=self._texts):
+            case Ignored(reason):
+                await self._ignore(row, reason)
+            case Reply(text):
+                await self._reply(row, text)
+            case Accepted() as accepted:
+                context = self._context(current, message, accepted, facts)
+                await self._change_run(
+                    row, context, accepted.text or _without_words(message, context.phrases)
+                )
+
+    async def _change_run(self, row: InboundMessage, context: MessageContext, text: str) -> None:
+        new = await self._prompts.build(context, text)
+        said = context.phrases("edited", text=text)
+        told = await self._prompts.build_alone(context, said)
+        build = self._router.build
+        edit = MessageEdit(
+            msgspec.structs.replace(
+                row, principal=context.row.principal, thread_id=context.incoming.thread_id
+            ),
+            build(context, text, prompt=new.text, attachments=new.attachments),
+            build(context, said, prompt=told.text, attachments=told.attachments),
+        )
+        result = await self._gateway.edit(edit, context.actor.principal)
+        message_id = context.row.message_id
+        log.info("message edited", extra={"message_id": message_id, "result": result})
+        if result in {"replaced", "told"}:
+            self._listener.on_received(message_id, None)
+
+    def _take_edited(self, message: InboundMessage) -> None:
+        """Process a message as it is after its edit, also if it waits to be processed."""
+        waiting = self._chats.get(message.chat_id, deque())
+        for number, each in enumerate(waiting):
+            if each.message.message_id == message.message_id:
+                waiting[number] = AcceptedMessage(message)
+                return
+        self.take(message)
+
     async def _leave(self, row: InboundMessage, at: datetime | None) -> None:
         """Stop what was asked in the chat before the bot was removed, and drop what waits for it.
 
@@ -480,9 +605,7 @@ class InboxWorker:
         if facts.is_recalled:
             await self._ignore(row, "it was recalled")
             return
-        is_reply = needs_sender_lookup(message, self._settings)
-        if is_reply and await self._background.is_reply_to_bot(message):
-            message = message._replace(is_mention=True)
+        message = await self._as_mention(message)
         sender = SenderContext(
             principal_id=self._people.principal_id(message.user_id),
             received=datetime.fromisoformat(row.received),
@@ -491,10 +614,13 @@ class InboxWorker:
         )
         if message.is_direct and message.is_from_person and message.chat_id != message.user_id:
             await self._remember_direct(message.chat_id, message.user_id)
-        checked = check_message(message, self._settings, sender, texts=self._texts)
+        decision = check_message(message, self._settings, sender, texts=self._texts)
+        if message.is_partial and isinstance(decision, Accepted):
+            message = await self._transport.complete(message)
+            decision = check_message(message, self._settings, sender, texts=self._texts)
         if self._settings.answer_bots and not message.is_direct:
-            checked = await self._limit_bots(message, checked)
-        match checked:
+            decision = await self._limit_bots(message, decision)
+        match decision:
             case Ignored(reason):
                 await self._ignore(row, reason)
             case Reply(text):
@@ -560,8 +686,26 @@ class InboxWorker:
     ) -> None:
         if message.thread_id:
             self._threads[message.thread_id] = True  # there will be a reply
+        context = self._context(row, message, accepted, facts)
+        match await self._answer(context, accepted.text):
+            case None:
+                await self._submit(
+                    context, accepted.text or _without_words(message, context.phrases)
+                )
+            case Ignored(reason):
+                await self._ignore(row, reason)
+            case result:
+                await self._finish(row, result)
+
+    def _context(
+        self,
+        row: InboundMessage,
+        message: IncomingMessage,
+        accepted: Accepted,
+        facts: MessageFacts,
+    ) -> MessageContext:
         chat = chat_name(row.channel, row.app, row.chat_id)
-        context = MessageContext(
+        return MessageContext(
             Actor(accepted.principal, row.channel, chat),
             msgspec.structs.replace(
                 row, thread_id=message.thread_id, attachments=message.attachments
@@ -571,14 +715,6 @@ class InboxWorker:
             message,
             facts,
         )
-        match await self._answer(context, accepted.text):
-            case None:
-                words = accepted.text or _without_words(message, accepted.phrases)
-                await self._submit(context, words)
-            case Ignored(reason):
-                await self._ignore(row, reason)
-            case result:
-                await self._finish(row, result)
 
     async def _answer(self, context: MessageContext, text: str) -> CommandResult | Ignored | None:
         """Take a text as a command, as a word that stops, or as an answer; None if it is none."""
@@ -605,9 +741,9 @@ class InboxWorker:
             context, text, prompt=prompt.text, attachments=prompt.attachments, joined=joined
         )
         if is_waiting:
-            self._listener.on_received(context.row.message_id)
+            self._listener.on_received(context.row.message_id, None)
         for each in joined:
-            self._listener.on_received(each.message_id)
+            self._listener.on_received(each.message_id, run_id)
         self._listener.on_run(run_id)
 
     async def _gather(
@@ -618,21 +754,38 @@ class InboxWorker:
             return context, text, ()  # what follows may be an answer
         read_later = partial(self._read_later, context)
         found = await self._bursts.collect(context.row, read_later)
-        texts, attachments = [text], [*context.incoming.attachments]
+        texts, incoming = [text], context.incoming
         joined: list[InboundMessage] = []
         for each in found:
-            if sum(map(len, texts)) + len(texts) + len(each.text) > MAX_INSTRUCTION_CHARACTERS:
+            if (event := await self._complete_later(each.incoming)) is None:
                 break
-            texts.append(each.text)
-            attachments += each.incoming.attachments
-            content = message_content(each.text)
-            joined.append(msgspec.structs.replace(each.row, raw=content))
+            words = event.text or _without_words(event, context.phrases)
+            if sum(map(len, texts)) + len(texts) + len(words) > MAX_INSTRUCTION_CHARACTERS:
+                break
+            texts.append(words)
+            joined.append(msgspec.structs.replace(each.row, raw=message_content(words)))
+            incoming = incoming._replace(
+                attachments=(*incoming.attachments, *event.attachments),
+                forwarded="\n".join(filter(None, (incoming.forwarded, event.forwarded))),
+            )
         if not joined:
             return context, text, ()
-        incoming = context.incoming._replace(attachments=tuple(attachments))
         row = msgspec.structs.replace(context.row, attachments=incoming.attachments)
         text = "\n".join(each for each in texts if each)
         return context._replace(row=row, incoming=incoming), text, tuple(joined)
+
+    async def _complete_later(self, message: IncomingMessage) -> IncomingMessage | None:
+        """Return a message of a burst with all of it; None if that cannot be read.
+
+        Then it is a message of its own, so that its failures do not count against the first one.
+        """
+        if message.is_partial:
+            try:
+                message = await self._transport.complete(message)
+            except TransportUnavailable as error:
+                log.info("message not gathered", extra={"reason": str(error)})
+                return None
+        return None if message.text is None else message
 
     async def _read_later(self, context: MessageContext) -> list[BurstItem]:
         """Return what the messages are that wait in the chat after one that becomes a task."""
@@ -669,17 +822,18 @@ class InboxWorker:
             return None
         if facts.questions or event.quoted_id or isinstance(checked, Reply):
             return BurstEnd()
-        files = _without_words(event, context.phrases)
         row = msgspec.structs.replace(row, thread_id=event.thread_id, attachments=event.attachments)
-        return BurstMessage(row, event, text or files)
+        return BurstMessage(row, event)
 
     async def _finish(self, row: InboundMessage, result: CommandResult) -> None:
-        if result.settled:
-            self._listener.on_received(row.message_id)
+        if result.stopped:
+            await self._gateway.mark_handled(row)
+        if result.settled or result.stopped:
+            self._listener.on_received(row.message_id, result.run_id)
             self._listener.on_outgoing()
         else:
             await self._reply(row, result.text)
-        if result.run_id is not None:
+        if result.run_id is not None and not result.stopped:
             self._listener.on_run(result.run_id)
 
     async def _ignore(self, row: InboundMessage, reason: str) -> None:
@@ -698,7 +852,7 @@ class InboxWorker:
             channel=row.channel,
             app=row.app,
             chat_id=row.chat_id,
-            reply_to=row.message_id,
+            reply_to=edited_message_id(row.message_id),
             body=text,
         )
 
@@ -717,6 +871,8 @@ def _describe(error: Exception) -> str:
 
 
 def _without_words(message: IncomingMessage, phrases: ChatPhrases) -> str:
-    """Return what stands for the text of a message that only quotes or has only files."""
+    """Return what stands for the text of a message that only quotes, forwards or has only files."""
+    if message.forwarded:
+        return phrases("only_forwarded")
     names = ", ".join(each.name for each in message.attachments)
     return phrases("only_files", names=names) if names else phrases("only_quote")

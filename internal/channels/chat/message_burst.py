@@ -18,7 +18,6 @@ class BurstMessage(NamedTuple):
 
     row: InboundMessage
     incoming: IncomingMessage
-    text: str
 
 
 class BurstEnd(NamedTuple):

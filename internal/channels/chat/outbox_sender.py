@@ -5,9 +5,9 @@ import io
 import logging
 import random
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import astuple
 
@@ -18,15 +18,17 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
 from internal.agent.domain.chats import CLOSED, OutgoingMessage, PendingMessage, copy_recipient
 from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
-from internal.agent.domain.ids import QuestionId
+from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.tasks import Attachment
 from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
+from internal.channels.chat.displays.error_buttons import error_buttons
 from internal.channels.chat.greetings import greeting_content
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
+    AlbumContent,
     AskedElsewhere,
     ChatPost,
     CopyFor,
@@ -34,6 +36,7 @@ from internal.channels.chat.transport import (
     GreetingContent,
     QuestionContent,
     QuestionNotice,
+    RunButton,
     SentPost,
     TextContent,
     TransportRejected,
@@ -55,6 +58,8 @@ FORM_FAILURES = 3
 MAX_LOGGED_FAILURE = 300
 MAX_FILE_BYTES = 30 * 1024 * 1024
 """Files of a message, together; larger ones are only named."""
+MAX_ALBUM_PICTURES = 10
+"""Pictures of one message; more are an archive."""
 MAX_NAMED_PROBLEMS = 10
 """Files of a reply that are named because they could not be read."""
 _PAGE_SIZE = 100
@@ -70,6 +75,13 @@ class ReplyPlaces(Protocol):
         """Note that an outgoing message was sent or given up."""
 
 
+class SessionPlaces(NamedTuple):
+    """The folders of sessions on this machine, and the address of the page, "" for none."""
+
+    folder: Callable[[SessionId], str]
+    public_url: str = ""
+
+
 class OutboxSender:
     """Sends the messages of one account until cancelled, while this process leads."""
 
@@ -83,13 +95,13 @@ class OutboxSender:
         displays: ReplyPlaces,
         leadership: Leadership,
         texts: ChatTexts,
-        public_url: str = "",
+        places: SessionPlaces,
     ) -> None:
         self._people, self._transport = people, people.transport
         self._delivery, self._clock = delivery, clock
         self._files, self._displays, self._texts = files, displays, texts
-        self._leadership = leadership
-        self._public_url = public_url.rstrip("/")
+        self._leadership, self._session_folder = leadership, places.folder
+        self._public_url = places.public_url.rstrip("/")
         self._poll = PollLoop(POLL_SECONDS, f"{self._transport.name} outbox")
         self._busy: dict[int, str] = {}  # chats by number
 
@@ -148,7 +160,13 @@ class OutboxSender:
             else:
                 await self._postpone(pending, error)
         else:
-            has_more = await self._delivery.mark_sent(pending.number, *sent)
+            # pictures that the answer shows do not follow it
+            contained = [
+                key for file, key in begun.context.pictures if key and file.name in sent.pictures
+            ]
+            has_more = await self._delivery.mark_sent(
+                pending.number, sent.message_id, sent.sent_at, contained=contained
+            )
             self._displays.finish(pending.outgoing)
             details = {"key": pending.outgoing.key, "message_id": sent.message_id}
             log.info("message sent", extra=details)
@@ -196,6 +214,8 @@ class OutboxSender:
         if (greeting := greeting_content(outgoing, phrases)) is not None:
             return await self._send_post(pending, greeting)
         text = format_result(outgoing, phrases, context.failure)
+        if context.session_id:  # readers of a chat cannot open the folders of this machine
+            text = text.replace(f"{self._session_folder(SessionId(context.session_id))}/", "")
         if context.models is not None:
             text = f"{text}\n\n---\n{phrases.runs.answered_by(*context.models)}"
         if context.file_problems:
@@ -204,16 +224,59 @@ class OutboxSender:
             notes = [phrases.runs.left_out(*astuple(each)) for each in context.left_out]
             text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
         account = f"{outgoing.channel}:{outgoing.app}:"
-        mentions = tuple(
-            each.removeprefix(account) for each in context.others if each.startswith(account)
-        )
-        content = TextContent(text, phrases, mentions)
+        people = dict.fromkeys((*context.others, *context.mentioned))
+        mentions = tuple(each.removeprefix(account) for each in people if each.startswith(account))
+        pictures = await self._read_pictures(context)
+        buttons: tuple[RunButton, ...] = ()
+        if outgoing.stop_reason is not None:
+            buttons = error_buttons(outgoing.run_id, outgoing.stop_reason, context.failure, phrases)
+        content = TextContent(text, phrases, mentions, pictures, buttons)
         # an update notifies nobody: people who are mentioned get a new message
         replaces = "" if mentions else await self._displays.find_reply_place(pending)
         return await self._send_post(pending, content, replaces)
 
-    async def _read_files(self, outgoing: OutgoingMessage, context: ReplyContext) -> FileContent:
-        """Return the file of a message; several are one archive."""
+    async def _read_pictures(self, context: ReplyContext) -> tuple[FileContent, ...]:
+        """Return the pictures that an answer may show; those that cannot be read follow it."""
+        found: list[FileContent] = []
+        for file, _ in context.pictures:
+            if sum(len(each.content) for each in found) + file.size > MAX_FILE_BYTES:
+                break
+            try:
+                content = await self._files.get(file.sha256)
+            except (FilesUnavailable, NotFound) as error:
+                log.info("picture not shown in its text", extra={"reason": str(error)})
+                continue
+            found.append(FileContent(file.name, file.media_type, content, file.name))
+        return tuple(found)
+
+    async def _read_album(
+        self, outgoing: OutgoingMessage, context: ReplyContext
+    ) -> AlbumContent | None:
+        """Return the pictures of a message of several pictures; None for any other message."""
+        files = outgoing.attachments
+        are_pictures = all(each.media_type.startswith("image/") for each in files)
+        is_small = sum(each.size for each in files) <= MAX_FILE_BYTES
+        if not (1 < len(files) <= MAX_ALBUM_PICTURES and are_pictures and is_small):
+            return None
+        pictures: list[FileContent] = []
+        for file in files:
+            try:
+                content = await self._files.get(file.sha256)
+            except FilesUnavailable as error:
+                raise TransportUnavailable(str(error)) from error
+            except NotFound:  # the archive names it
+                return None
+            name = file.name.rpartition("/")[2]
+            pictures.append(FileContent(name, file.media_type, content, name))
+        words = f"{outgoing.body}\n{self._where(outgoing, context)}"
+        return AlbumContent(tuple(pictures), words, _caption(outgoing))
+
+    async def _read_files(
+        self, outgoing: OutgoingMessage, context: ReplyContext
+    ) -> FileContent | AlbumContent:
+        """Return the file of a message; several are one archive, or pictures in one message."""
+        if (album := await self._read_album(outgoing, context)) is not None:
+            return album
         first, *others = outgoing.attachments
         name = "files.zip" if others else first.name
         media_type = "application/zip" if others else first.media_type
@@ -228,7 +291,7 @@ class OutboxSender:
         if others and contents:
             contents = [await asyncio.to_thread(pack_files, outgoing.attachments, contents)]
         words = f"{outgoing.body}\n{self._where(outgoing, context)}"
-        return FileContent(name, media_type, b"".join(contents), words)
+        return FileContent(name, media_type, b"".join(contents), words, _caption(outgoing))
 
     def _where(self, outgoing: OutgoingMessage, context: ReplyContext) -> str:
         """Return where a file is that cannot be sent."""
@@ -291,7 +354,7 @@ class OutboxSender:
     async def _send_post(
         self,
         pending: PendingMessage,
-        content: TextContent | GreetingContent | QuestionContent | FileContent,
+        content: TextContent | GreetingContent | QuestionContent | FileContent | AlbumContent,
         replaces: str = "",
     ) -> SentPost:
         outgoing, simplicity = pending.outgoing, _simplicity(pending)
@@ -396,6 +459,12 @@ def _simplicity(pending: PendingMessage) -> int:
 def _is_unconfirmed(pending: PendingMessage, error: TransportUnavailable) -> bool:
     """Return True if an attempt so far, the last included, may have sent the message."""
     return error.unconfirmed or pending.unknown_since is not None
+
+
+def _caption(outgoing: OutgoingMessage) -> str:
+    """Return the line below the names of the files, "" for none."""
+    lines = outgoing.body.split("\n")
+    return "\n".join(lines[len(outgoing.attachments) :]).strip()
 
 
 def pack_files(files: Sequence[Attachment], contents: Sequence[bytes]) -> bytes:

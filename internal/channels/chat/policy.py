@@ -102,7 +102,7 @@ def check_message(
     text, reason = message.text, _ignore_reason(message, settings, sender)
     if reason:
         return Ignored(reason)
-    phrases = texts.phrases_for(text or "")
+    phrases = texts.phrases_for(text or message.forwarded)
     rights = sender.granted | listed_rights(
         settings, message.user_id, message.chat_id, is_external=message.is_external
     )
@@ -276,8 +276,9 @@ def _ignore_reason(
 
 
 def is_empty(message: IncomingMessage) -> bool:
-    """Return True for a message without words, files and quote, such as only a mention."""
-    return message.text == "" and not message.quoted_id and not message.attachments
+    """Return True for a message of only a mention: no words, files, quote, forwarded messages."""
+    refers = message.quoted_id or message.attachments or message.forwarded or message.is_partial
+    return message.text == "" and not refers
 
 
 def _not_for_bot(

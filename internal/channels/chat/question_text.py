@@ -10,6 +10,9 @@ from internal.i18n.chat import ChatPhrases
 
 OutcomeColor = Literal["green", "red", "blue", "grey"]
 MAX_ANSWERER_LENGTH, MAX_CHANNEL_LENGTH, MAX_ASKER_LENGTH = 60, 30, 60
+SHORT_ID_LENGTH = 6
+_MIN_HOURS, _MIN_DAYS = 2, 2
+"""Shorter spans are given in minutes, and in hours."""
 
 _APPROVALS: dict[str, tuple[str, OutcomeColor]] = {
     "once": ("asked_allowed_once", "green"),
@@ -51,6 +54,8 @@ def describe_outcome(record: QuestionRecord, phrases: ChatPhrases) -> QuestionOu
         return QuestionOutcome(phrases("asked_expired"), "grey")
     if answer is None:
         return QuestionOutcome(phrases("asked_closed"), "grey")
+    if answer.withdrawn:
+        return QuestionOutcome(withdrawn_by(answerer_name(answer, phrases), phrases), "grey")
     if record.question.kind == "approval":
         return _describe_approval(record, answer, phrases)
     if answer.decision == "approve" and answer.edit is not None:
@@ -60,12 +65,22 @@ def describe_outcome(record: QuestionRecord, phrases: ChatPhrases) -> QuestionOu
     return QuestionOutcome(phrases(key), color)
 
 
+def short_id(name: str) -> str:
+    """Return the end of an id, which is enough to name it in a chat."""
+    return name[-SHORT_ID_LENGTH:]
+
+
 def with_asker(title: str, question: Question, phrases: ChatPhrases) -> str:
     """Return the title of a question, after the subtask that asks it if it is of one."""
     if not question.asked_by:
         return title
     path = truncate_line(escape_invisible(phrases.subtask(question.asked_by)), MAX_ASKER_LENGTH)
     return phrases("subtask_asks", task=path, title=title)
+
+
+def withdrawn_by(who: str, phrases: ChatPhrases) -> str:
+    """Return that a question was withdrawn with the message of its task; `who` is "" if unknown."""
+    return phrases("asked_withdrawn_by", who=who) if who else phrases("asked_withdrawn")
 
 
 def is_allowed(answer: Answer, call_id: str) -> bool:
@@ -98,19 +113,26 @@ def channel_name(answer: Answer, phrases: ChatPhrases) -> str:
     return phrases(key) if key in phrases else truncate_line(answer.via, MAX_CHANNEL_LENGTH)
 
 
-def format_time(instant: str, now: datetime | None = None) -> str:
-    """Return an RFC 3339 instant in the local time of this machine; "" if it is invalid.
+def format_span(start: str, end: str, phrases: ChatPhrases) -> str:
+    """Return the time between two RFC 3339 instants in days, hours or minutes, at least one minute.
 
-    The date is left out today. The zone is named only if it is UTC, in which few people live.
+    A span holds in every time zone, which the zone of this machine does not. "" if one is invalid.
     """
-    try:
-        local = datetime.fromisoformat(instant).astimezone()
-    except ValueError:
+    seconds = seconds_between(start, end)
+    if seconds is None:
         return ""
-    today = (now or datetime.now(UTC)).astimezone().date()
-    date = "" if local.date() == today else f"{local:%Y-%m-%d} "
-    zone = " UTC" if local.tzname() == "UTC" else ""
-    return f"{date}{local:%H:%M}{zone}"
+    minutes = max(1, round(seconds / 60))
+    if minutes < _MIN_HOURS * 60:
+        return phrases("span_minutes", count=minutes)
+    hours = round(minutes / 60)
+    if hours < _MIN_DAYS * 24:
+        return phrases("span_hours", count=hours)
+    return phrases("span_days", count=round(hours / 24))
+
+
+def format_left(end: str, phrases: ChatPhrases, now: datetime | None = None) -> str:
+    """Return the time left until an RFC 3339 instant; "" if it is invalid."""
+    return format_span((now or datetime.now(UTC)).isoformat(), end, phrases)
 
 
 def seconds_between(start: str, end: str) -> int | None:

@@ -48,17 +48,8 @@ class TaskRouter:
         Returns the run, and True if the text was added to an earlier run or waits for one.
         """
         principal = message.actor.principal
-        submission = Submission(
-            text,
-            self._build_spec(message),
-            message.actor.via,
-            attachments=attachments,
-            scope=message.chat.scope,
-            message=message.row,
-            direct=message.chat.is_direct,
-            prompt=prompt,
-            joined=joined,
-        )
+        submission = self.build(message, text, prompt=prompt, attachments=attachments)
+        submission = msgspec.structs.replace(submission, joined=joined)
         match self._settings.busy_mode_in(message.chat.chat_id):
             case "steer":
                 steered, is_waiting = await self._gateway.steer_or_queue(submission, principal)
@@ -67,9 +58,29 @@ class TaskRouter:
                 run_id = (await self._gateway.submit(submission, principal)).run_id
                 return run_id, await self._is_waiting(run_id, message)
             case "interrupt":
-                submission = msgspec.structs.replace(submission, writing=written_at(message.row))
                 run_id = (await self._gateway.interrupt(submission, principal)).run_id
                 return run_id, await self._is_waiting(run_id, message)
+
+    def build(
+        self,
+        message: MessageContext,
+        text: str,
+        *,
+        prompt: str = "",
+        attachments: tuple[Attachment, ...] = (),
+    ) -> Submission:
+        """Return a message as a submission; see `submit`."""
+        return Submission(
+            text,
+            self._build_spec(message),
+            message.actor.via,
+            attachments=attachments,
+            scope=message.chat.scope,
+            message=message.row,
+            direct=message.chat.is_direct,
+            prompt=prompt,
+            writing=written_at(message.row),
+        )
 
     async def _is_waiting(self, run_id: RunId, message: MessageContext) -> bool:
         """Return True if another run of the conversation comes first."""

@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
+from internal.agent.app.mentions import ChatMember
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -13,8 +15,8 @@ from internal.agent.domain.tasks import Attachment, Rating
 from internal.agent.ports.attachments import RemoteContent
 from internal.i18n.chat import ChatPhrases
 
-Reaction = Literal["working", "received"]
-"""A run works on the message; the message was added to a run."""
+Reaction = Literal["working", "received", "done"]
+"""A run works on the message; a run received it; that run has ended."""
 
 RunPhase = Literal["queued", "working", "awaiting_tasks", "waiting", "done", "failed", "cancelled"]
 
@@ -92,13 +94,17 @@ class IncomingMessage(NamedTuple):
     """Its pictures and files, which the service still has; `ChatTransport.open_file` opens them."""
     is_from_bot: bool = False
     """Another bot wrote it."""
+    forwarded: str = ""
+    """What it carries of other people: forwarded messages or a card."""
+    is_partial: bool = False
+    """The service has more of it; `ChatTransport.complete` returns that."""
 
 
 class PastMessage(NamedTuple):
     """A message that was sent to a chat before.
 
     `user_id` is "" for a bot and `name` is "" if the service does not tell it. `is_own`: the bot
-    sent it. A recalled message has no text.
+    sent it. `is_bundle`: its text is that of forwarded messages. A recalled message has no text.
     """
 
     message_id: str
@@ -109,10 +115,18 @@ class PastMessage(NamedTuple):
     is_own: bool = False
     is_recalled: bool = False
     attachments: tuple[Attachment, ...] = ()
+    is_bundle: bool = False
 
 
 class RecalledMessage(NamedTuple):
-    """The news that a message was recalled."""
+    """The news that a message was recalled, by its sender or by somebody with that right."""
+
+    message_id: str
+    by_sender: bool = False
+
+
+class EditedMessage(NamedTuple):
+    """The news that a message was edited; its stored event has the id `edit_id`."""
 
     message_id: str
 
@@ -160,7 +174,13 @@ class MenuChoice(NamedTuple):
 
 
 ChatEvent = (
-    IncomingMessage | RecalledMessage | RemovedFromChat | MessageReaction | ChatOpened | MenuChoice
+    IncomingMessage
+    | EditedMessage
+    | RecalledMessage
+    | RemovedFromChat
+    | MessageReaction
+    | ChatOpened
+    | MenuChoice
 )
 """What a stored event says."""
 
@@ -191,6 +211,22 @@ class ChatAction(NamedTuple):
     """The user belongs to another organization."""
 
 
+RunCommand = Literal["continue", "again", "new"]
+"""Continue an ended run, try it again, or start a new conversation in its place."""
+
+
+class RunAction(NamedTuple):
+    """The button of a run's reply that a user activated."""
+
+    command: RunCommand
+    run_id: str
+    user_id: str
+    chat_id: str
+    message_id: str
+    is_external: bool = False
+    """The user belongs to another organization."""
+
+
 class StopAction(NamedTuple):
     """The Stop button of a run's message that a user activated."""
 
@@ -214,12 +250,44 @@ class SuggestionAction(NamedTuple):
     """The user belongs to another organization."""
 
 
+class FileContent(NamedTuple):
+    """A file; `words` name it where it cannot be sent. `content` is empty if it is too large."""
+
+    name: str
+    media_type: str
+    content: bytes
+    words: str
+    caption: str = ""
+
+
+class AlbumContent(NamedTuple):
+    """Pictures that belong together, in their order; `words` name them all."""
+
+    pictures: tuple[FileContent, ...]
+    words: str
+    caption: str = ""
+
+
+class RunButton(NamedTuple):
+    """A button below the reply of a run."""
+
+    command: RunCommand
+    run_id: str
+    label: str
+
+
 class TextContent(NamedTuple):
-    """Markdown. `mentions` are ids of users to notify besides the one who is replied to."""
+    """Markdown. `mentions` are ids of users to notify besides the one who is replied to.
+
+    `pictures` are files that the text may show at their place, by their names. `buttons` help to go
+    on; the text says the same in words, for services without buttons.
+    """
 
     text: str
     phrases: ChatPhrases
     mentions: tuple[str, ...] = ()
+    pictures: tuple[FileContent, ...] = ()
+    buttons: tuple[RunButton, ...] = ()
 
 
 class GreetingContent(NamedTuple):
@@ -295,17 +363,14 @@ class RunContent(NamedTuple):
     thoughts: Thoughts = Thoughts()
 
 
-class FileContent(NamedTuple):
-    """A file; `words` name it where it cannot be sent. `content` is empty if it is too large."""
-
-    name: str
-    media_type: str
-    content: bytes
-    words: str
-
-
 Content = (
-    TextContent | GreetingContent | QuestionContent | QuestionNotice | RunContent | FileContent
+    TextContent
+    | GreetingContent
+    | QuestionContent
+    | QuestionNotice
+    | RunContent
+    | FileContent
+    | AlbumContent
 )
 
 
@@ -325,10 +390,14 @@ class ChatPost(NamedTuple):
 
 
 class SentPost(NamedTuple):
-    """A post that was sent, at a time by the clock of the service, None if unknown."""
+    """A post that was sent, at a time by the clock of the service, None if unknown.
+
+    `pictures` are the names of the pictures that it shows in its text, as far as that is known.
+    """
 
     message_id: str
     sent_at: datetime | None = None
+    pictures: tuple[str, ...] = ()
 
 
 class ActionResult(NamedTuple):
@@ -340,16 +409,22 @@ class ActionResult(NamedTuple):
 
 
 class TransportHealth(NamedTuple):
-    """The state of the connection, since when (RFC 3339) and, if it is not connected, why."""
+    """The state of the connection, since when (RFC 3339) and, if it is not connected, why.
+
+    `notes` are facts about messages that the service did not deliver, and `losses` those that
+    could not be made good.
+    """
 
     status: str
     since: str
     why: str = ""
+    notes: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
 
 
 OnMessage = Callable[[ReceivedMessage], Future[Any]]
 """Stores a message; may be called from any thread. Messages are processed in call order."""
-UserAction = ChatAction | StopAction | SuggestionAction
+UserAction = ChatAction | StopAction | RunAction | SuggestionAction
 OnAction = Callable[[UserAction], Coroutine[Any, Any, ActionResult]]
 
 
@@ -378,11 +453,29 @@ class ChatTransport(Protocol):
         or none is returned, the service must send the message again.
         """
 
+    async def follow_history(self, received: ReceivedMessages, on_message: OnMessage) -> None:
+        """Look up messages that the service did not deliver, and store them, until cancelled.
+
+        One process of an account does this at a time. It may be called again after an error.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+
     async def close(self) -> None:
         """Release the connections that the other methods use."""
 
     async def parse(self, raw: str) -> ChatEvent | None:
         """Return what a stored event says; None if it cannot be read."""
+
+    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+        """Return an edited message as the service has it, as if it were sent at its edit.
+
+        `edit` is the stored event of the edit, `known` that of the message, "" if there is none.
+        """
+
+    async def complete(self, message: IncomingMessage) -> IncomingMessage:
+        """Return a partial message with what the service has of it; `text` is None without any."""
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post. The service sends the same key and form only once.
@@ -400,6 +493,12 @@ class ChatTransport(Protocol):
 
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         """Replace the content of a sent post."""
+
+    async def remove(self, message_id: str) -> None:
+        """Remove a sent post. One that is gone already is no error."""
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        """Alert a user to a post, however that user has muted its chat."""
 
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add a reaction and return its id; adding it twice returns the same id."""
@@ -420,8 +519,11 @@ class ChatTransport(Protocol):
     async def display_name(self, user_id: str) -> str:
         """Return the name of a user."""
 
+    async def list_members(self, chat_id: str) -> Sequence[ChatMember]:
+        """Return the people in a chat."""
+
     async def read_message(self, message_id: str) -> PastMessage:
-        """Return a message of a chat, with one call."""
+        """Return a message of a chat and what it forwards or shares, with at most two calls."""
 
     async def read_recent(self, message: IncomingMessage, limit: int) -> Sequence[PastMessage]:
         """Return the newest messages before a message, in its thread or else in its chat.

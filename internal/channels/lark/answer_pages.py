@@ -31,19 +31,29 @@ Measure = Callable[[AnswerBlock], int]
 
 
 def split_pages(
-    blocks: Sequence[AnswerBlock], max_bytes: int, measure: Measure
+    blocks: Sequence[AnswerBlock],
+    max_bytes: int,
+    measure: Measure,
+    *,
+    max_tables: int | None = None,
 ) -> list[list[AnswerBlock]] | None:
-    """Return the blocks on pages of at most `max_bytes`; None if a line is longer than a page."""
+    """Return the blocks on pages of at most `max_bytes`; None if a line is longer than a page.
+
+    A page has at most `max_tables` tables, None for no limit.
+    """
     waiting = deque(unit for block in blocks for unit in _units(block))
-    pages, page, size = list[list[AnswerBlock]](), list[AnswerBlock](), 0
+    pages, page, size, tables = list[list[AnswerBlock]](), list[AnswerBlock](), 0, 0
     while waiting:
         unit = waiting.popleft()
         cost = measure(unit)
-        if size + cost <= max_bytes:
+        if unit.is_shown_table and tables == max_tables:
+            waiting.appendleft(unit)
+        elif size + cost <= max_bytes:
             page.append(unit)
             size += cost
+            tables += unit.is_shown_table
             continue
-        if cost > max_bytes or size < max_bytes * _MIN_FILLED:
+        elif cost > max_bytes or size < max_bytes * _MIN_FILLED:
             head, rest = _split(unit, max_bytes - size, measure)
             if head is None and not page:
                 return None
@@ -54,7 +64,7 @@ def split_pages(
         if len(page) > 1 and _HEADING.match(page[-1].text):
             waiting.appendleft(page.pop())  # a heading stays with what it is about
         pages.append(page)
-        page, size = [], 0
+        page, size, tables = [], 0, 0
     return [*pages, page] if page else pages
 
 

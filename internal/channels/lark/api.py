@@ -7,7 +7,7 @@ tokens for hours, blocks the loop while it fetches one, and loads 170 MB of mode
 import asyncio
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -47,6 +47,7 @@ _TOKEN_PATH = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105  #
 _RENEWAL_MARGIN_SECONDS = 600.0
 _CREDENTIAL_RETRY_SECONDS = 30.0
 _TOO_MANY, _SERVER_ERROR, _GATEWAY_TIMEOUT = 429, 500, 504
+_CARD_CODE = re.compile(r"\bErrCode: ?(\d{1,12})\b")
 
 
 CONTENT_CODES = frozenset({230022, 230028})
@@ -59,11 +60,15 @@ class LarkRejected(TransportRejected):
     """Lark rejected the call and did nothing; repeating it would be rejected as well.
 
     `log_id` is Lark's id of the call, which its support asks for; "" if the response has none.
+    `card_code` is the code of the card's own error, which Lark reports inside of the message of a
+    general one, or else `code`.
     """
 
     def __init__(self, code: int, sentence: str, log_id: str = "") -> None:
         super().__init__(with_log_id(f"Lark rejected ({code}): {sentence}", log_id))
         self.code, self.log_id = code, log_id
+        inner = _CARD_CODE.search(sentence)
+        self.card_code = int(inner[1]) if inner else code
         if code in CONTENT_CODES:
             self.refusal = "content"
         elif code in PERMISSION_CODES:
@@ -143,7 +148,7 @@ class LarkRequest:
 
     method: str
     path: str
-    query: Mapping[str, str] | None = None
+    query: Mapping[str, str | Sequence[str]] | None = None
     body: Mapping[str, Any] | None = None
     form: Mapping[str, str] | None = None
     file: UploadedFile | None = None
@@ -356,7 +361,7 @@ class LarkClient:
             headers["content-type"], body = encode_form(call.form or {}, call.file, call.file_field)
         elif call.body is not None:
             headers["content-type"], body = "application/json", msgspec.json.encode(call.body)
-        query = f"?{urlencode(call.query)}" if call.query else ""
+        query = f"?{urlencode(call.query, doseq=True)}" if call.query else ""
         url = quoted_url(f"{self._credentials.origin}{call.path}{query}")
         return SessionRequest(call.method, url, headers, body, is_idempotent=True)
 
@@ -428,6 +433,17 @@ _MILLISECONDS = re.compile(r"\d{13}")
 _CLICK_POLICY = SendPolicy(1, timeout=1.5, kind="read")  # part of a click's three seconds
 
 
+_HISTORY_POLICY = SendPolicy(1, timeout=10.0, kind="read")
+"""The caller repeats a look-up later, and waits as long as Lark asks."""
+
+
+class MessagePage(NamedTuple):
+    """Messages, and the token of the next page, "" if there is none."""
+
+    items: list[Mapping[str, Any]]
+    following: str
+
+
 def read_milliseconds(text: str) -> int | None:
     """Return a time of Lark in milliseconds since 1970; None if it is implausible."""
     return int(text) if _MILLISECONDS.fullmatch(text) else None
@@ -494,6 +510,20 @@ class LarkApi:
         body = {"msg_type": kind, "content": content}
         await self._api.call(LarkRequest("PUT", _message_path(message_id), body=body), policy)
 
+    async def recall(self, message_id: str) -> None:
+        """Recall a message of the bot."""
+        await self._api.call(LarkRequest("DELETE", _message_path(message_id)), FINAL_POLICY)
+
+    async def urge(self, message_id: str, open_id: str) -> None:
+        """Alert a person to a message of the bot; repeated at once, it is the same alert."""
+        path = _message_path(message_id, "/urgent_app")
+        call = LarkRequest(
+            "PATCH", path, query={"user_id_type": "open_id"}, body={"user_id_list": [open_id]}
+        )
+        data = await self._api.call(call, FINAL_POLICY)
+        if data.get("invalid_user_id_list"):
+            raise LarkRejected(0, f"{open_id} cannot be alerted")
+
     async def react(self, message_id: str, emoji: str) -> str:
         """Add an emoji to a message and return the reaction's id."""
         body = {"reaction_type": {"emoji_type": emoji}}
@@ -554,12 +584,58 @@ class LarkApi:
         )
         return _required_text(data.get("user") or {}, "name")
 
-    async def message(
+    async def members(self, chat_id: str) -> AsyncGenerator[tuple[str, str]]:
+        """Yield the open_ids and names of the people in a chat; requires a scope of its own."""
+        path = f"/open-apis/im/v1/chats/{quote(chat_id, safe='')}/members"
+        query = {"member_id_type": "open_id", "page_size": "100"}
+        for _ in range(_MAX_PAGES):
+            data = await self._api.call(LarkRequest("GET", path, query=query), _READ_POLICY)
+            for item in _items(data):
+                if item.get("member_id"):
+                    yield str(item["member_id"]), str(item.get("name") or "")
+            query["page_token"] = str(data.get("page_token") or "")
+            if not data.get("has_more") or not query["page_token"]:
+                return
+
+    async def names_of(self, open_ids: Sequence[str]) -> dict[str, str]:
+        """Return the names of at most 50 people by their open_ids, of those that the app may see.
+
+        It requires the scope of `name_of`.
+        """
+        query: dict[str, str | Sequence[str]] = {"user_ids": open_ids, "user_id_type": "open_id"}
+        data = await self._api.call(
+            LarkRequest("GET", "/open-apis/contact/v3/users/batch", query=query), _CLICK_POLICY
+        )
+        return {str(each.get("open_id")): str(each.get("name") or "") for each in _items(data)}
+
+    async def is_direct(self, chat_id: str) -> bool:
+        """Return True if a chat is a direct one; False also if Lark does not show the chat."""
+        path = f"/open-apis/im/v1/chats/{quote(chat_id, safe='')}"
+        try:
+            data = await self._api.call(LarkRequest("GET", path), CONTEXT_POLICY)
+        except LarkRejected:
+            return False
+        return data.get("chat_mode") == "p2p"
+
+    async def group_name(self, chat_id: str) -> str:
+        """Return the name of a group of the bot; requires a scope of its own."""
+        path = f"/open-apis/im/v1/chats/{quote(chat_id, safe='')}"
+        data = await self._api.call(LarkRequest("GET", path), _CLICK_POLICY)
+        return _required_text(data, "name")
+
+    async def message_with_forwarded(
         self, message_id: str, policy: SendPolicy = _READ_POLICY
-    ) -> Mapping[str, Any]:
-        """Return a message, with the card as it was sent, or an empty mapping."""
+    ) -> list[Mapping[str, Any]]:
+        """Return a message, with the card as it was sent, and the messages that it forwards.
+
+        Returns an empty list if there is no such message.
+        """
         call = LarkRequest("GET", _message_path(message_id), query=_WHOLE_CARDS)
-        items = _items(await self._api.call(call, policy))
+        return _items(await self._api.call(call, policy))
+
+    async def message(self, message_id: str) -> Mapping[str, Any]:
+        """Return a message, with the card as it was sent, or an empty mapping."""
+        items = await self.message_with_forwarded(message_id)
         return items[0] if items else {}
 
     async def newest_messages(
@@ -580,6 +656,27 @@ class LarkApi:
             query["end_time"] = str(int(until) + 1)
         data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query), CONTEXT_POLICY)
         return _items(data)
+
+    async def message_page(
+        self, kind: str, container: str, *, since: float, token: str = ""
+    ) -> MessagePage:
+        """Return 50 messages of a `chat` or a `thread`, newest first; `token` is of the last page.
+
+        `since` is in seconds; a thread cannot be limited by time.
+        """
+        query = {
+            "container_id_type": kind,
+            "container_id": container,
+            "sort_type": "ByCreateTimeDesc",
+            "page_size": "50",
+        }
+        if kind == "chat":
+            query["start_time"] = str(max(int(since), 0))
+        if token:
+            query["page_token"] = token
+        data = await self._api.call(LarkRequest("GET", _MESSAGES, query=query), _HISTORY_POLICY)
+        following = str(data.get("page_token") or "") if data.get("has_more") else ""
+        return MessagePage(_items(data), following)
 
     async def messages(
         self, kind: str, container: str, since: float

@@ -4,7 +4,7 @@ Events are those of the published version, callbacks those of the app. This was 
 models and in public clients; it was not tried with a real app.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -80,14 +80,30 @@ _SCOPES = (
         "people have no names",
     ),
     _Need(
+        ("im:chat:read", "im:chat:readonly", "im:chat"),
+        "warn",
+        "groups whose cards people share have no names",
+    ),
+    _Need(
+        ("im:chat.members:read", "im:chat:readonly", "im:chat"),
+        "warn",
+        "answers cannot mention people of a group",
+    ),
+    _Need(
         ("tenant:tenant:readonly",),
         "warn",
         "your own organization is known only after the first event",
     ),
 )
+_URGENT = _Need(
+    ("im:message.urgent", "im:message.urgent:app_send"),
+    "warn",
+    "people are not alerted to approvals that wait (channels.lark.urgent_after_minutes)",
+)
 _EVENTS = (
     _Need(("im.message.receive_v1",), "fail", "no message is received"),
     _Need(("im.message.recalled_v1",), "warn", "recalling a message does not stop its run"),
+    _Need(("im.message.updated_v1",), "warn", "edits of messages are not noticed"),
     _Need(
         ("im.chat.member.bot.deleted_v1",),
         "warn",
@@ -118,8 +134,9 @@ async def check_app(settings: LarkSettings, clock: Clock) -> list[AppFinding]:
     if credentials is None:
         return [AppFinding("ok", "The Lark channel is off.")]
     client = LarkClient(credentials, clock)
+    scopes = _SCOPES if settings.urgent_after_minutes is None else (*_SCOPES, _URGENT)
     try:
-        found = [one async for one in _AppCheck(client, credentials).findings()]
+        found = [one async for one in _AppCheck(client, credentials, scopes).findings()]
     except LarkUnavailable as error:
         advice = "Check channels.lark.app_id, app_secret and domain, and the way to Lark."
         found = [AppFinding("fail", f"The app cannot be checked: {error}.", advice)]
@@ -130,7 +147,10 @@ async def check_app(settings: LarkSettings, clock: Clock) -> list[AppFinding]:
 
 
 class _AppCheck:
-    def __init__(self, client: LarkClient, credentials: AppCredentials) -> None:
+    def __init__(
+        self, client: LarkClient, credentials: AppCredentials, scopes: Sequence[_Need]
+    ) -> None:
+        self._scopes = scopes
         self._client, self._app_id = client, quote(credentials.app_id, safe="")
         self._console = f"{credentials.origin}/app/{self._app_id}"
 
@@ -153,7 +173,7 @@ class _AppCheck:
             granted = {
                 one.get("scope_name") for one in scopes if one.get("grant_status") == _GRANTED
             }
-            for one in self._missing("scope", _SCOPES, granted, "auth"):
+            for one in self._missing("scope", self._scopes, granted, "auth"):
                 yield one
         try:
             async for one in self._subscriptions():
@@ -185,7 +205,7 @@ class _AppCheck:
             yield AppFinding("fail", f"Callbacks are sent by {kind}, not here.", advice)
 
     def _missing(
-        self, kind: str, needs: tuple[_Need, ...], present: set[Any], page: str
+        self, kind: str, needs: Sequence[_Need], present: set[Any], page: str
     ) -> list[AppFinding]:
         where = f"{self._console}/{page}"
         return [

@@ -18,6 +18,7 @@ from internal.channels.chat.transport import (
     ChatAction,
     OnAction,
     ReceivedMessage,
+    RunAction,
     StopAction,
     SuggestionAction,
     UserAction,
@@ -30,6 +31,7 @@ from internal.channels.lark.question_form import (
     StopButton,
     read_card_answer,
 )
+from internal.channels.lark.run_buttons import RunButtonValue
 from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
@@ -96,7 +98,7 @@ class CardActionHandler:
         """
         try:
             envelope = _envelope.decode(payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None  # the receiver reports malformed events
         header = envelope.header
         if header.event_type != CARD_ACTION_EVENT:
@@ -105,7 +107,7 @@ class CardActionHandler:
             return self._responses[header.event_id]
         try:
             event = _event.decode(envelope.event)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             log.warning("malformed card action", extra={"reason": truncate_line(str(error), 200)})
             return self._toast("error", "click_malformed")
         action = _read_suggestion(event, header.tenant_key, payload)
@@ -164,12 +166,16 @@ def _read_suggestion(event: _Event, tenant_key: str, payload: bytes) -> UserActi
     return SuggestionAction(received, chosen.text, chosen.is_external)
 
 
-def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | None:
+def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | RunAction | None:
     """Return the action of an event; None if its value is not that of our buttons."""
     value, is_external = event.action.value, event.operator.tenant_key != tenant_key
+    who, chat = event.operator.open_id, event.context.open_chat_id
+    with suppress(msgspec.ValidationError):
+        run = msgspec.convert(value, RunButtonValue)
+        message = event.context.open_message_id
+        return RunAction(run.command, run.run, who, chat, message, is_external)
     with suppress(msgspec.ValidationError):
         stop = msgspec.convert(value, StopButton)
-        who, chat = event.operator.open_id, event.context.open_chat_id
         return StopAction(stop.run, who, chat, is_external)
     try:
         button = msgspec.convert(value, ButtonAction)

@@ -1,5 +1,6 @@
 """The Lark channel: the transport of one app, and its composition with the chat application."""
 
+import asyncio
 import logging
 from collections.abc import Container
 from contextlib import AbstractAsyncContextManager
@@ -8,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from internal.agent.app.mentions import ChatMember
+from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.attachments import RemoteContent
 from internal.agent.ports.runtime import Clock
@@ -16,6 +19,7 @@ from internal.channels.chat.transport import (
     ChatEvent,
     ChatOpened,
     ChatPost,
+    EditedMessage,
     IncomingMessage,
     MenuChoice,
     MessageReaction,
@@ -25,6 +29,7 @@ from internal.channels.chat.transport import (
     QuestionContent,
     Reaction,
     RecalledMessage,
+    ReceivedMessage,
     RemovedFromChat,
     RunContent,
     SentPost,
@@ -37,6 +42,7 @@ from internal.channels.lark.api import (
     PROGRESS_POLICY,
     LarkApi,
     LarkClient,
+    LarkRejected,
     as_datetime,
     as_json,
     is_open_id,
@@ -44,12 +50,17 @@ from internal.channels.lark.api import (
 from internal.channels.lark.card_actions import CardActionHandler
 from internal.channels.lark.connection import AppCredentials, ConnectionTimeouts, LarkConnection
 from internal.channels.lark.content.files import as_attachments, open_file
-from internal.channels.lark.content.message_content import read_content
+from internal.channels.lark.content.message_content import (
+    CARRIED_KINDS,
+    PARTIAL_KINDS,
+    read_content,
+)
 from internal.channels.lark.directory import BotIdentity
 from internal.channels.lark.events import (
     EventReceiver,
     EventSource,
     LarkAddition,
+    LarkEdit,
     LarkEntry,
     LarkMenuChoice,
     LarkMessage,
@@ -59,7 +70,9 @@ from internal.channels.lark.events import (
     read_event,
 )
 from internal.channels.lark.greeting_card import LarkSuggestion, shown_message
+from internal.channels.lark.history.edited import as_received
 from internal.channels.lark.history.message_reader import MessageReader
+from internal.channels.lark.history.missed_messages import ChatHistories, HistoryLimits
 from internal.channels.lark.message_format import (
     MAX_TEXT_EDITS,
     progress_card,
@@ -67,14 +80,15 @@ from internal.channels.lark.message_format import (
     send_uuid,
 )
 from internal.channels.lark.network import LarkNetwork
-from internal.channels.lark.replies import ReplySender
+from internal.channels.lark.replies import GONE_CODES, ReplySender
+from internal.channels.lark.silence_watch import SilenceTimes, SilenceWatch
 from internal.config.chat import ChatChannelSettings
 from internal.config.lark import LarkSettings
 from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
-RECEIVED_EMOJI = "OnIt"
+_EMOJI = {"received": "OnIt", "done": "DONE"}
 
 
 class LarkTransport:
@@ -90,6 +104,8 @@ class LarkTransport:
         *,
         texts: ChatTexts,
         timeouts: ConnectionTimeouts | None = None,
+        silence: SilenceTimes | None = None,
+        limits: HistoryLimits | None = None,
     ) -> None:
         self.app = credentials.app_id
         self._settings, self._texts = settings, texts
@@ -98,15 +114,20 @@ class LarkTransport:
         self.identity = BotIdentity(self._api)
         self._reader = MessageReader(self._api, self.app)
         self._replies = ReplySender(self._api, self.app, replaces_texts=settings.progress == "text")
-        self._connection = LarkConnection(credentials, self._on_event, clock, timeouts)
+        self._connection = LarkConnection(
+            credentials, self._on_event, clock, timeouts, on_open=self._on_open
+        )
+        histories = ChatHistories(self._api, self.app, clock, limits or HistoryLimits())
+        self._watch = SilenceWatch(self._connection, histories, clock, silence or SilenceTimes())
         self._source, self._is_tenant_known = EventSource(self.app), False
         self._receiver: EventReceiver | None = None
         self._actions: CardActionHandler | None = None
 
     @property
     def health(self) -> TransportHealth:
-        """The state of the connection."""
-        return TransportHealth(*self._connection.state)
+        """The state of the connection, and what it did not bring."""
+        watch = self._watch
+        return TransportHealth(*self._connection.state, notes=watch.notes, losses=watch.losses)
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
         """Stay connected until cancelled.
@@ -126,6 +147,12 @@ class LarkTransport:
         finally:
             await self._connection.stop()
 
+    async def follow_history(self, received: ReceivedMessages, on_message: OnMessage) -> None:
+        """Watch for a silent connection; in groups the app needs the scope for all messages."""
+        if self._settings.catch_up:
+            await self._watch.run(received, on_message)
+        await asyncio.Event().wait()
+
     async def close(self) -> None:
         """Close the HTTP connections."""
         await self._client.close()
@@ -139,16 +166,52 @@ class LarkTransport:
         match event:
             case None:
                 return None
-            case LarkRecall(message_id):
-                return RecalledMessage(message_id)
-            case LarkRemoval():
-                return RemovedFromChat(as_datetime(event.created))
+            case LarkEdit() | LarkRecall() | LarkRemoval() as change:
+                return _change(change)
             case LarkMessage() as message:
                 direct = message.direct
                 bot = self.identity.open_id if direct else await self.identity.wait()
                 return incoming_message(message, bot, self.app)
             case other:
                 return _chat_event(other)
+
+    async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
+        """Return an edited message; the app needs a permission to read it.
+
+        Raises:
+            TransportRejected: Lark does not show it, or it is not that of a person any more.
+        """
+        event, before = read_event(edit), read_event(known) if known else None
+        if not isinstance(event, LarkEdit):
+            raise TransportRejected("the event is not an edit")
+        try:
+            item = await self._reader.read_item(event.message_id)
+        except TransportUnavailable as error:
+            error.isolated = await self._api.is_working("")
+            raise
+        is_direct = before.direct if isinstance(before, LarkMessage) else event.is_direct
+        if is_direct is None:
+            is_direct = await self._api.is_direct(event.chat_id)
+        return as_received(event, item, is_direct=is_direct)
+
+    async def complete(self, message: IncomingMessage) -> IncomingMessage:
+        """Return a message with what it forwards or shares; the app needs a permission to read it.
+
+        What Lark refuses to show is left as the event had it.
+        """
+        try:
+            text = await self._reader.read_partial(message.message_id)
+        except TransportRejected as error:
+            log.info("message not readable", extra={"reason": str(error)})
+            text = ""
+        except TransportUnavailable as error:
+            # a message that alone cannot be read must not hold up its chat
+            error.isolated = await self._api.is_working("")
+            raise
+        if message.text:
+            return message._replace(text=text or message.text, is_partial=False)
+        carried = text or message.forwarded
+        return message._replace(text="" if carried else None, forwarded=carried, is_partial=False)
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post; progress is tried once, because replies are more important."""
@@ -186,10 +249,22 @@ class LarkTransport:
             text = as_json({"text": progress_text(content)})
             await self._api.edit(message_id, "text", text, policy)
 
+    async def remove(self, message_id: str) -> None:
+        """Recall a message of the bot."""
+        try:
+            await self._api.recall(message_id)
+        except LarkRejected as error:
+            if error.code not in GONE_CODES:
+                raise
+
+    async def urge(self, message_id: str, user_id: str) -> None:
+        """Make a message urgent for a user; the app needs a permission for it."""
+        await self._api.urge(message_id, user_id)
+
     async def add_reaction(self, message_id: str, reaction: Reaction) -> str:
         """Add an emoji to a message."""
         working = self._settings.working_emoji(message_id)
-        emoji = working if reaction == "working" else RECEIVED_EMOJI
+        emoji = working if reaction == "working" else _EMOJI[reaction]
         if not (shown := shown_message(message_id)):
             raise TransportRejected("it is not a message that can have a reaction")
         return await self._api.react(shown, emoji)
@@ -210,6 +285,10 @@ class LarkTransport:
         """Return a user's name; the app needs the contact permission for it."""
         return await self._api.name_of(user_id)
 
+    async def list_members(self, chat_id: str) -> list[ChatMember]:
+        """Return the people in a chat; the app needs the permission to read members."""
+        return [ChatMember(*each) async for each in self._api.members(chat_id)]
+
     async def read_message(self, message_id: str) -> PastMessage:
         """Return a message; the app needs a permission to read messages."""
         return await self._reader.read(message_id)
@@ -221,6 +300,9 @@ class LarkTransport:
     async def has_posted_in(self, thread_id: str) -> bool:
         """Return True if one of the newest messages of a thread is the bot's."""
         return await self._reader.has_own_in(thread_id)
+
+    def _on_open(self) -> None:
+        self._watch.wake()
 
     async def _find_tenant(self) -> None:
         """Ask for the tenant once; without an answer it is that of the first event."""
@@ -241,6 +323,17 @@ class LarkTransport:
         if response is None:
             await self._receiver.receive(payload)
         return response
+
+
+def _change(event: LarkEdit | LarkRecall | LarkRemoval) -> ChatEvent:
+    """Return the change of a message or a chat that was known before."""
+    match event:
+        case LarkEdit(message_id):
+            return EditedMessage(message_id)
+        case LarkRecall(message_id, by_sender=by_sender):
+            return RecalledMessage(message_id, by_sender=by_sender)
+        case LarkRemoval():
+            return RemovedFromChat(as_datetime(event.created))
 
 
 def _chat_event(
@@ -273,12 +366,14 @@ def _chat_event(
 def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessage:
     """Return a message to an app as the chat application sees it; `bot` is the bot's open_id."""
     content = read_content(message.kind, message.content, message.mentions, bot=bot)
+    text = None if content is None else content.text
+    is_carried = message.kind in CARRIED_KINDS
     is_place_in_thread = bool(message.thread_id) and message.parent_id == message.root_id
     return IncomingMessage(
         message_id=message.message_id,
         chat_id=message.chat_id,
         user_id=message.open_id,
-        text=None if content is None else content.text,
+        text="" if is_carried else text,
         is_direct=message.direct,
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
@@ -289,6 +384,8 @@ def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessag
         thread_root_id=message.root_id if message.thread_id else "",
         is_external=message.is_external,
         attachments=as_attachments(content.files if content else (), app, message.message_id),
+        forwarded=(text or "") if is_carried else "",
+        is_partial=message.kind in PARTIAL_KINDS,
     )
 
 

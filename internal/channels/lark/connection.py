@@ -61,6 +61,16 @@ class ConnectionState(NamedTuple):
     why: str = ""
 
 
+class LineActivity(NamedTuple):
+    """How often the connection was opened, and since when it has brought no event.
+
+    `quiet_since` is the time of the last event or of the last opening, in monotonic seconds.
+    """
+
+    opened: int = 0
+    quiet_since: float = 0.0
+
+
 class AppCredentials(NamedTuple):
     """An app's id and secret, the origin of its service, and the way to it."""
 
@@ -104,7 +114,7 @@ class LarkConnection:
     `on_event` receives each event's JSON in the connection's loop before the acknowledgement. Its
     return value is the response, with code 200; if it raises, the code is 500 and Lark sends the
     event again, except clicks. It is called in the order of arrival; while it awaits, it is called
-    for further events.
+    for further events. `on_open` is called in the connection's loop whenever it is opened.
     """
 
     def __init__(
@@ -113,8 +123,13 @@ class LarkConnection:
         on_event: EventHandler,
         clock: Clock,
         timeouts: ConnectionTimeouts | None = None,
+        *,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
         self._credentials, self._on_event, self._clock = credentials, on_event, clock
+        self._on_open = on_open
+        self._session: _ClientSession | None = None
+        self.activity = LineActivity(quiet_since=clock.monotonic())
         self._timeouts = timeouts or ConnectionTimeouts()
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -143,6 +158,20 @@ class LarkConnection:
         with suppress(TimeoutError):
             await asyncio.wait_for(wait_shielded(asyncio.wrap_future(self._finished)), seconds)
 
+    def reconnect(self, why: str) -> None:
+        """Replace the connection, if there is one; may be called from any thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._lose, why)
+
+    def _lose(self, why: str) -> None:
+        if self._session is not None:
+            self._session.lose(why)
+
+    async def _receive(self, payload: bytes) -> dict[str, Any] | None:
+        self.activity = self.activity._replace(quiet_since=self._clock.monotonic())
+        return await self._on_event(payload)
+
     def _main(
         self, loop: asyncio.AbstractEventLoop, stopping: asyncio.Event, finished: Future[None]
     ) -> None:
@@ -166,7 +195,7 @@ class LarkConnection:
             session = _ClientSession(
                 sdk,
                 self._credentials,
-                self._on_event,
+                self._receive,
                 clock=self._clock,
                 timeouts=self._timeouts,
             )
@@ -193,9 +222,13 @@ class LarkConnection:
         """
         try:
             await session.open()
+            self._session = session
+            self.activity = LineActivity(self.activity.opened + 1, self._clock.monotonic())
             self._set_state("connected", "")
+            self._on_open()
             await session.wait_until_lost(stopping)
         finally:
+            self._session = None
             await session.close()
 
     def _reason(self, error: Exception) -> str:
@@ -323,6 +356,11 @@ class _ClientSession:
             for end in ends:
                 end.cancel()
 
+    def lose(self, why: str) -> None:
+        """Treat the connection as lost."""
+        self._why = why
+        self._lost.set()
+
     async def close(self) -> None:
         """Stop what the client left running, and disconnect, politely if Lark lets us."""
         self._client._cache._cron.cancel()
@@ -386,8 +424,7 @@ class _ClientSession:
                 async with asyncio.timeout(self._timeouts.line_pong):
                     await (await connection.ping())
             except TimeoutError:
-                self._why = f"no pong within {self._timeouts.line_pong:g} s"
-                self._lost.set()
+                self.lose(f"no pong within {self._timeouts.line_pong:g} s")
 
     async def _on_message(self, message: bytes) -> None:
         self._last_received = self._clock.monotonic()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from cachetools import LRUCache, TTLCache
 
+from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.tasks import Rating
 from internal.agent.domain.text import truncate_line
@@ -52,6 +53,17 @@ class _Body(msgspec.Struct):
     mentions: list[_Mention] | None = None
 
 
+class _Edited(msgspec.Struct):
+    message_id: str = ""
+    chat_id: str = ""
+    chat_type: str = ""
+    update_time: str = ""
+
+
+class _Edit(_Edited):
+    message: _Edited | None = None
+
+
 class _Event(msgspec.Struct):
     sender: _Sender | None = None
     message: _Body | None = None
@@ -60,6 +72,7 @@ class _Event(msgspec.Struct):
 class _Recall(msgspec.Struct):
     message_id: str = ""
     chat_id: str = ""
+    recall_type: str = ""
 
 
 class _Removal(msgspec.Struct):
@@ -143,6 +156,7 @@ class _HeaderOnly(msgspec.Struct):
 
 _envelope = msgspec.json.Decoder(_Envelope)
 _event = msgspec.json.Decoder(_Event)
+_edit = msgspec.json.Decoder(_Edit)
 _recall = msgspec.json.Decoder(_Recall)
 _removal = msgspec.json.Decoder(_Removal)
 _reaction = msgspec.json.Decoder(_Reaction)
@@ -186,12 +200,34 @@ class LarkMessage(NamedTuple):
         return any(mention.open_id == open_id for mention in self.mentions)
 
 
+class LarkEdit(NamedTuple):
+    """A message was edited. What it says is read back from the API.
+
+    `version` tells the edits of a message apart; `created` is the time of the event in milliseconds
+    since 1970, None if unknown. `is_direct` is None if the event does not say it.
+    """
+
+    message_id: str
+    chat_id: str
+    version: str
+    created: int | None
+    header: EventHeader
+    is_direct: bool | None = None
+    open_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id of this edit."""
+        return edit_id(self.message_id, self.version)
+
+
 class LarkRecall(NamedTuple):
-    """A message was recalled; Lark does not say by whom."""
+    """A message was recalled: by its sender, or by somebody whom Lark does not name."""
 
     message_id: str
     chat_id: str
     open_id: str = ""
+    by_sender: bool = False
 
     @property
     def name(self) -> str:
@@ -286,6 +322,7 @@ class LarkMenuChoice(NamedTuple):
 
 LarkEvent = (
     LarkMessage
+    | LarkEdit
     | LarkRecall
     | LarkRemoval
     | LarkReaction
@@ -302,7 +339,13 @@ def read_event(payload: bytes | str) -> LarkEvent | None:
     Raises:
         msgspec.DecodeError: The payload is not an event, or it lacks required ids.
     """
-    envelope = _envelope.decode(payload)
+    try:
+        return _read_envelope(_envelope.decode(payload))
+    except RecursionError as error:
+        raise msgspec.DecodeError("the event is nested too deep") from error
+
+
+def _read_envelope(envelope: _Envelope) -> LarkEvent | None:
     match envelope.header.event_type:
         case "im.message.receive_v1":
             return _read_message(envelope.event, envelope.header.tenant_key)
@@ -310,11 +353,28 @@ def read_event(payload: bytes | str) -> LarkEvent | None:
             recall = _recall.decode(envelope.event)
             if not recall.message_id or not recall.chat_id:
                 raise msgspec.ValidationError("recall without message_id or chat_id")
-            return LarkRecall(recall.message_id, recall.chat_id)
+            by_sender = recall.recall_type == "message_owner"
+            return LarkRecall(recall.message_id, recall.chat_id, by_sender=by_sender)
         case kind if reader := _READERS.get(kind):
             return reader(envelope)
         case _:
             return None
+
+
+def _read_edit(envelope: _Envelope) -> LarkEdit:
+    event, header = _edit.decode(envelope.event), envelope.header
+    edited = event.message or event
+    version = edited.update_time or header.event_id
+    if not edited.message_id or not edited.chat_id or not version:
+        raise msgspec.ValidationError("edit without message_id, chat_id or time")
+    return LarkEdit(
+        edited.message_id,
+        edited.chat_id,
+        version,
+        read_milliseconds(header.create_time),
+        header,
+        edited.chat_type == "p2p" if edited.chat_type else None,
+    )
 
 
 def _read_removal(envelope: _Envelope) -> LarkRemoval:
@@ -386,6 +446,7 @@ def _read_suggestion(envelope: _Envelope) -> LarkSuggestion | None:
 
 _READERS: dict[str, Callable[[_Envelope], LarkEvent | None]] = {
     **dict.fromkeys(_REMOVALS, _read_removal),
+    "im.message.updated_v1": _read_edit,
     "im.message.reaction.created_v1": _read_reaction,
     "im.message.reaction.deleted_v1": _read_reaction,
     "im.chat.member.bot.added_v1": _read_addition,
@@ -442,7 +503,7 @@ class EventSource:
         """Return False for an event of another app or tenant; each source is logged once."""
         try:
             header = _header.decode(payload).header
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return True  # the receiver reports malformed events
         if header.app_id == self._app_id and header.tenant_key:
             self.tenant_key = self.tenant_key or header.tenant_key

@@ -7,13 +7,16 @@ Source: open.feishu.cn, "Rich text (Markdown) component" and "Message content".
 """
 
 import html
+import posixpath
 import re
 import textwrap
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -46,11 +49,16 @@ _TARGET = re.compile(
     r"\(\s*(?P<url>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)"
     r"(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)"
 )
+_BRACKETED_TARGET = re.compile(r"\(\s*<(?P<url>[^<>\n]*)>(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)")
 _HOST = r"(?:[\w-]+\.)+[^\W\d_]{2,63}"
 _CLAIMED_HOST = re.compile(rf"(?:://(?:[^/\s@]*@)?|\b(?=www\.))({_HOST})")
 _ADDRESS = re.compile(rf"({_HOST})(?::\d+)?(?:[/?#]\S*)?")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_SERVER_PATH = re.compile(r"file:|/(?!/)", re.IGNORECASE)
+"""The target of a link that nobody can open from Lark."""
 _MARKS = re.compile(r"[*_~`\\!\[\]]")
+_ACTIVE = re.compile(r"[*_~`\\!\[\]()<>&\s]+")
+"""What the words of a picture cannot contain."""
 _BREAK = "\u200b"
 _MAY_NEED_SEPARATORS = re.compile(r"[^\w\s][*~]|[*~][^\w\s]")
 _TAG_LINE = re.compile(r"\n[ \t]*<[A-Za-z/!?]")
@@ -65,6 +73,7 @@ _blocks.enable("table").disable(["reference", "inline"])
 _inlines = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
 _inlines.enable(["table", "strikethrough"]).disable(["reference", "image"])
 use_cjk_emphasis(_inlines)
+_images = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_PARSED_NESTING})
 _BREAKS = frozenset({"softbreak", "hardbreak"})
 _SUMMARY_MARKUP = 8  # characters of source for one that is shown
 
@@ -81,6 +90,12 @@ class AnswerBlock(NamedTuple):
     card: str
     plain: str
     language: str = ""
+
+    @property
+    def is_shown_table(self) -> bool:
+        """True for a table that a card shows as such; one of too many columns becomes code."""
+        columns = self.text.count("|", 0, self.text.find("\n"))
+        return self.kind == "table" and columns <= MAX_COLUMNS
 
     def part(self, start: int, end: int, head: int = 0) -> "AnswerBlock":
         """Return these lines of the block, after its first `head` lines."""
@@ -100,16 +115,22 @@ def code_block(code: str, language: str = "") -> AnswerBlock:
     return AnswerBlock("code", code, fenced, plain, language)
 
 
-def parse_markdown(text: str) -> list[AnswerBlock]:
+Pictures = Mapping[str, str]
+"""The image keys of pictures by their targets in a text; "" for one that is not shown there."""
+NO_PICTURES: Pictures = MappingProxyType({})
+
+
+def parse_markdown(text: str, pictures: Pictures = NO_PICTURES) -> list[AnswerBlock]:
     """Return the blocks of a text. Code is kept exactly; images become links, tags plain text.
 
     Code inside of lists and quotes moves out of them, since Lark wants it at the start of a line.
+    Images of `pictures` are shown in cards, except in tables; elsewhere they are their text.
     """
     source = _move_code_out(limit_nesting(_NEWLINES.sub("\n", text)))
     source = indent_lists(source, _blocks)
     lines, tokens = source.split("\n"), _blocks.parse(source)
     adapt_headings(lines, tokens)
-    marked = _mark_lines(lines, tokens, footnote_ids(source))
+    marked = _mark_lines(lines, tokens, _Document(footnote_ids(source), pictures))
     found: list[AnswerBlock] = []
     done = 0
 
@@ -141,16 +162,14 @@ def as_card_markdown(blocks: Iterable[AnswerBlock], max_tables: int) -> str:
     parts: list[str] = []
     is_after_table = False
     for block in blocks:
-        is_kept = block.kind != "table" or (
-            max_tables > 0 and block.text.count("|", 0, block.text.find("\n")) <= MAX_COLUMNS
-        )
+        is_kept = block.kind != "table" or (max_tables > 0 and block.is_shown_table)
         is_table = is_kept and block.kind == "table"
         part = block.card if is_kept else fence(block.text)
         if parts and (is_table or is_after_table):
             parts[-1] = parts[-1].removesuffix("\n") + "\n"
             part = part.removeprefix("\n")
         parts.append(part)
-        max_tables -= block.kind == "table"
+        max_tables -= is_table
         is_after_table = is_table
     return "\n".join(parts)
 
@@ -236,13 +255,43 @@ def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
     return [textwrap.dedent(text) if is_nested else text]
 
 
+def match_pictures(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the names of files that a text shows as images, by the targets of those images.
+
+    A target is the name, ends with it after a folder, or has the last part of one name only.
+    """
+    found: dict[str, str] = {}
+    for token in _images.parse(_NEWLINES.sub("\n", text)):
+        for part in token.children or ():
+            if part.type != "image":
+                continue
+            path = unquote(str(part.attrs["src"]))
+            ends = [name for name in names if f"/{path}".endswith(f"/{name}")]
+            same = [name for name in names if posixpath.basename(name) == posixpath.basename(path)]
+            if ends or len(same) == 1:
+                found[path] = max(ends, key=len) if ends else same[0]
+    return found
+
+
+def hide_pictures(card: str, keys: Iterable[str]) -> str:
+    """Return Markdown for a card with the texts of the pictures that have these image keys."""
+    for key in keys:
+        card = re.sub(rf"!\[([^\]]*)\]\({re.escape(key)}\)", r"\1", card)
+    return card
+
+
 Marked = tuple[str, str, str]
 """A text as it is written in rich texts, in cards and in texts."""
 
 
-def _mark_lines(
-    lines: Sequence[str], tokens: Sequence[Token], footnotes: frozenset[str]
-) -> list[Marked]:
+class _Document(NamedTuple):
+    """What is known of the whole text."""
+
+    footnotes: frozenset[str]
+    pictures: Pictures
+
+
+def _mark_lines(lines: Sequence[str], tokens: Sequence[Token], document: _Document) -> list[Marked]:
     """Return the forms of each line."""
     rows = {
         number
@@ -251,47 +300,48 @@ def _mark_lines(
         for number in range(*token.map)
     }
     found = [
-        _mark_row(line, footnotes) if number in rows else _mark(line, [])
+        _mark_row(line, document) if number in rows else _mark(line, [], {})
         for number, line in enumerate(lines)
     ]
     for token in tokens:
         if token.type == "inline" and token.map is not None and token.map[0] not in rows:
             start, end = token.map
             text = "\n".join(lines[start:end])
-            forms = [form.split("\n") for form in _mark_text(text, footnotes)]
+            forms = [form.split("\n") for form in _mark_text(text, document)]
             found[start:end] = zip(*forms, strict=True)
     return found
 
 
-def _mark_row(row: str, footnotes: frozenset[str]) -> Marked:
+def _mark_row(row: str, document: _Document) -> Marked:
     """Mark the cells of a row; a code span ends with its cell."""
-    cells = [_mark_text(cell, footnotes, in_cell=True) for cell in _CELL_END.split(row)]
+    hidden = document._replace(pictures=dict.fromkeys(document.pictures, ""))
+    cells = [_mark_text(cell, hidden, in_cell=True) for cell in _CELL_END.split(row)]
     rich, card, plain = ("|".join(form) for form in zip(*cells, strict=True))
     return rich, card, plain
 
 
-def _mark_text(text: str, footnotes: frozenset[str], *, in_cell: bool = False) -> Marked:
+def _mark_text(text: str, document: _Document, *, in_cell: bool = False) -> Marked:
     """Mark a paragraph, a heading or a cell."""
     outside = [
-        (start, end, adapt_text(text[start:end], footnotes, in_cell=in_cell))
+        (start, end, adapt_text(text[start:end], document.footnotes, in_cell=in_cell))
         for start, end in _outside(text, _code_spans(text))
     ]
     text = _apply(text, outside)
     if _MAY_NEED_SEPARATORS.search(text):
         places = find_separators(_inlines, text)
         text = _apply(text, [(place, place, _BREAK) for place in places])
-    return _mark(text, _code_spans(text))
+    return _mark(text, _code_spans(text), document.pictures)
 
 
 Edit = tuple[int, int, str]
 """The start and the end of a part of a text, and what replaces it."""
 
 
-def _mark(text: str, spans: Sequence[Edit]) -> Marked:
+def _mark(text: str, spans: Sequence[Edit], pictures: Pictures) -> Marked:
     """Return a text with marked links and without active tags; `spans` are its code."""
     if not any(sign in text for sign in ("<", "](", "]:", "\\")):
         return text, text, text
-    links = _link_edits(text, spans)
+    links, shown, words = _link_edits(text, spans, pictures)
     if definition := _DEFINITION.match(text):
         links.append((definition.end(), definition.end(), " "))
     outside = _outside(text, spans)
@@ -305,12 +355,24 @@ def _mark(text: str, spans: Sequence[Edit]) -> Marked:
         for start, end in outside
         for found in _ESCAPED.finditer(text, start, end)
     ]
-    plain = _TEXT_TAG.sub(f"<{_BREAK}", _apply(text, [*links, *tags, *escapes]))
+    links_and_words = [*links, *words]
+    plain = _TEXT_TAG.sub(
+        f"<{_BREAK}", _apply(text, _without_overlaps([*links_and_words, *tags, *escapes]))
+    )
     return (
-        _apply(text, [*links, *tags]),
-        _apply(text, [*links, *_tag_edits(text, spans)]),
+        _apply(text, _without_overlaps([*links_and_words, *tags])),
+        _apply(text, _without_overlaps([*links, *shown, *_tag_edits(text, spans)])),
         escape_links(plain),
     )
+
+
+def _without_overlaps(edits: Sequence[Edit]) -> list[Edit]:
+    """Return the edits without those inside of another one, such as of the target of a picture."""
+    found: list[Edit] = []
+    for start, end, replacement in sorted(edits):
+        if not found or start >= found[-1][1]:
+            found.append((start, end, replacement))
+    return found
 
 
 def _apply(text: str, edits: Sequence[Edit]) -> str:
@@ -368,9 +430,14 @@ def _outside(text: str, spans: Sequence[Edit]) -> list[tuple[int, int]]:
     return list(zip(starts, [*(start for start, _, _ in spans), len(text)], strict=True))
 
 
-def _link_edits(text: str, spans: Sequence[Edit]) -> list[Edit]:
-    """Return the edits that make images links and name the targets of misleading links."""
-    found: list[Edit] = []
+def _link_edits(
+    text: str, spans: Sequence[Edit], pictures: Pictures
+) -> tuple[list[Edit], list[Edit], list[Edit]]:
+    """Return the edits of links, and those that show pictures and that put words in their place.
+
+    Images that are no pictures become links; the targets of misleading links are named.
+    """
+    found, shown, words = list[Edit](), list[Edit](), list[Edit]()
     open_: list[int] = []
     for start, end in _outside(text, spans):
         for bracket in _BRACKETS.finditer(text, start, end):
@@ -379,9 +446,32 @@ def _link_edits(text: str, spans: Sequence[Edit]) -> list[Edit]:
                 open_.append(position)
             elif bracket[0] == "]" and open_:
                 opener = open_.pop()
-                if text.startswith("(", position + 1):
+                if not text.startswith("(", position + 1):
+                    continue
+                if (picture := _picture_edits(text, opener, position, pictures)) is not None:
+                    shown += picture[0]
+                    words += picture[1]
+                else:
                     found += _judge_link(text, opener, position)
-    return found
+    return found, shown, words
+
+
+def _picture_edits(
+    text: str, opener: int, closer: int, pictures: Pictures
+) -> tuple[list[Edit], list[Edit]] | None:
+    """Return the edits that show a picture, and those that leave its words; None for others."""
+    target = _TARGET.match(text, closer + 1) or _BRACKETED_TARGET.match(text, closer + 1)
+    if target is None or not pictures or text[opener - 1 : opener] != "!":
+        return None
+    path = unquote(html.unescape(_ESCAPED.sub(r"\1", target["url"])))
+    key = pictures.get(path)
+    if key is None:
+        return None
+    label = _MARKS.sub("", text[opener + 1 : closer]).strip() or path.rpartition("/")[2]
+    label = _ACTIVE.sub(" ", label).strip()
+    start, end = opener - 1, target.end()
+    words: list[Edit] = [(start, end, label)]
+    return ([(start, end, f"![{label}]({key})")] if key else words), words
 
 
 def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
@@ -389,6 +479,8 @@ def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
     target = _TARGET.match(text, closer + 1)
     url = "" if target is None else html.unescape(_ESCAPED.sub(r"\1", target["url"]))
     scheme = _SCHEME.match(url)
+    if target is not None and _SERVER_PATH.match(url):
+        return _unlinked(text, opener, closer, target)
     if target is None or (scheme is not None and scheme[1].lower() not in {"http", "https"}):
         return [(closer + 1, closer + 1, " ")]
     label, host = text[opener + 1 : closer], _host(url)
@@ -399,6 +491,17 @@ def _judge_link(text: str, opener: int, closer: int) -> list[Edit]:
     if any(claimed != host.removeprefix("www.") for claimed in _claimed_hosts(label)):
         return [*found, (target.end(), target.end(), f" ({host})")]
     return found
+
+
+def _unlinked(text: str, opener: int, closer: int, target: re.Match[str]) -> list[Edit]:
+    """Return the edits that leave the words of a link, or the name of the file that it leads to."""
+    marks = len(text[:opener]) - len(text[:opener].rstrip("!"))
+    path = unquote(html.unescape(_ESCAPED.sub(r"\1", target["url"])))
+    label = html.unescape(_MARKS.sub("", text[opener + 1 : closer]))
+    if label.strip() != path and not all(map(is_invisible, label)):
+        return [(opener - marks, opener + 1, ""), (closer, target.end(), "")]
+    name = _ACTIVE.sub(" ", path.rstrip("/").rpartition("/")[2])
+    return [(opener - marks, target.end(), name)]
 
 
 def _host(url: str) -> str:

@@ -8,22 +8,36 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from internal.channels.chat.transport import FileContent, RunContent, RunPhase
+from internal.channels.chat.transport import AlbumContent, FileContent, RunContent, RunPhase
 from internal.channels.lark.answer_pages import break_long_lines, split_pages
 from internal.channels.lark.api import as_json
 from internal.channels.lark.lark_markdown import (
+    NO_PICTURES,
     AnswerBlock,
+    Pictures,
     as_card_markdown,
     as_plain_text,
     as_summary,
     escape_active,
+    escape_links,
+    hide_pictures,
     parse_markdown,
 )
-from internal.channels.lark.question_form import folded_text, plain_text, stop_button
+from internal.channels.lark.question_form import (
+    Element,
+    button_row,
+    folded_text,
+    plain_text,
+    stop_button,
+)
 from internal.i18n.chat import ChatPhrases
 
-MAX_RICH_BYTES, MAX_TEXT_BYTES, MAX_TABLES = 28 * 1024, 140 * 1024, 5
-"""Bytes of a card or post and of a text (Lark accepts 30 KB and 150 KB), tables in a card."""
+MAX_RICH_BYTES, MAX_TEXT_BYTES = 28 * 1024, 140 * 1024
+"""Bytes of a card or post, and of a text; Lark accepts 30 KB and 150 KB."""
+MAX_TABLES = 3
+"""Tables in a card. Earlier reports say that Lark accepts five, a later measurement three."""
+WITH_MENTIONS = "-with-mentions"
+"""The end of the name of a form that notifies people."""
 MAX_PAGES = 4
 """Cards of an answer; a longer one is a file after its beginning."""
 _BEGINNING, _SUMMARY_CHARS = 4 * 1024, 100
@@ -52,8 +66,12 @@ PostElement = dict[str, str]
 class MessagePart(NamedTuple):
     """A message to send.
 
-    `file` is uploaded first and its key becomes the content. A `spare` part may be dropped if Lark
-    rejects only it. If Lark rejects the part, its `alternatives` are tried in this order.
+    `file` is uploaded first and its key becomes the content; the keys of `album` become pictures of
+    a rich text. A `spare` part may be dropped if Lark rejects only it. If Lark rejects the part,
+    one of its `alternatives` is tried, which get simpler; `form` is its name among them.
+
+    `mentions` are the people whom it notifies, `pictures` the image keys that its text shows, and
+    `tables` the number of tables.
     """
 
     kind: str
@@ -61,62 +79,130 @@ class MessagePart(NamedTuple):
     file: tuple[str, bytes] | None = None
     spare: bool = False
     alternatives: tuple["MessagePart", ...] = ()
+    form: str = ""
+    mentions: frozenset[str] = frozenset()
+    pictures: frozenset[str] = frozenset()
+    tables: int = 0
+    album: tuple[tuple[str, bytes], ...] = ()
 
 
 Rendering = tuple[str, tuple[MessagePart, ...]]
 """The name of a format and the messages of a content in that format."""
 
 
-def render_answer(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
+class AnswerExtras(NamedTuple):
+    """What an answer has besides its text.
+
+    `pictures` are the image keys of files of the run by the targets in the text, "" for one that
+    Lark does not accept. `buttons` are elements below the text; forms without cards have none.
+    """
+
+    pictures: Pictures = NO_PICTURES
+    mentions: tuple[str, ...] = ()
+    buttons: tuple[Element, ...] = ()
+
+
+NO_EXTRAS = AnswerExtras()
+
+
+def render_answer(
+    answer: str, phrases: ChatPhrases, extras: AnswerExtras = NO_EXTRAS
+) -> Sequence[Rendering]:
     """Return the renderings of an answer, the best first; each is complete.
 
     Code is shown exactly. Everything else that would be active in Lark is shown as text: mentions,
-    images, and tags such as `<font>` and `<button>`. A link whose text names another host, or
-    nothing, shows its host.
+    images other than `extras.pictures`, and tags such as `<font>` and `<button>`. A link whose text
+    names another host, or nothing, shows its host.
     """
+    return _mention_people(_render_text(answer, phrases, extras), extras.mentions)
+
+
+def _render_text(answer: str, phrases: ChatPhrases, extras: AnswerExtras) -> Sequence[Rendering]:
     if byte_length(answer) > MAX_PAGES * MAX_RICH_BYTES:
-        return _file_renderings(answer, phrases)
-    blocks = parse_markdown(answer)
-    first, *others = _page_forms(blocks)
-    if byte_length(as_json(first.content)) <= MAX_RICH_BYTES:
-        renderings = [("card", (first,)), *((_form_name(part), (part,)) for part in others)]
+        return _file_renderings(answer, phrases, extras)
+    blocks = parse_markdown(answer, extras.pictures)
+    has_many_tables = sum(block.is_shown_table for block in blocks) > MAX_TABLES
+    forms = _page_forms(blocks, extras)
+    is_one_page = byte_length(as_json(forms[0][0].content)) <= MAX_RICH_BYTES
+    if is_one_page and not has_many_tables:
+        renderings = [(parts[0].form, (_with_alternatives(parts),)) for parts in forms]
         plain = text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)
         return (*renderings, ("text", plain), ("only-file", (_file_part(answer, phrases),)))
-    blocks = parse_markdown(break_long_lines(answer))
-    pages = split_pages(blocks, MAX_RICH_BYTES - _CARD_OVERHEAD, _card_bytes)
-    if pages is None or len(pages) > MAX_PAGES:
-        return _file_renderings(answer, phrases)
-    return (
-        ("cards", tuple(_page_part(page) for page in pages)),
-        *_file_renderings(answer, phrases),
-    )
+    blocks = parse_markdown(break_long_lines(answer), extras.pictures)
+    pages = _split_cards(blocks)
+    if pages is None:
+        return _file_renderings(answer, phrases, extras)
+    *others, last = pages
+    text_only = extras._replace(buttons=())
+    parts = (*(_page_part(page, text_only) for page in others), _page_part(last, extras))
+    return ("cards", parts), *_file_renderings(answer, phrases, extras)
 
 
-def _page_forms(blocks: Sequence[AnswerBlock]) -> list[MessagePart]:
-    """Return the rich forms of a page, the best first: cards with and without tables, a post."""
-    summary = as_summary(blocks, _SUMMARY_CHARS)
-    texts = dict.fromkeys((as_card_markdown(blocks, MAX_TABLES), as_card_markdown(blocks, 0)))
-    cards = [MessagePart("interactive", as_json(markdown_card(text, summary))) for text in texts]
-    return [*cards, post_part(_post_rows(blocks))]
+def _split_cards(blocks: Sequence[AnswerBlock]) -> list[list[AnswerBlock]] | None:
+    """Return the blocks of each card; None if there are too many.
+
+    A card has at most `MAX_TABLES` tables. If that would take more than `MAX_PAGES` cards, the last
+    ones have further tables, which become code.
+    """
+    max_bytes = MAX_RICH_BYTES - _CARD_OVERHEAD
+    pages = split_pages(blocks, max_bytes, _card_bytes, max_tables=MAX_TABLES)
+    if pages is None or len(pages) <= MAX_PAGES:
+        return pages
+    joined = [block for page in pages[MAX_PAGES - 1 :] for block in page]
+    if sum(map(_card_bytes, joined)) <= max_bytes:
+        return [*pages[: MAX_PAGES - 1], joined]
+    pages = split_pages(blocks, max_bytes, _card_bytes)
+    return pages if pages is not None and len(pages) <= MAX_PAGES else None
 
 
-def _form_name(part: MessagePart) -> str:
-    return "plain-card" if part.kind == "interactive" else "post"
+def _page_forms(blocks: Sequence[AnswerBlock], extras: AnswerExtras) -> list[list[MessagePart]]:
+    """Return the rich forms of a page, the best first: cards with and without tables, a post.
+
+    A card with pictures comes with the one that has their words instead.
+    """
+    keys = [key for key in dict.fromkeys(extras.pictures.values()) if key]
+    worded = [block._replace(card=hide_pictures(block.card, keys)) for block in blocks]
+    summary = as_summary(worded, _SUMMARY_CHARS)
+    shown = sum(block.is_shown_table for block in blocks)
+
+    def card(form: str, blocks: Sequence[AnswerBlock], max_tables: int) -> MessagePart:
+        text = as_card_markdown(blocks, max_tables)
+        content = as_json(markdown_card(text, summary, extras.buttons))
+        pictures = frozenset(key for key in keys if f"]({key})" in text)
+        tables = min(shown, max_tables)
+        return MessagePart("interactive", content, form=form, pictures=pictures, tables=tables)
+
+    cards = [card("card", blocks, MAX_TABLES)]
+    if cards[0].pictures:
+        cards.append(card("card-without-pictures", worded, MAX_TABLES))
+    forms = [cards]
+    if shown:
+        forms.append([card("plain-card", worded, 0)])
+    return [*forms, [post_part(_post_rows(blocks))._replace(form="post")]]
 
 
-def _page_part(blocks: Sequence[AnswerBlock]) -> MessagePart:
+def _with_alternatives(parts: Sequence[MessagePart]) -> MessagePart:
+    return parts[0]._replace(alternatives=tuple(parts[1:]))
+
+
+def _page_part(blocks: Sequence[AnswerBlock], extras: AnswerExtras) -> MessagePart:
     """Return a page of an answer, which has forms of its own: pages before it were sent."""
-    first, *others = _page_forms(blocks)
+    rich = [part for form in _page_forms(blocks, extras) for part in form]
     plain = text_parts(as_plain_text(blocks), MAX_TEXT_BYTES)
-    return first._replace(alternatives=(*others, *plain))
+    return _with_alternatives([*rich, *plain])
 
 
 def _card_bytes(block: AnswerBlock) -> int:
     return byte_length(as_json(as_json(block.card))) + _BLOCK_OVERHEAD
 
 
-def mention_people(renderings: Sequence[Rendering], user_ids: Sequence[str]) -> Sequence[Rendering]:
-    """Return the renderings with mentions at the beginning of their first message."""
+def _mention_people(
+    renderings: Sequence[Rendering], user_ids: Sequence[str]
+) -> Sequence[Rendering]:
+    """Return the renderings with mentions at the beginning of their first message.
+
+    Each form of that message is followed by the same form without mentions.
+    """
     if not user_ids:
         return renderings
     return [
@@ -126,6 +212,13 @@ def mention_people(renderings: Sequence[Rendering], user_ids: Sequence[str]) -> 
 
 
 def _mention(part: MessagePart, user_ids: Sequence[str]) -> MessagePart:
+    forms = [part._replace(alternatives=()), *part.alternatives]
+    return _with_alternatives(
+        [each for form in forms for each in (_mentioning(form, user_ids), form)]
+    )
+
+
+def _mentioning(part: MessagePart, user_ids: Sequence[str]) -> MessagePart:
     content = msgspec.json.decode(part.content)
     match part.kind:
         case "interactive":
@@ -137,8 +230,8 @@ def _mention(part: MessagePart, user_ids: Sequence[str]) -> MessagePart:
         case _:
             tags = " ".join(f'<at user_id="{user_id}"></at>' for user_id in user_ids)
             content["text"] = f"{tags}\n{content['text']}"
-    simpler = tuple(_mention(each, user_ids) for each in part.alternatives)
-    return part._replace(content=as_json(content), alternatives=simpler)
+    form = f"{part.form}{WITH_MENTIONS}"
+    return part._replace(content=as_json(content), mentions=frozenset(user_ids), form=form)
 
 
 def send_uuid(key: str, form: str, number: int) -> str:
@@ -146,9 +239,10 @@ def send_uuid(key: str, form: str, number: int) -> str:
     return hashlib.sha256(f"{key}\n{form}\n{number}".encode()).hexdigest()[:40]
 
 
-def markdown_card(text: str, summary: str) -> dict[str, Any]:
-    """Return a card with Markdown."""
-    return card_json([{"tag": "markdown", "content": text}], summary)
+def markdown_card(text: str, summary: str, buttons: Sequence[Element] = ()) -> dict[str, Any]:
+    """Return a card with Markdown, and with buttons below it."""
+    row = [button_row(buttons)] if buttons else []
+    return card_json([{"tag": "markdown", "content": text}, *row], summary)
 
 
 def card_json(elements: Sequence[dict[str, Any]], summary: str) -> dict[str, Any]:
@@ -167,7 +261,8 @@ def card_json(elements: Sequence[dict[str, Any]], summary: str) -> dict[str, Any
 def text_parts(text: str, max_bytes: int) -> tuple[MessagePart, ...]:
     """Return text messages of at max_bytes `max_bytes` each."""
     return tuple(
-        MessagePart("text", as_json({"text": piece})) for piece in split_bytes(text, max_bytes)
+        MessagePart("text", as_json({"text": piece}), form="text")
+        for piece in split_bytes(text, max_bytes)
     )
 
 
@@ -194,13 +289,16 @@ def _file_part(answer: str, phrases: ChatPhrases) -> MessagePart:
     return MessagePart("file", "", (phrases("file_name"), answer.encode("utf-8", "replace")))
 
 
-def _file_renderings(answer: str, phrases: ChatPhrases) -> Sequence[Rendering]:
+def _file_renderings(
+    answer: str, phrases: ChatPhrases, extras: AnswerExtras
+) -> Sequence[Rendering]:
     """Return the renderings of a long answer: a file after its beginning, and texts."""
     texts = (truncate_bytes(answer, _BEGINNING), phrases("long_answer"))
-    head, *others = _page_forms([block for text in texts for block in parse_markdown(text)])
+    blocks = [block for text in texts for block in parse_markdown(text, extras.pictures)]
+    head = [part for form in _page_forms(blocks, extras) for part in form]
     file = _file_part(answer, phrases)
     plain = text_parts(as_plain_text(parse_markdown(answer)), MAX_TEXT_BYTES)
-    return (("file", (head._replace(alternatives=tuple(others)), file)), ("text", plain))
+    return ("file", (_with_alternatives(head), file)), ("text", plain)
 
 
 def byte_length(text: str) -> int:
@@ -282,11 +380,49 @@ def file_type(name: str) -> str:
 
 
 def render_file(content: FileContent) -> list[Rendering]:
-    """Return the forms of a file that Lark may accept, the best first; words are always one."""
+    """Return the forms of a file that Lark may accept, the best first; words are always one.
+
+    A caption is in the message of a picture, and in front of another file.
+    """
     forms: list[Rendering] = []
     file, size = (content.name, content.content), len(content.content)
-    if content.media_type in _PICTURE_TYPES and 0 < size <= MAX_PICTURE_BYTES:
-        forms.append(("picture", (MessagePart("image", "", file),)))
+    if is_picture(content):
+        picture = MessagePart("image", "", file)
+        if content.caption:
+            picture = _album_part((content,), content.caption)
+        forms.append(("picture", (picture,)))
     if 0 < size <= MAX_FILE_BYTES:
-        forms.append(("file", (MessagePart("file", "", file),)))
+        caption = text_parts(escape_active(escape_links(content.caption)), MAX_TEXT_BYTES)
+        forms.append(("file", (*caption, MessagePart("file", "", file))))
     return [*forms, ("text", text_parts(content.words, MAX_TEXT_BYTES))]
+
+
+def render_album(content: AlbumContent) -> list[Rendering]:
+    """Return the forms of several pictures, the best first: one rich text, files, words."""
+    forms: list[Rendering] = []
+    if all(map(is_picture, content.pictures)):
+        forms.append(("album", (_album_part(content.pictures, content.caption),)))
+    if all(0 < len(each.content) <= MAX_FILE_BYTES for each in content.pictures):
+        caption = text_parts(escape_active(escape_links(content.caption)), MAX_TEXT_BYTES)
+        files = (MessagePart("file", "", (each.name, each.content)) for each in content.pictures)
+        forms.append(("files", (*caption, *files)))
+    return [*forms, ("text", text_parts(content.words, MAX_TEXT_BYTES))]
+
+
+def is_picture(file: FileContent) -> bool:
+    """Return True if Lark may accept a file as a picture."""
+    is_small = 0 < len(file.content) <= MAX_PICTURE_BYTES
+    return is_small and file.media_type in _PICTURE_TYPES
+
+
+def _album_part(pictures: Sequence[FileContent], caption: str) -> MessagePart:
+    """Return a rich text with a caption, to which its pictures are added when they have keys."""
+    rows = [[{"tag": "text", "text": caption}]] if caption else []
+    return post_part(rows)._replace(album=tuple((each.name, each.content) for each in pictures))
+
+
+def add_album(part: MessagePart, keys: Sequence[str]) -> MessagePart:
+    """Return an album with the uploaded pictures below its caption, one in a line."""
+    content = msgspec.json.decode(part.content)
+    content["zh_cn"]["content"] += [[{"tag": "img", "image_key": key}] for key in keys]
+    return part._replace(content=as_json(content), album=())

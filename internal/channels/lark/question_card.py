@@ -1,11 +1,15 @@
 """Questions as people see them: a card with buttons, a rich text, a text. Pure.
 
-An open question shows its content, who can answer and until when; a settled one shows the decision
-and who made it, without controls.
+The card of an open question says each thing once: what is asked, the exact text, the risk and the
+buttons; the rest is folded. A settled one is a line with the decision and who made it, which opens
+to what was asked. Times on cards are in the time zone of each reader; texts, which cannot do that,
+name the time that is left.
 """
 
+import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -21,9 +25,11 @@ from internal.channels.chat.question_text import (
     answerer_name,
     channel_name,
     describe_outcome,
-    format_time,
+    format_span,
     is_allowed,
+    short_id,
     with_asker,
+    withdrawn_by,
 )
 from internal.channels.chat.transport import AskedElsewhere, CopyFor
 from internal.channels.lark.api import as_json
@@ -43,9 +49,11 @@ from internal.channels.lark.question_form import (
     MAX_CALLS,
     Element,
     answer_controls,
-    has_option_buttons,
     markdown,
+    more_panel,
+    panel,
     plain_text,
+    shows_options,
 )
 from internal.i18n.call_summary import describe_reason, summarize_calls
 from internal.i18n.chat import ChatPhrases
@@ -58,6 +66,15 @@ _TEXT_LIMITS = (50_000, 6_000, 2_500, 1_000, 400, 150)
 _SUMMARY_CHARS = 100
 _MAX_NAME, _MAX_TASK = 60, 300
 _MAX_LINES, _UNLIMITED = 60, 10**9
+_FACE_LINES, _FACE_CHARS, _FACE_CALLS = 12, 600, 4
+"""What the face of a card shows of the exact texts, together, and of how many calls: a phone shows
+that without scrolling."""
+_MIN_FACE_LINES, _MIN_FACE_CHARS = 3, 150
+_MAX_LINE, _MAX_SAID = 100, 60
+_MARK_PREFIX, _MARK_DIGITS = "question_", 11
+"""The element_id of the first element of each card; Lark allows 20 characters."""
+_OUTCOME_MARKS = {"green": "✓", "red": "✗", "blue": "✎", "grey": "○"}
+_MARKUP = re.compile(r"[&<>*_~`\[\]()!#|\\$]|:(?=//)")
 _ENDS_FENCES = "```"
 """Code with these marks is shown as plain text: nothing in a call may end its code block."""
 _RISKS = frozenset({"read", "write", "exec", "net"})
@@ -73,20 +90,34 @@ RenderedT = TypeVar("RenderedT", dict[str, Any], str, list[list[PostElement]])
 class ContentBlock(NamedTuple):
     """A block: text, options, a remark, code, a diff, the bot's own Markdown, or a link.
 
-    The text of a link is its address and, after a line break, its words.
+    The text of a link is its address and, after a line break, its words. A `hint` is Markdown of
+    the bot itself as well, in small letters.
     """
 
-    kind: Literal["text", "options", "remark", "code", "diff", "trusted", "link"]
+    kind: Literal["text", "options", "remark", "code", "diff", "trusted", "hint", "link"]
     text: str
 
 
 class TextBudget:
     """Limits the length of texts and the number of calls. `cut`: something was left out."""
 
-    def __init__(self, max_length: int, phrases: ChatPhrases, *, unlimited: bool = False) -> None:
+    def __init__(
+        self,
+        max_length: int,
+        phrases: ChatPhrases,
+        *,
+        lines: int = _MAX_LINES,
+        calls: int = MAX_CALLS,
+    ) -> None:
         self._max_length, self._phrases = max_length, phrases
-        self._lines, self.calls = (_UNLIMITED, _UNLIMITED) if unlimited else (_MAX_LINES, MAX_CALLS)
+        self._lines, self.calls = lines, calls
         self.cut = False
+
+    def for_face(self, count: int) -> "TextBudget":
+        """Return the budget of each of so many texts on the face of a card."""
+        lines = max(_MIN_FACE_LINES, _FACE_LINES // count)
+        length = min(self._max_length, max(_MIN_FACE_CHARS, _FACE_CHARS // count))
+        return TextBudget(length, self._phrases, lines=lines)
 
     def fit(self, text: str) -> str:
         """Return the text, or its first lines with the number of omitted ones."""
@@ -114,14 +145,17 @@ def render_question(
     card, cut = _render_within_limit(partial(_card, record, phrases, app_id, reach=reach), phrases)
     parts = [MessagePart("interactive", as_json(card))]
     if cut:
-        budget = TextBudget(_UNLIMITED, phrases, unlimited=True)
+        budget = TextBudget(_UNLIMITED, phrases, lines=_UNLIMITED, calls=_UNLIMITED)
         whole = _file_text(_content_blocks(record, phrases, app_id, budget))
         file = (phrases("asked_file_name"), whole.encode("utf-8", "replace"))
         parts.append(MessagePart("file", "", file, spare=True))
     rows, _ = _render_within_limit(partial(_post, record, phrases, app_id, reach=reach), phrases)
     text, _ = _render_within_limit(partial(_text, record, phrases, app_id, reach=reach), phrases)
+    plain = partial(_card, record, phrases, app_id, reach=reach, is_plain=True)
+    plain_card, _ = _render_within_limit(plain, phrases)
     return (
         ("card", tuple(parts)),
+        ("plain-card", (MessagePart("interactive", as_json(plain_card)),)),
         ("post", (post_part(rows),)),
         ("text", text_parts(text, MAX_TEXT_BYTES)),
     )
@@ -138,7 +172,6 @@ def render_outcome(
     blocks = [ContentBlock("text", f"{QUESTION_MARK} {outcome}: {about}")]
     if (answer := _personal_answer(record)) is not None:
         blocks.append(_answerer_block(answer, app_id, phrases))
-    blocks += _footer_blocks(record, phrases, None)
     text = _message_text(blocks)
     return (("post", (post_part(_post_rows(blocks)),)), ("text", text_parts(text, MAX_TEXT_BYTES)))
 
@@ -180,31 +213,117 @@ def _message_blocks(
 
 
 def _card(
-    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget, *, reach: Reach
+    record: QuestionRecord,
+    phrases: ChatPhrases,
+    app_id: str,
+    budget: TextBudget,
+    *,
+    reach: Reach,
+    is_plain: bool = False,
 ) -> dict[str, Any]:
-    blocks = [*_task_blocks(reach, phrases), *_content_blocks(record, phrases, app_id, budget)]
-    can_answer = record.status == "open" and not isinstance(reach, AskedElsewhere)
-    if can_answer and has_option_buttons(record.question):
-        blocks = [block for block in blocks if block.kind != "options"]
-    elements = [_element(block) for block in blocks]
+    """Return a card. A plain one has no panel, form or local time, only texts and buttons."""
+    if record.status != "open":
+        return _settled_card(record, phrases, app_id, budget)
+    question, can_answer = record.question, not isinstance(reach, AskedElsewhere)
+    face, folded = _open_blocks(record, phrases, budget)
+    if can_answer and shows_options(question):
+        face = [block for block in face if block.kind != "options"]
+    when = "" if is_plain else _local_time(record.expires)
+    if isinstance(reach, AskedElsewhere):
+        who, how = _elsewhere_blocks(record, phrases, reach, when=when)
+        face, folded = [*face, *who], [*folded, *how]
+    elements = [_element(block) for block in [*_task_blocks(reach, phrases), *face]]
+    more = [_element(block) for block in folded]
     if budget.cut:
         elements.append(plain_text(phrases("asked_whole"), soft=True))
     if can_answer:
-        elements += answer_controls(record.question, phrases)
-    elements += [_element(block) for block in _footer_blocks(record, phrases, reach)]
-    return card_json(elements, _summary(record, phrases)) | {"header": _header(record, phrases)}
+        controls = answer_controls(question, phrases)
+        elements += [each for each in controls.face if not (is_plain and each["tag"] == "form")]
+        more += controls.folded
+        more.append(_element(_audience_block(record, phrases, when=when)))
+    elements += more[-1:] if is_plain else [more_panel(more, phrases("asked_more"))]
+    elements[0] = elements[0] | {"element_id": card_mark(question.id)}
+    title = {"tag": "plain_text", "content": _title(record, phrases)}
+    header = {"title": title, "template": _COLOURS[question.kind]}
+    return card_json(elements, _summary(record, phrases)) | {"header": header}
 
 
-def _header(record: QuestionRecord, phrases: ChatPhrases) -> Element:
-    title: Element = {"tag": "plain_text", "content": _title(record, phrases)}
-    if record.status == "open":
-        return {"title": title, "template": _COLOURS[record.question.kind]}
-    outcome, colour = describe_outcome(record, phrases)
-    return {
-        "title": {"tag": "plain_text", "content": outcome},
-        "subtitle": title,
-        "template": colour,
-    }
+def _settled_card(
+    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+) -> dict[str, Any]:
+    """Return a line with the decision, which opens to what was asked."""
+    title = {"tag": "markdown", "content": _settled_line(record, phrases, app_id)}
+    blocks = _content_blocks(record, phrases, app_id, budget, on_card=True)
+    elements = [_element(block) for block in blocks]
+    if budget.cut:
+        elements.append(plain_text(phrases("asked_whole"), soft=True))
+    line = panel(title, elements, card_mark(record.question.id))
+    return card_json([line], _summary(record, phrases))
+
+
+def _settled_line(record: QuestionRecord, phrases: ChatPhrases, app_id: str) -> str:
+    """Return the decision, what it was about and who made it, as Markdown of one line."""
+    question, answer = record.question, _personal_answer(record)
+    outcome, color = describe_outcome(record, phrases)
+    who = "" if answer is None else _mention(answer, app_id, phrases)
+    if answer is not None and answer.withdrawn:
+        outcome, who = withdrawn_by(who, phrases), ""
+    else:
+        outcome = f"**{outcome}**"
+    about = with_asker(_line_subject(question, phrases), question, phrases)
+    parts = [f"{_OUTCOME_MARKS[color]} {outcome}", escape_markup(truncate_line(about, _MAX_LINE))]
+    if answer is not None and question.kind == "clarify" and answer.text.strip():
+        parts.append(escape_markup(f"“{truncate_line(answer.text.strip(), _MAX_SAID)}”"))
+    line = " · ".join(filter(None, parts))
+    return phrases("asked_line_by", what=line, who=who) if who else line
+
+
+def _line_subject(question: Question, phrases: ChatPhrases) -> str:
+    if question.plan is not None:
+        return question.plan.goal
+    if question.kind == "approval":
+        return _statement(_approval_title(question, phrases))
+    return phrases.runs.question_title(question.title, question.reason_code)
+
+
+def _statement(title: str) -> str:
+    """Return the title of a question without its question mark."""
+    return title.rstrip("?\uff1f")
+
+
+def card_mark(question_id: str) -> str:
+    """Return the element_id that the card of a question has; it grants nothing."""
+    digest = hashlib.sha256(question_id.encode()).hexdigest()
+    return f"{_MARK_PREFIX}{digest[:_MARK_DIGITS]}"
+
+
+def is_question_card(card: Mapping[str, Any]) -> bool:
+    """Return True for a card that asks a question or says how it was settled."""
+    body = card.get("body")
+    elements = body.get("elements") if isinstance(body, dict) else None
+    first = elements[0] if isinstance(elements, list) and elements else None
+    mark = first.get("element_id") if isinstance(first, dict) else None
+    return isinstance(mark, str) and mark.startswith(_MARK_PREFIX)
+
+
+def escape_markup(text: str) -> str:
+    """Return Markdown of a card that shows a text as it is."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)
+
+
+def _local_time(instant: str) -> str:
+    """Return an RFC 3339 instant in the language and the time zone of each reader of a card.
+
+    Source: open.feishu.cn, "Rich text (Markdown) component".
+    """
+    try:
+        milliseconds = int(datetime.fromisoformat(instant).timestamp() * 1000)
+    except ValueError:
+        return ""
+    return " ".join(
+        f"<local_datetime millisecond='{milliseconds}' format_type='{form}'></local_datetime>"
+        for form in ("date_short", "time")
+    )
 
 
 def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
@@ -212,11 +331,15 @@ def _summary(record: QuestionRecord, phrases: ChatPhrases) -> str:
     question = record.question
     if record.status != "open":
         asked = describe_outcome(record, phrases).text
+    elif question.kind == "approval":
+        asked = with_asker(_approval_title(question, phrases), question, phrases)
     else:
         asked = _title(record, phrases)
     subject = phrases.runs.question_title(question.title, question.reason_code)
     if question.plan is not None:
         subject = question.plan.goal
+    elif record.status != "open" and question.calls:
+        subject = _line_subject(question, phrases)
     elif len(question.calls) == 1 and question.calls[0].action != "use":
         subject = ""  # the title names it
     elif question.calls:
@@ -231,15 +354,112 @@ def _title(record: QuestionRecord, phrases: ChatPhrases) -> str:
 def _own_title(question: Question, phrases: ChatPhrases) -> str:
     if question.kind != "approval":
         return phrases(f"asked_{question.kind}")
+    # the command is the next thing to read
+    if len(question.calls) == 1 and question.calls[0].action == "run":
+        return phrases("calls_run_this")
+    return _approval_title(question, phrases)
+
+
+def _approval_title(question: Question, phrases: ChatPhrases) -> str:
     if len(question.calls) != 1:
         return summarize_calls(phrases, count_actions(question.calls))
-    (call,) = question.calls
+    return _call_title(question.calls[0], phrases)
+
+
+def _call_title(call: ApprovalItem, phrases: ChatPhrases) -> str:
     subject = call.subject if call.action != "use" else phrases.tool(call.tool)
-    return phrases(f"calls_{call.action}_what", subject=subject)
+    return phrases(f"calls_{call.action}_what", subject=subject or phrases.tool(call.tool))
+
+
+def _open_blocks(
+    record: QuestionRecord, phrases: ChatPhrases, budget: TextBudget
+) -> tuple[list[ContentBlock], list[ContentBlock]]:
+    """Return what an open card shows of a question on its face, and what it folds."""
+    if record.question.kind != "approval":
+        return _subject_blocks(record, phrases, budget), []
+    calls, face, folded = record.question.calls, list[ContentBlock](), list[ContentBlock]()
+    several = len(calls) > 1
+    for number, call in enumerate(calls[: budget.calls], 1):
+        short, mark = (
+            budget.for_face(min(len(calls), _FACE_CALLS)),
+            f"{number}. " if several else "",
+        )
+        blocks, is_shown = _face_blocks(call, mark, phrases, short), number <= _FACE_CALLS
+        face += blocks if is_shown else []
+        is_cut = short.cut or not is_shown
+        if is_cut or call.diff:
+            title = f"{mark}{_statement(_call_title(call, phrases))}" if several else ""
+            folded += _whole_call_blocks(call, title, budget, is_cut=is_cut)
+        folded.append(ContentBlock("remark", _call_remark(call, mark, phrases)))
+    if (left := len(calls) - _FACE_CALLS) > 0:
+        face.append(ContentBlock("text", phrases("asked_more_calls", count=left)))
+    if len(calls) > budget.calls:
+        budget.cut = True
+    return face, folded
+
+
+def _face_blocks(
+    call: ApprovalItem, mark: str, phrases: ChatPhrases, budget: TextBudget
+) -> list[ContentBlock]:
+    """Return the exact text of a call and its risk, with what it does if there are several."""
+    exact = ContentBlock("code", budget.fit(call.what))
+    if call.diff:
+        exact = ContentBlock("diff", budget.fit(_without_names(call.diff, call.subject)))
+    risk = _risk(call, phrases)
+    if call.reason_code != "no_rule" and (why := _reason(call, phrases)):
+        risk = phrases("asked_why", risk=risk, why=why)
+    found = [exact]
+    if mark and call.action != "run":
+        found.insert(0, ContentBlock("text", f"{mark}{_statement(_call_title(call, phrases))}"))
+    elif mark:
+        found.insert(0, ContentBlock("text", f"{mark}{_statement(phrases('calls_run_this'))}"))
+    if call.whole is not None:
+        found.append(ContentBlock("text", phrases("asked_too_long", count=f"{call.whole.size:,}")))
+    return [*found, ContentBlock("remark", risk)]
+
+
+def _without_names(diff: str, subject: str) -> str:
+    """Return a diff without its two lines with the name of the file that the title names."""
+    old, _, rest = diff.partition("\n")
+    new, _, changes = rest.partition("\n")
+    is_named = bool(subject) and new.startswith("+++ ") and new.endswith(f"/{subject}")
+    return changes if is_named and old.startswith("--- ") else diff
+
+
+def _whole_call_blocks(
+    call: ApprovalItem, title: str, budget: TextBudget, *, is_cut: bool
+) -> list[ContentBlock]:
+    """Return a call whose face is shortened, or whose face is the change that it makes."""
+    found = [ContentBlock("text", title)] if title else []
+    found.append(ContentBlock("code", budget.fit(call.what)))
+    if call.diff and is_cut:
+        found.append(ContentBlock("diff", budget.fit(call.diff)))
+    return found
+
+
+def _call_remark(call: ApprovalItem, mark: str, phrases: ChatPhrases) -> str:
+    """Return which tool a call uses and why it needs approval."""
+    text = f"{mark}{phrases.tool(call.tool)} ({truncate_line(call.tool, 60)})"
+    why = _reason(call, phrases)
+    return phrases("asked_why", risk=text, why=why) if why else text
+
+
+def _risk(call: ApprovalItem, phrases: ChatPhrases) -> str:
+    return phrases(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")
+
+
+def _reason(call: ApprovalItem, phrases: ChatPhrases) -> str:
+    reason = describe_reason(phrases, call.reason_code, call.reason_about, call.reason)
+    return truncate_line(reason, 300)
 
 
 def _content_blocks(
-    record: QuestionRecord, phrases: ChatPhrases, app_id: str, budget: TextBudget
+    record: QuestionRecord,
+    phrases: ChatPhrases,
+    app_id: str,
+    budget: TextBudget,
+    *,
+    on_card: bool = False,
 ) -> list[ContentBlock]:
     """Return the question and, once settled, its decision."""
     found = _subject_blocks(record, phrases, budget)
@@ -248,7 +468,7 @@ def _content_blocks(
     return [
         *found,
         *_decision_blocks(answer, phrases, budget),
-        _answerer_block(answer, app_id, phrases),
+        _answerer_block(answer, app_id, phrases, when=_local_time(answer.at) if on_card else ""),
     ]
 
 
@@ -311,9 +531,7 @@ def _call_blocks(
         found.append(ContentBlock("text", phrases("asked_too_long", count=f"{call.whole.size:,}")))
     if call.diff:
         found.append(ContentBlock("diff", budget.fit(call.diff)))
-    risk = phrases(f"risk_{call.risk}" if call.risk in _RISKS else "risk_other")
-    reason = describe_reason(phrases, call.reason_code, call.reason_about, call.reason)
-    why = truncate_line(reason, 300)
+    risk, why = _risk(call, phrases), _reason(call, phrases)
     found.append(ContentBlock("remark", phrases("asked_why", risk=risk, why=why) if why else risk))
     return found
 
@@ -344,43 +562,62 @@ def _task_blocks(reach: Reach, phrases: ChatPhrases) -> list[ContentBlock]:
 
 
 def _elsewhere_blocks(
-    record: QuestionRecord, phrases: ChatPhrases, reach: AskedElsewhere
-) -> list[ContentBlock]:
+    record: QuestionRecord, phrases: ChatPhrases, reach: AskedElsewhere, *, when: str = ""
+) -> tuple[list[ContentBlock], list[ContentBlock]]:
     """Return who can answer a question that nobody in its chat may answer, and how to become one.
 
-    If nobody else is asked, it is left to the owner, on the web page.
+    If nobody else is asked, it is left to the owner, on the web page. `when` is the Markdown of the
+    time until which it is open, "" for a text.
     """
-    question, asked = record.question, len(record.question.recipients)
-    audience, link = record.audience if asked else "owner", list[ContentBlock]()
+    asked = len(record.question.recipients)
+    audience, found = record.audience if asked else "owner", list[ContentBlock]()
     if not asked:
         how = phrases("asked_on_page")
         if reach.page:
-            link = [ContentBlock("link", f"{reach.page}\n{phrases('asked_open_page')}")]
+            link = f"{reach.page}\n{phrases('asked_open_page')}"
+            found.append(ContentBlock("link", link))
     elif len(reach.names) < asked:
         how = phrases("asked_sent_count", count=asked)
     else:
         names = (truncate_line(name, _MAX_NAME) for name in reach.names)
         how = phrases("asked_sent_to", who=phrases("calls_comma").join(names))
-    who, when = phrases(f"asked_who_{audience}"), format_time(record.expires)
-    until = phrases("asked_until", who=who, when=when, how=how)
+    who = phrases(f"asked_who_{audience}")
     pairing = "asked_pair_owner" if record.audience == "owner" else "asked_pair"
     pair = phrases(pairing, command=phrases.command("pair"))
-    return [*link, ContentBlock("remark", f"{until}\n{pair}\n{question.id}")]
+    found.append(_deadline_block(record, phrases, who, how=how, when=when))
+    return found, [ContentBlock("remark", pair)]
 
 
 def _footer_blocks(
     record: QuestionRecord, phrases: ChatPhrases, reach: Reach
 ) -> list[ContentBlock]:
-    """Return who can answer an open question, until when, and how to reply."""
-    name = record.question.id
+    """Return who can answer an open question, until when, and how to reply, for a text."""
     if record.status != "open":
-        return [ContentBlock("remark", name)]
+        return []
+    code = short_id(record.question.id)
     if isinstance(reach, AskedElsewhere):
-        return _elsewhere_blocks(record, phrases, reach)
+        who, how = _elsewhere_blocks(record, phrases, reach)
+        return [*who, *how, ContentBlock("remark", phrases("asked_code_only", code=code))]
+    code = phrases("asked_code", code=code)
+    return [_audience_block(record, phrases), ContentBlock("remark", code)]
+
+
+def _audience_block(
+    record: QuestionRecord, phrases: ChatPhrases, *, when: str = ""
+) -> ContentBlock:
     who = phrases(f"asked_who_{record.audience}")
     how = phrases(f"asked_reply_{_reply_hint(record.question)}")
-    until = phrases("asked_until", who=who, when=format_time(record.expires), how=how)
-    return [ContentBlock("remark", f"{until}\n{name}")]
+    return _deadline_block(record, phrases, who, how=how, when=when)
+
+
+def _deadline_block(
+    record: QuestionRecord, phrases: ChatPhrases, who: str, *, how: str, when: str
+) -> ContentBlock:
+    if when:
+        text = phrases("asked_until", who=who, when=when, how=escape_markup(how))
+        return ContentBlock("hint", text)
+    left = format_span(record.asked, record.expires, phrases)
+    return ContentBlock("remark", phrases("asked_within", who=who, left=left, how=how))
 
 
 def _reply_hint(question: Question) -> str:
@@ -395,13 +632,20 @@ def _personal_answer(record: QuestionRecord) -> Answer | None:
     return None if answer is None or answer.decision == "expired" else answer
 
 
-def _answerer_block(answer: Answer, app_id: str, phrases: ChatPhrases) -> ContentBlock:
-    """Return who answered, through which channel and when; a user of this app as a mention."""
+def _answerer_block(
+    answer: Answer, app_id: str, phrases: ChatPhrases, *, when: str = ""
+) -> ContentBlock:
+    """Return who answered and through which channel, on a card also when."""
+    who, via = _mention(answer, app_id, phrases), channel_name(answer, phrases)
+    key = "asked_by_at" if when else "asked_by"
+    return ContentBlock("trusted", phrases(key, who=who, via=via, when=when))
+
+
+def _mention(answer: Answer, app_id: str, phrases: ChatPhrases) -> str:
+    """Return who answered: a user of this app as a mention, others by name."""
     open_id = answer.by.removeprefix(f"lark:{app_id}:")
     name = re.sub(r"[^\w .@-]", "", answerer_name(answer, phrases))  # no Markdown
-    who = f"<at id={open_id}></at>" if _OPEN_ID.fullmatch(open_id) else name
-    via, when = channel_name(answer, phrases), format_time(answer.at)
-    return ContentBlock("trusted", phrases("asked_by", who=who, via=via, when=when))
+    return f"<at id={open_id}></at>" if _OPEN_ID.fullmatch(open_id) else name
 
 
 def _numbered(lines: Sequence[str]) -> str:
@@ -410,8 +654,8 @@ def _numbered(lines: Sequence[str]) -> str:
 
 def _element(block: ContentBlock) -> Element:
     match block.kind:
-        case "trusted":
-            return markdown(block.text)
+        case "trusted" | "hint":
+            return markdown(block.text, soft=block.kind == "hint")
         case "link":
             address, words = block.text.split("\n")
             return markdown(f"[{words}]({address})")

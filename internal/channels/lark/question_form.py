@@ -4,7 +4,7 @@ Text written by a person or a model goes into plain text and code elements, in w
 nothing: it cannot mention anyone, load an image or imitate the bot's own messages.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -54,26 +54,33 @@ def plain_text(text: str, *, soft: bool = False) -> Element:
     return {"tag": "div", "text": content}
 
 
-def folded_text(title: str, text: str) -> Element:
-    """Return a panel that is opened at its title and shows a text without markup."""
+def panel(title: Element, elements: Sequence[Element], element_id: str = "") -> Element:
+    """Return a closed panel that is opened at its title. Lark accepts no form inside."""
     icon = {"tag": "standard_icon", "token": "down-small-ccm_outlined", "size": "16px 16px"}
-    return {
+    folded: Element = {
         "tag": "collapsible_panel",
         "expanded": False,
         "header": {
-            "title": {"tag": "plain_text", "content": title},
+            "title": title,
             "vertical_align": "center",
             "icon": icon,
             "icon_position": "follow_text",
             "icon_expanded_angle": -180,
         },
-        "elements": [plain_text(text, soft=True)],
+        "elements": list(elements),
     }
+    return folded | {"element_id": element_id} if element_id else folded
 
 
-def markdown(text: str) -> Element:
-    """Return a text of the bot itself, with Lark's Markdown."""
-    return {"tag": "markdown", "content": text}
+def folded_text(title: str, text: str) -> Element:
+    """Return a closed panel with a text without markup."""
+    return panel({"tag": "plain_text", "content": title}, [plain_text(text, soft=True)])
+
+
+def markdown(text: str, *, soft: bool = False) -> Element:
+    """Return a text of the bot itself, with Lark's Markdown; a soft one is small."""
+    element: Element = {"tag": "markdown", "content": text}
+    return element | {"text_size": "notation"} if soft else element
 
 
 def button(
@@ -160,12 +167,8 @@ TEXT_FIELD, CHOICE_FIELD, STEPS_FIELD = "words", "chosen", "steps"
 """Names of input fields: free text, options, the steps of a plan."""
 
 
-FORM_FIELDS: dict[ActionName, tuple[str, ...]] = {
-    "because": (TEXT_FIELD,),
-    "say": (TEXT_FIELD, CHOICE_FIELD),
-    "edit": (STEPS_FIELD,),
-    "change": (STEPS_FIELD,),
-}
+_SUBMITS = frozenset[ActionName]({"because", "each", "say", "edit", "change"})
+"""Buttons that come with the values of all fields of their form."""
 
 
 class InvalidAnswer(NamedTuple):
@@ -201,9 +204,15 @@ def read_card_answer(
 
 
 def _allowed_fields(action: ButtonAction, question: Question) -> tuple[str, ...]:
-    if action.act == "each":
-        return tuple(call_field(number) for number in range(1, len(question.calls) + 1))
-    return FORM_FIELDS.get(action.act, ())
+    """Return the fields of the form of a button, () for a button that submits none."""
+    if action.act not in _SUBMITS:
+        return ()
+    if question.kind == "plan":
+        return TEXT_FIELD, STEPS_FIELD
+    if question.kind != "approval":
+        return TEXT_FIELD, CHOICE_FIELD
+    count = len(question.calls) if len(question.calls) > 1 else 0
+    return TEXT_FIELD, *(call_field(number) for number in range(1, count + 1))
 
 
 def _read_action(
@@ -296,8 +305,15 @@ MAX_CALLS = 15
 _MAX_OPTION_BUTTONS, _MAX_LABEL_LENGTH, _MAX_RULES_LENGTH = 8, 60, 600
 
 
-def answer_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
-    """Return the buttons and forms that answer a question."""
+class AnswerControls(NamedTuple):
+    """The elements that answer a question: on the face of its card, and folded."""
+
+    face: list[Element]
+    folded: list[Element]
+
+
+def answer_controls(question: Question, phrases: ChatPhrases) -> AnswerControls:
+    """Return the buttons and fields that answer a question."""
     match question.kind:
         case "plan":
             return _plan_controls(question, phrases)
@@ -309,16 +325,18 @@ def answer_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
             return _recovery_controls(question, phrases)
 
 
-def has_option_buttons(question: Question) -> bool:
-    """Return True if every option fits on a button of its own."""
-    options = question.options
-    return (
-        not question.multiple
-        and len(options) <= _MAX_OPTION_BUTTONS
-        and all(
-            _option_label(number, option) == f"{number}. {option}"
-            for number, option in enumerate(options, 1)
-        )
+def more_panel(elements: Sequence[Element], title: str) -> Element:
+    """Return a closed panel; around one with input fields stands the form that submits them."""
+    folded = panel({"tag": "plain_text", "content": title}, elements)
+    has_fields = any(each["tag"] in {"input", "checker"} for each in elements)
+    return form("more", [folded]) if has_fields else folded
+
+
+def shows_options(question: Question) -> bool:
+    """Return True if the controls of a question show the whole text of every option."""
+    return all(
+        _option_label(number, option) == f"{number}. {option}"
+        for number, option in enumerate(question.options, 1)
     )
 
 
@@ -326,77 +344,95 @@ def _option_label(number: int, text: str) -> str:
     return truncate_line(f"{number}. {text}", _MAX_LABEL_LENGTH)
 
 
-def _approval_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
+def _option_labels(question: Question) -> list[str]:
+    """Return the labels of the options: numbers only if the card lists the options as text."""
+    named = shows_options(question)
+    return [
+        _option_label(number, option) if named else str(number)
+        for number, option in enumerate(question.options, 1)
+    ]
+
+
+def _approval_controls(question: Question, phrases: ChatPhrases) -> AnswerControls:
     several = len(question.calls) > 1
     trusts = all(call.action == "trust" for call in question.calls)
     yes = phrases("asked_yes_all" if several else "asked_yes_trust" if trusts else "asked_yes")
     buttons = [button(yes, _button_action(question, "approve"), "primary")]
-    elements: list[Element] = []
+    folded: list[Element] = []
     if all(call.rules for call in question.calls):
         rules = dict.fromkeys(rule for call in question.calls for rule in call.rules)
         listed = truncate_line(describe_rules(rules), _MAX_RULES_LENGTH)
-        elements.append(plain_text(phrases("asked_rules", rules=listed), soft=True))
-        buttons.append(button(phrases("asked_yes_session"), _button_action(question, "session")))
-        always = phrases("asked_yes_rule", rules=describe_rules_briefly(rules))
-        buttons.append(button(always, _button_action(question, "rule")))
+        buttons.append(
+            button(_always_label(question, rules, phrases), _button_action(question, "rule"))
+        )
+        here = button(phrases("asked_yes_session"), _button_action(question, "session"))
+        folded += [button_row([here]), plain_text(phrases("asked_rules", rules=listed), soft=True)]
     buttons.append(button(phrases("asked_no"), _button_action(question, "reject"), "danger"))
-    elements.append(button_row(buttons))
     if several and len(question.calls) <= MAX_CALLS:
-        elements.append(_item_form(question, phrases))
+        folded += _item_fields(question, phrases)
     reason = text_input(TEXT_FIELD, phrases("asked_because_hint"))
-    return [*elements, form("because", [reason, _submit_button(question, "because", phrases)])]
+    folded += [reason, _submit_button(question, "because", phrases)]
+    return AnswerControls([button_row(buttons)], folded)
 
 
-def _item_form(question: Question, phrases: ChatPhrases) -> Element:
+def _always_label(question: Question, rules: Iterable[str], phrases: ChatPhrases) -> str:
+    """Return what rules allow, without what the card shows already."""
+    first = question.calls[0]
+    if len(question.calls) == 1 and describe_rules(rules) in {first.what, first.subject}:
+        return phrases("asked_yes_rule_this")
+    return phrases("asked_yes_rule", rules=describe_rules_briefly(rules))
+
+
+def _item_fields(question: Question, phrases: ChatPhrases) -> list[Element]:
     boxes = [
-        checkbox(call_field(number), _option_label(number, call.what))
+        checkbox(call_field(number), _option_label(number, call.subject or call.what))
         for number, call in enumerate(question.calls, 1)
     ]
-    return form("each", [*boxes, _submit_button(question, "each", phrases)])
+    return [*boxes, _submit_button(question, "each", phrases)]
 
 
-def _plan_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
+def _plan_controls(question: Question, phrases: ChatPhrases) -> AnswerControls:
     approve = button(phrases("asked_approve"), _button_action(question, "approve"), "primary")
     reject = button(phrases("asked_reject"), _button_action(question, "reject"), "danger")
     feedback = text_input(TEXT_FIELD, phrases("asked_feedback_hint"))
     send = button(phrases("asked_feedback"), _button_action(question, "say"), submits=True)
-    elements = [button_row([approve, reject]), form("say", [feedback, send])]
+    face, folded = [button_row([approve, reject])], [feedback, send]
     steps = "" if question.plan is None else steps_as_lines(question.plan)
     if not steps or len(steps) > MAX_FIELD_LENGTH:
-        return [*elements, plain_text(phrases("asked_long_plan"), soft=True)]
+        return AnswerControls(face, [*folded, plain_text(phrases("asked_long_plan"), soft=True)])
     editable = text_input(STEPS_FIELD, phrases("asked_steps"), steps, phrases("asked_steps"))
     submits = button_row(
         [_submit_button(question, "edit", phrases), _submit_button(question, "change", phrases)]
     )
-    return [*elements, form("edit", [editable, submits])]
+    return AnswerControls(face, [*folded, editable, submits])
 
 
-def _clarify_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
-    options = [_option_label(number, option) for number, option in enumerate(question.options, 1)]
+def _clarify_controls(question: Question, phrases: ChatPhrases) -> AnswerControls:
+    options = _option_labels(question)
     hint = phrases("asked_say_other_hint" if options else "asked_say_hint")
     send = button(phrases("asked_say"), _button_action(question, "say"), "primary", submits=True)
     entry = [text_input(TEXT_FIELD, hint), send]
     decline = button(phrases("asked_decline"), _button_action(question, "reject"))
     if not options:
         go_on = button(phrases("asked_go_on"), _button_action(question, "approve"), "primary")
-        return [button_row([go_on, decline]), form("say", entry)]
+        return AnswerControls([form("say", entry), button_row([go_on, decline])], [])
     if question.multiple or len(options) > _MAX_OPTION_BUTTONS:
         hint = phrases("asked_choose_several" if question.multiple else "asked_choose")
         choice = select(CHOICE_FIELD, hint, options, multiple=question.multiple)
-        return [form("say", [choice, *entry]), button_row([decline])]
+        return AnswerControls([form("say", [choice, *entry]), button_row([decline])], [])
     buttons = [
         button(option, _button_action(question, "choose", number))
         for number, option in enumerate(options, 1)
     ]
-    return [button_row([*buttons, decline]), form("say", entry)]
+    return AnswerControls([button_row([*buttons, decline])], entry)
 
 
-def _recovery_controls(question: Question, phrases: ChatPhrases) -> list[Element]:
+def _recovery_controls(question: Question, phrases: ChatPhrases) -> AnswerControls:
     retry = button(phrases("asked_retry"), _button_action(question, "approve"), "primary")
     give_up = button(phrases("asked_give_up"), _button_action(question, "reject"), "danger")
     advice = text_input(TEXT_FIELD, phrases("asked_guide_hint"))
     send = button(phrases("asked_guide"), _button_action(question, "say"), submits=True)
-    return [button_row([retry, give_up]), form("say", [advice, send])]
+    return AnswerControls([button_row([retry, give_up])], [advice, send])
 
 
 def _submit_button(question: Question, act: ActionName, phrases: ChatPhrases) -> Element:

@@ -1,14 +1,18 @@
 """Send replies and questions in the best form that Lark accepts, and find them again."""
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from cachetools import TTLCache
 
+from internal.channels.chat.question_text import short_id
 from internal.channels.chat.transport import (
+    AlbumContent,
     ChatPost,
     FileContent,
     GreetingContent,
@@ -31,23 +35,37 @@ from internal.channels.lark.api import (
     as_json,
     is_open_id,
 )
+from internal.channels.lark.card_ladder import (
+    CAUSES,
+    RefusalMemory,
+    Refusals,
+    first_form,
+    simpler_form,
+)
 from internal.channels.lark.greeting_card import render_greeting
+from internal.channels.lark.lark_markdown import NO_PICTURES, Pictures, match_pictures
 from internal.channels.lark.message_format import (
     PROGRESS_MARK,
+    AnswerExtras,
     MessagePart,
     Rendering,
+    add_album,
     file_type,
-    mention_people,
+    is_picture,
+    render_album,
     render_answer,
     render_file,
     send_uuid,
 )
 from internal.channels.lark.question_card import (
     QUESTION_MARK,
+    card_mark,
+    is_question_card,
     question_card,
     render_outcome,
     render_question,
 )
+from internal.channels.lark.run_buttons import run_button
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +81,11 @@ _REPLACE_POLICY = SendPolicy(max_attempts=1, timeout=5.0, kind="replace")
 """The sender repeats it, then sends a new message."""
 _CLOCK_SKEW_SECONDS = 60.0
 
-ReplyContent = TextContent | GreetingContent | QuestionContent | QuestionNotice | FileContent
+_MAX_IMAGE_KEYS, _IMAGE_KEY_SECONDS = 512, 3_600.0
+
+ReplyContent = (
+    TextContent | GreetingContent | QuestionContent | QuestionNotice | FileContent | AlbumContent
+)
 
 
 class _Sender(msgspec.Struct):
@@ -82,32 +104,52 @@ class _ListedMessage(msgspec.Struct):
     body: dict[str, str] = {}
 
 
+class _Attempt:
+    """An attempt to send a post: what is known to be refused, and what has been shown."""
+
+    def __init__(self, post: ChatPost, key: str, refusals: Refusals) -> None:
+        self.post, self.key, self.refusals = post, key, refusals
+        self.image_keys: set[str] = set()
+
+    def note(self, part: MessagePart, code: int) -> None:
+        """Leave out what Lark refused from the following forms."""
+        self.refusals = self.refusals.with_refused(part, code)
+
+
 class ReplySender:
     """Sends replies as one app."""
 
     def __init__(self, api: LarkApi, app_id: str, *, replaces_texts: bool = False) -> None:
         self._api, self._app_id, self._replaces_texts = api, app_id, replaces_texts
+        self._memory = RefusalMemory()
+        self._image_keys: TTLCache[str, str] = TTLCache(_MAX_IMAGE_KEYS, _IMAGE_KEY_SECONDS)
 
     async def send(
         self, post: ChatPost, content: ReplyContent, key: str, *, simplicity: int = 0
     ) -> SentPost:
         """Send a post and return its first message.
 
-        A form that Lark rejects is followed by a simpler one. A form with unknown outcome is not:
-        Lark recognizes the repeated call by its uuid. The first `simplicity` forms are left out.
-        The first part replaces `post.replaces`.
+        A form that Lark rejects is followed by a simpler one; the error says which, and the chat's
+        next posts begin with it. A form with unknown outcome is not: Lark recognizes the repeated
+        call by its uuid. The first `simplicity` forms are left out. The first part replaces
+        `post.replaces`.
 
         Raises:
             TransportRejected: no form is accepted.
             TransportUnavailable: it must be tried again.
         """
         rejection: LarkRejected | None = None
-        forms = await asyncio.to_thread(self._render, content, post.chat_id)
+        pictures = await self._upload_pictures(content)
+        forms = await asyncio.to_thread(self._render, content, post.chat_id, pictures.by_target)
         if post.replaces and self._replaces_texts:  # a card cannot replace a text
             forms = sorted(forms, key=lambda each: each[1][0].kind == "interactive")
-        for name, parts in forms[min(simplicity, len(forms) - 1) :]:
+        attempt = _Attempt(post, key, self._memory.begin(key, post.chat_id))
+        remaining = forms[min(simplicity, len(forms) - 1) :]
+        for name, parts in remaining:
+            if parts is not remaining[-1][1] and _is_ruled_out(parts, attempt.refusals):
+                continue
             try:
-                return await self._send_form(post, name, parts, key)
+                sent = await self._send_form(attempt, name, parts)
             except _UploadRejected as error:
                 rejection = error.rejection
             except LarkRejected as error:
@@ -117,6 +159,8 @@ class ReplySender:
             except LarkUnavailable as error:
                 error.isolated = error.is_failure and await self._api.is_working(post.reply_to)
                 raise
+            else:
+                return sent._replace(pictures=pictures.named(attempt.image_keys))
         raise rejection or TransportRejected("there is nothing to send")
 
     async def update(self, message_id: str, content: QuestionContent) -> None:
@@ -175,23 +219,65 @@ class ReplySender:
                 found.append(SentPost(message.message_id, sent_at))
         return found[0] if len(found) >= needed else None
 
-    def _render(self, content: ReplyContent, chat_id: str) -> Sequence[Rendering]:
+    def _render(
+        self, content: ReplyContent, chat_id: str, pictures: Pictures = NO_PICTURES
+    ) -> Sequence[Rendering]:
         match content:
             case GreetingContent():
                 return render_greeting(content, chat_id)
-            case TextContent(text, phrases, mentions):
-                return mention_people(render_answer(text, phrases), mentions)
+            case TextContent(text, phrases, mentions, _, buttons):
+                elements = tuple(map(run_button, buttons))
+                return render_answer(text, phrases, AnswerExtras(pictures, mentions, elements))
             case QuestionContent(record, phrases, reach):
                 return render_question(record, phrases, self._app_id, reach=reach)
             case QuestionNotice(record, phrases):
                 return render_outcome(record, phrases, self._app_id)
             case FileContent():
                 return render_file(content)
+            case AlbumContent():
+                return render_album(content)
+
+    async def _upload_pictures(self, content: ReplyContent) -> "_TextPictures":
+        """Upload the pictures that a text shows; one that Lark does not accept has no key.
+
+        Raises:
+            LarkUnavailable: it must be tried again.
+        """
+        if not isinstance(content, TextContent) or not content.pictures:
+            return _TextPictures({}, {})
+        files = {file.name: file for file in content.pictures}
+        names = await asyncio.to_thread(match_pictures, content.text, list(files))
+        keys = {name: await self._upload_picture(files[name]) for name in set(names.values())}
+        return _TextPictures(
+            {target: keys[name] for target, name in names.items()},
+            {key: name for name, key in keys.items() if key},
+        )
+
+    async def _upload_picture(self, file: FileContent) -> str:
+        """Return the image key of a picture, "" if Lark does not accept it."""
+        if not is_picture(file):
+            return ""
+        digest = hashlib.sha256(file.content).hexdigest()
+        if digest in self._image_keys:  # of an attempt before
+            return self._image_keys[digest]
+        try:
+            key = await self._api.upload_picture(file.name, file.content)
+        except LarkRejected as error:
+            log.info("picture not shown in its text", extra={"reason": str(error)})
+            return ""
+        except LarkUnavailable as error:
+            if error.is_failure:  # the answer does not wait for it: the picture follows by itself
+                log.info("picture not shown in its text", extra={"reason": str(error)})
+                return ""
+            raise
+        self._image_keys[digest] = key
+        return key
 
     async def _send_form(
-        self, post: ChatPost, name: str, parts: Sequence[MessagePart], key: str
+        self, attempt: _Attempt, name: str, parts: Sequence[MessagePart]
     ) -> SentPost:
         """Upload the files of a form, then send its messages; return the first one."""
+        post = attempt.post
         ready = [await self._upload(post, part) for part in parts]
         first: SentPost | None = None
         for number, part in enumerate(ready):
@@ -199,7 +285,8 @@ class ReplySender:
                 continue
             try:
                 place = post._replace(replaces="") if number else post
-                sent = await self._send_part(place, part, send_uuid(key, name, number))
+                uuid = send_uuid(attempt.key, name, number)
+                sent = await self._send_part(attempt, place, part, uuid)
             except LarkUnavailable as error:
                 error.unconfirmed = error.unconfirmed or first is not None
                 raise
@@ -208,9 +295,12 @@ class ReplySender:
 
     async def _upload(self, post: ChatPost, part: MessagePart) -> MessagePart | None:
         """Return a part with its content; None if it is spare and its file is not accepted."""
-        if part.file is None:
-            return part
         try:
+            if part.album:
+                keys = [await self._api.upload_picture(*each) for each in part.album]
+                return add_album(part, keys)
+            if part.file is None:
+                return part
             name, content = part.file
             if part.kind == "image":
                 key = {"image_key": await self._api.upload_picture(name, content)}
@@ -226,19 +316,34 @@ class ReplySender:
             error.unconfirmed = False  # no message was sent
             raise
 
-    async def _send_part(self, post: ChatPost, part: MessagePart, uuid: str) -> SentPost | None:
-        try:
-            return await self._send_message(post, part, uuid)
-        except LarkRejected as error:
-            if part.alternatives and error.code not in FINAL_CODES:
-                first, *others = part.alternatives
-                log.info("part sent in a simpler form", extra={"reason": str(error)})
-                simpler = first._replace(alternatives=tuple(others))
-                return await self._send_part(post, simpler, send_uuid(uuid, "simpler", 0))
-            if not part.spare:
-                raise
-            _log_omitted(post, error)
-            return None
+    async def _send_part(
+        self, attempt: _Attempt, post: ChatPost, part: MessagePart, uuid: str
+    ) -> SentPost | None:
+        """Send a part in the best form that Lark accepts.
+
+        The uuid of each form but the first one contains its name.
+        """
+        form = first_form(part, attempt.refusals)
+        while True:
+            try:
+                is_best = form.form == part.form
+                form_uuid = uuid if is_best else send_uuid(uuid, form.form, 0)
+                sent = await self._send_message(post, form, form_uuid)
+            except LarkRejected as error:
+                attempt.note(form, error.card_code)
+                self._memory.note(post.chat_id, form, error.card_code)
+                simpler = simpler_form(form, error.card_code)
+                if simpler is not None and error.code not in FINAL_CODES:
+                    details = {"form": simpler.form, "reason": str(error)}
+                    log.info("part sent in a simpler form", extra=details)
+                    form = simpler
+                    continue
+                if not part.spare:
+                    raise
+                _log_omitted(post, error)
+                return None
+            attempt.image_keys |= form.pictures
+            return sent
 
     async def _send_message(self, post: ChatPost, part: MessagePart, uuid: str) -> SentPost:
         if post.replaces and part.file is None and await self._replace(post.replaces, part):
@@ -275,12 +380,28 @@ class ReplySender:
             else:
                 await self._api.edit(message_id, part.kind, part.content, _REPLACE_POLICY)
         except LarkRejected as error:
-            if error.code in FINAL_CODES | FORM_CODES:
+            if error.code in FINAL_CODES | FORM_CODES | CAUSES.keys():
                 raise
             details = {"message_id": message_id, "reason": str(error)}
             log.info("message not replaced", extra=details)
             return False
         return True
+
+
+class _TextPictures(NamedTuple):
+    """The image keys of the pictures of a text by their targets there, and the names by keys."""
+
+    by_target: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def named(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the pictures with these image keys."""
+        return tuple(sorted(self.names[key] for key in keys))
+
+
+def _is_ruled_out(parts: Sequence[MessagePart], refusals: Refusals) -> bool:
+    """Return True if every form of a message of a rendering would be refused."""
+    return any(all(map(refusals.rule_out, (part, *part.alternatives))) for part in parts)
 
 
 class _UploadRejected(Exception):
@@ -306,7 +427,7 @@ def _policy(post: ChatPost) -> SendPolicy:
 def is_auxiliary(kind: str, content: str) -> bool:
     """Return True for a message of the bot that shows progress or a question.
 
-    Such a message has a title or begins with a mark.
+    Such a message has a title, begins with a mark, or is the card of a settled question.
     """
     try:
         decoded = msgspec.json.decode(content)
@@ -315,7 +436,7 @@ def is_auxiliary(kind: str, content: str) -> bool:
     if not isinstance(decoded, dict):
         return False
     if kind == "interactive":
-        return bool(decoded.get("header") or decoded.get("title"))
+        return bool(decoded.get("header") or decoded.get("title")) or is_question_card(decoded)
     marks = (PROGRESS_MARK, QUESTION_MARK)
     return kind in {"text", "post"} and _first_text(decoded).startswith(marks)
 
@@ -329,13 +450,26 @@ def _first_text(content: dict[str, Any]) -> str:
 
 
 def _matches(post: ChatPost, message: _ListedMessage) -> bool:
-    """Return True if a sent message is this post; a question's message contains its id."""
+    """Return True if a sent message is this post."""
     kind, content = message.msg_type, message.body.get("content", "")
     if isinstance(post.content, QuestionContent):
-        return post.content.record.question.id in content
+        return _asks(kind, content, post.content.record.question.id)
     if isinstance(post.content, FileContent):
-        return kind == "image" or _names_file(kind, content, post.content)
+        is_picture_shown = kind == "image" or (kind == "post" and '"image_key"' in content)
+        return is_picture_shown or _names_file(kind, content, post.content)
+    if isinstance(post.content, AlbumContent):
+        is_picture_shown = kind == "post" and '"image_key"' in content
+        return is_picture_shown or any(
+            _names_file(kind, content, each) for each in post.content.pictures
+        )
     return not is_auxiliary(kind, content)
+
+
+def _asks(kind: str, content: str, question_id: str) -> bool:
+    """Return True if a message asks this question: a card has its mark, a text its short id."""
+    if kind == "interactive":
+        return card_mark(question_id) in content or question_id in content
+    return QUESTION_MARK in content and short_id(question_id) in content
 
 
 def _names_file(kind: str, content: str, file: FileContent) -> bool:

@@ -28,7 +28,7 @@ from internal.llm.offline.jobs import (
 
 _FEEDBACK = re.compile(r"<user_feedback>(.*)</user_feedback>", re.DOTALL)
 _BACKGROUND = re.compile(
-    r"<(quoted_message|recent_messages|attachment)\b[^>]*>.*?</\1>\s*", re.DOTALL
+    r"<(quoted_message|recent_messages|forwarded_messages|attachment)\b[^>]*>.*?</\1>\s*", re.DOTALL
 )
 _ATTACHMENT = re.compile(r'^<attachment name="([^"\n]*)" path="([^"\n]*)"', re.MULTILINE)
 _MESSAGE_TAG = re.compile(r"^</?message\b[^>\n]*>$", re.MULTILINE)

@@ -84,5 +84,6 @@ def _message(lark: LarkServices, message: ChatMessage) -> Json:
         "card": None if message.deleted else state.shown_card(message),
         "streaming": card is not None and is_streaming(state, card),
         "edits": message.edits,
+        "urgent": [state.name_of(each) or each for each in message.urgent],
         "reactions": reactions,
     }

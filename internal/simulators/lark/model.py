@@ -11,6 +11,8 @@ TENANT = "tk_larksim"
 
 GROUP_MESSAGES = "im:message.group_msg"
 """The scope for all messages of a group: to receive events of them and to list them."""
+URGENT = "im:message.urgent"
+"""The scope for urgent messages."""
 DIRECT_EVENTS, MENTION_EVENTS = "im:message.p2p_msg:readonly", "im:message.group_at_msg:readonly"
 BOT_MENTION_EVENTS = "im:message.group_at_msg.include_bot:readonly"
 """The scope for messages of other bots in groups that mention this one."""
@@ -21,6 +23,8 @@ DEFAULT_SCOPES = frozenset(
         DIRECT_EVENTS,
         MENTION_EVENTS,
         "contact:user.base:readonly",
+        "im:chat:read",
+        "im:chat.members:read",
         "im:message.reactions:write_only",
         "im:message:readonly",
         "im:message:send_as_bot",
@@ -29,7 +33,7 @@ DEFAULT_SCOPES = frozenset(
         "application:application:self_manage",
     }
 )
-"""The scopes that docs/lark.md lists, without the one for all messages of groups."""
+"""The scopes that docs/lark.md lists, without those for all messages of groups and urgent ones."""
 DEFAULT_EVENTS = frozenset(
     {
         "im.chat.disbanded_v1",
@@ -39,6 +43,7 @@ DEFAULT_EVENTS = frozenset(
         "im.message.reaction.deleted_v1",
         "im.message.recalled_v1",
         "im.message.receive_v1",
+        "im.message.updated_v1",
     }
 )
 """The events that docs/lark.md lists. The simulator sends all events, whatever is listed here."""
@@ -152,6 +157,9 @@ class ChatMessage:
     deleted: bool = False
     reactions: list[Reaction] = field(default_factory=list)
     children: list["ChatMessage"] = field(default_factory=list)
+    tenant_key: str = TENANT
+    urgent: list[str] = field(default_factory=list)
+    """The open_ids of the people who were alerted to it."""
 
     def places(self) -> Json:
         """Return the ids of its root, parent and thread that are set."""
@@ -179,7 +187,7 @@ class ChatMessage:
                 "id": self.sender,
                 "id_type": kind,
                 "sender_type": self.sender_type,
-                "tenant_key": TENANT,
+                "tenant_key": self.tenant_key,
             },
             "body": {"content": content},
             "mentions": [_flat(mention) for mention in self.mentions],

@@ -93,6 +93,12 @@ class LarkServices:
             connection.socket.ignores_input = True
         return len(self.delivery.connections)
 
+    def deafen(self) -> int:
+        """Make every long connection swallow its events and answer pings; return their number."""
+        for connection in self.delivery.connections:
+            connection.is_deaf = True
+        return len(self.delivery.connections)
+
     def go_down(self, seconds: float) -> None:
         """Abort calls and connections for `seconds`."""
         self.down_until = self.clock.now() + seconds

@@ -199,6 +199,19 @@ class LarkSim:
         await asyncio.sleep(0)  # let the delivery start
         return message.message_id
 
+    async def edit_text(
+        self, person: Person | str, message_id: str, words: str, *, mention_bot: bool = False
+    ) -> None:
+        """Edit a message as the person who wrote it; `mention_bot` mentions the first bot.
+
+        Raises:
+            ActionError: The person cannot edit it.
+        """
+        mentions = [self.app.open_id] if mention_bot else []
+        draft = user_actions.text_draft(self.lark.state, words, mentions)
+        user_actions.edit(self.lark.state, _id(person), message_id, draft)
+        await asyncio.sleep(0)  # let the delivery start
+
     async def click(
         self, person: Person | str, message_id: str, label: str, **entered: Any
     ) -> Json:

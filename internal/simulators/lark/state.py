@@ -39,6 +39,8 @@ class LarkState:
         self.limits = RateLimits(clock.now)
         self.apps = {app.app_id: app for app in apps}
         self.people: dict[str, Person] = {}
+        self.left: set[str] = set()
+        """Those who left the organization: nobody can mention them."""
         self.chats: dict[str, Chat] = {}
         self.messages: dict[str, ChatMessage] = {}
         self.media: dict[str, Media] = {}
@@ -61,6 +63,14 @@ class LarkState:
         for app_id, app in self.apps.items():
             self._add_chat(Chat(new_id("oc"), "p2p", app.name, [person.open_id], {app_id}))
         return person
+
+    def leave(self, open_id: str) -> None:
+        """Remove a person from the organization and from all groups."""
+        self.left.add(open_id)
+        for chat in self.chats.values():
+            if chat.mode != "p2p" and open_id in chat.members:
+                chat.members.remove(open_id)
+        self.touch()
 
     def add_group(
         self, name: str, members: Iterable[str], bots: Iterable[str], *, topic: bool = False

@@ -133,6 +133,8 @@ def _send(
     )
     message.mentions = list(draft.mentions)
     message.children = list(draft.children)
+    if kind == "user":
+        message.tenant_key = state.people[sender].tenant_key
     if draft.reply_to:
         parent = state.messages.get(draft.reply_to)
         if parent is None or parent.chat_id != chat_id or parent.deleted:
@@ -186,6 +188,54 @@ def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
             "mentions": message.mentions,
         },
     }
+
+
+MERGED: Json = {"content": "Merged and Forwarded Message"}
+"""The content of a message with forwarded messages; only the API returns what is in it."""
+
+
+def merge_draft(state: LarkState, message_ids: Sequence[str]) -> MessageDraft:
+    """Return messages as one that forwards them; those that forward others keep them inside.
+
+    Raises:
+        ActionError: One of them does not exist, or was recalled.
+    """
+    found = [state.messages.get(message_id) for message_id in message_ids]
+    children = [one for one in found if one is not None and not one.deleted]
+    if not children or len(children) < len(found):
+        raise ActionError("no such message, or it was recalled")
+    return MessageDraft("merge_forward", MERGED, children=children)
+
+
+def edit(state: LarkState, person: str, message_id: str, draft: MessageDraft) -> None:
+    """Replace the content of a text or a post of the person.
+
+    Lark's editor puts `<p>` around a text. The event names the message; what it says is that of
+    before the edit, and mentions nobody, because its readers must not rely on that.
+
+    Raises:
+        ActionError: It is not a text or a post of the person, or it was recalled.
+    """
+    message = state.messages.get(message_id)
+    if message is None or message.sender != person or message.deleted:
+        raise ActionError("people can edit only their own messages that were not recalled")
+    if {message.msg_type, draft.msg_type} - {"text", "post"}:
+        raise ActionError("only texts and rich texts can be edited")
+    chat = joined_chat(state, person, message.chat_id)
+    event = _received_event(state, chat, message)
+    receivers = _receiving_apps(state, chat, message)
+    content = draft.content
+    if draft.msg_type == "text":
+        content = {"text": f"<p>{content['text']}</p>"}
+    message.msg_type, message.content = draft.msg_type, encode(content).decode()
+    message.mentions = list(draft.mentions)
+    message.edits += 1
+    message.updated = max(state.clock.now_ms(), message.updated + 1, message.created + 1)
+    state.touch(message)
+    event["message"] |= {"update_time": str(message.updated), "mentions": []}
+    del event["message"]["chat_type"]
+    for app in dict.fromkeys([*receivers, *_receiving_apps(state, chat, message)]):
+        state.emit(app, "im.message.updated_v1", event)
 
 
 def recall(state: LarkState, person: str, message_id: str) -> None:

@@ -14,10 +14,20 @@ insert into inbox (
     session_id, run_id, steer, prompt, attachments
 ) values ($1, $2, $3, $4, $5, $6, 'assigned', $7, $8, $9, $10, $11, $12, $13)
 on conflict (channel, app, message_id) do update set
-    status = 'assigned', text = excluded.text, session_id = excluded.session_id,
+    status = 'assigned', principal = excluded.principal, text = excluded.text, session_id = excluded.session_id,
     run_id = excluded.run_id, steer = excluded.steer, prompt = excluded.prompt,
     attachments = excluded.attachments
 where inbox.status = 'accepted'
+returning number;
+
+-- name: accept_edited_message
+insert into inbox (
+    channel, app, message_id, chat_id, principal, received, status, text, raw, sent
+) values ($1, $2, $3, $4, $5, $6, 'accepted', '', $7, $8)
+on conflict (channel, app, message_id) do update set
+    status = 'accepted', raw = excluded.raw, received = excluded.received, sent = excluded.sent,
+    attempts = 0, next_attempt = '', failure = ''
+where inbox.status = 'accepted' or (inbox.status = 'handled' and inbox.run_id is null)
 returning number;
 
 -- name: undelivered_messages
@@ -74,6 +84,12 @@ update inbox set status = 'handled' where number = $1 and status = 'failed' retu
 -- name: raw_message
 select raw from inbox where channel = $1 and app = $2 and message_id = $3;
 
+-- name: text_of_message
+select text from inbox where number = $1;
+
+-- name: replace_message_content
+update inbox set text = $2, prompt = $3, attachments = $4 where number = $1;
+
 -- name: times_of_message
 select sent, received from inbox where channel = $1 and app = $2 and message_id = $3;
 
@@ -107,3 +123,51 @@ select channel, app, message_id, chat_id, principal, raw, received, sent,
     attempts, next_attempt, failure
 from inbox
 where channel = $1 and app = $2 and chat_id = $3 and status = 'accepted' order by number limit $4;
+
+-- name: active_chats
+with recursive active_chats (chat_id) as (
+    select min(chat_id) from inbox where channel = $1 and app = $2 and session_id is not null
+    union all
+    select (
+        select min(inbox.chat_id) from inbox
+        where channel = $1 and app = $2 and session_id is not null
+            and inbox.chat_id > active_chats.chat_id
+    )
+    from active_chats where active_chats.chat_id is not null
+)
+select active_chats.chat_id, (
+        select max(number) from inbox
+        where channel = $1 and app = $2 and session_id is not null
+            and inbox.chat_id = active_chats.chat_id
+    ) as newest
+from active_chats where active_chats.chat_id is not null order by newest desc limit $3;
+
+-- name: newest_messages_of_chat
+select message_id, raw, sent from inbox
+where channel = $1 and app = $2 and chat_id = $3 and session_id is not null
+order by number desc limit $4;
+
+-- name: history_mark
+select checked from history_marks where channel = $1 and app = $2;
+
+-- name: save_history_mark
+insert into history_marks (channel, app, checked) values ($1, $2, $3)
+on conflict (channel, app) do update set checked = excluded.checked
+where history_marks.checked < excluded.checked;
+
+-- name: note_reaction
+update inbox set reaction = $4, reaction_run = $5
+where channel = $1 and app = $2 and message_id = $3;
+
+-- An answer and a command were carried out when they were received: they belong to no run.
+
+-- name: settled_reactions
+select inbox.number, inbox.message_id, inbox.reaction,
+    case when inbox.run_id is null or runs.status = 'completed' then 1 else 0 end
+from inbox left join runs on runs.id = coalesce(inbox.run_id, inbox.reaction_run)
+where inbox.channel = $1 and inbox.app = $2 and inbox.reaction <> ''
+    and (runs.id is null or runs.status in ('completed', 'failed', 'cancelled'))
+order by inbox.number limit $3;
+
+-- name: clear_reaction
+update inbox set reaction = '' where number = $1;

@@ -55,6 +55,16 @@ where number = $1 and status = 'pending';
 update outbox set status = $2, remote_id = $3, failure = $4, settled = $5, sent = $6
 where number = $1 and status = 'pending' returning number;
 
+-- name: pending_files
+select key, attachments from outbox
+where channel = $1 and app = $2 and chat_id = $3 and run_id = $4 and status = 'pending'
+    and attachments <> '[]'
+order by number;
+
+-- name: settle_contained
+update outbox set status = 'sent', remote_id = $2, failure = '', settled = $3
+where key = $1 and status = 'pending';
+
 -- name: pending_beside
 select pending.number from outbox
 join outbox as pending on pending.channel = outbox.channel and pending.app = outbox.app

@@ -58,6 +58,21 @@ select question, run_id, task_id, session_id, principal, chat, audience, asked, 
     answer
 from questions where status = 'open' and expires <= $1 order by expires, id;
 
+-- name: questions_to_urge
+select question, run_id, task_id, session_id, principal, chat, audience, asked, expires, status,
+    answer
+from questions
+where status = 'open' and urged = '' and asked <= $2 and substr(chat, 1, length($1)) = $1
+order by asked, id limit $3;
+
+-- name: mark_question_urged
+update questions set urged = $2
+where id = $1 and status = 'open' and urged = ''
+returning id;
+
+-- name: unmark_question_urged
+update questions set urged = '' where id = $1;
+
 -- name: answer_question
 update questions set status = $2, answer = $3, closed = $4
 where id = $1 and status = 'open'

@@ -71,6 +71,9 @@ where id = $1 and (cast($2 as text) is null or owner = $2);
 -- name: rename_session
 update sessions set title = $2, updated = $3, named = 1 where id = $1 returning id;
 
+-- name: retitle_session
+update sessions set title = $3 where id = $1 and title = $2 and named = 0;
+
 -- name: name_session
 update sessions set title = $2, named = 1 where id = $1 and named = 0 returning id;
 

@@ -119,6 +119,9 @@ where tasks.id = $1 order by runs.arrival desc limit 1;
 select created, id from tasks
 where id = $1 and (cast($2 as text) is null or principal = $2);
 
+-- name: replace_task_input
+update tasks set instruction = $2, prompt = $3, attachments = $4 where id = $1;
+
 -- name: set_task_attachments
 update tasks set attachments = $2 where id = $1;
 

@@ -16,7 +16,7 @@ from internal.config.lark import LarkSettings
 from internal.config.loader import load
 from internal.observability.clock import SystemClock
 from internal.simulators.lark.faults import AnswerFault
-from internal.simulators.lark.model import DEFAULT_EVENTS, GROUP_MESSAGES, App
+from internal.simulators.lark.model import DEFAULT_EVENTS, GROUP_MESSAGES, URGENT, App
 from internal.simulators.lark.simulator import LarkSim
 from larkspur.application import Application
 from tests.support.lark_gateway import APP
@@ -46,6 +46,15 @@ async def test_nothing_is_asked_while_the_channel_is_off() -> None:
         assert sim.log == []
 
 
+async def test_the_scope_for_urgent_messages_is_needed_only_with_the_setting() -> None:
+    urgent = replace(COMPLETE, scopes=COMPLETE.scopes | {URGENT})
+    for app, states in ((COMPLETE, ["warn"]), (urgent, ["ok"])):
+        async with LarkSim([app]) as sim:
+            found = await check_app(settings(sim, app, urgent_after_minutes=5), SystemClock())
+            assert [finding.state for finding in found] == states
+            assert (URGENT in found[0].sentence) == (states == ["warn"])
+
+
 @pytest.mark.parametrize(
     ("scope", "state", "consequence"),
     [
@@ -57,6 +66,7 @@ async def test_nothing_is_asked_while_the_channel_is_off() -> None:
         ("im:resource", "warn", "as files"),
         (GROUP_MESSAGES, "warn", "only mentions are received"),
         ("contact:user.base:readonly", "warn", "people have no names"),
+        ("im:chat.members:read", "warn", "cannot mention people"),
         ("tenant:tenant:readonly", "warn", "organization"),
     ],
 )

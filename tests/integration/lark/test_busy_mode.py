@@ -17,7 +17,14 @@ from tests.e2e.test_lark_process import Served, replies, served
 from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.database_files import MIGRATION_COMMITS
-from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gateway, shown_text
+from tests.support.lark_gateway import (
+    APP,
+    QUIET,
+    LarkGateway,
+    open_lark_gateway,
+    question_line,
+    shown_text,
+)
 from tests.support.openai_server import ScriptedOpenAI
 from tests.support.scripted_model import Call, Reply, Rules, When
 
@@ -143,7 +150,7 @@ async def test_stop_all_ends_running_and_queued_tasks(tmp_path: Path) -> None:
         await lark.say("/stop all")
         await until_statuses(lark, "cancelled", "cancelled", "cancelled")
         await lark.settled()
-        assert "Stopping 3 runs…" in lark.replies()
+        assert [text[:8] for text in lark.replies()] == ["Stopped."] * 3
         assert len(lark.core.model.requests) == 1
 
 
@@ -239,6 +246,21 @@ async def test_a_recalled_message_closes_the_question_of_its_run(tmp_path: Path)
         cards = [json.dumps(lark.sim.card(one.message_id)) for one in lark.from_bot()]
         assert len(cards) == 1
         assert "button" not in cards[0]
+
+
+async def test_a_recall_withdraws_the_question_of_its_task(tmp_path: Path) -> None:
+    settings = with_values(QUIET, access=ChatAccess(operate=("*",)))
+    script = [Reply(calls=[plan("do it")]), Reply(calls=[Call("shell", {"command": "touch ran"})])]
+    async with open_lark_gateway(tmp_path, script, settings) as lark:
+        asked = await lark.say("touch it")
+        await lark.sim.until(lambda _: lark.from_bot())
+        await recall(lark, asked)
+        await until_statuses(lark, "cancelled")
+        await lark.settled()
+        [question] = lark.from_bot()
+        line = question_line(lark.sim.card(question.message_id) or {})
+        name = f"<at id={lark.person.open_id}></at>"
+        assert line == f"○ Withdrawn by {name} · Run touch ran"
 
 
 async def test_a_recall_after_the_answer_changes_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from internal.config.chat import ChatAccess
 from tests.integration.lark.test_access import card_of, open_questions, results
 from tests.integration.lark.test_busy_mode import INTERRUPTS, reply_to, statuses
 from tests.integration.lark.test_text_answers import SCRIPTS, asked_in_group
+from tests.support.agent_app import plan
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import QUIET, open_lark_gateway
 from tests.support.scripted_model import Reply
@@ -103,7 +104,7 @@ async def test_a_late_stop_stops_a_run_whose_task_is_older(tmp_path: Path) -> No
         await lark.say("work for an hour", age_seconds=600)
         await lark.core.model.until_open(1)
         await lark.say("/stop", age_seconds=300)
-        await lark.until_replies(2)
+        await lark.until_replies(1)
         await lark.settled()
         assert await statuses(lark) == ["cancelled"]
 
@@ -120,3 +121,31 @@ async def test_a_late_message_interrupts_no_later_run(tmp_path: Path) -> None:
         assert await lark.until_replies(2) == ["about dogs", "about cats"]
         await lark.settled()
         assert await statuses(lark) == ["completed", "completed"]
+
+
+async def test_a_late_message_steers_no_later_run(tmp_path: Path) -> None:
+    script = [Reply("about dogs", hold="go"), Reply("about cats")]
+    async with open_lark_gateway(tmp_path, script) as lark:
+        await lark.say("tell me about dogs")
+        await lark.core.model.until_open(1)
+        late = await lark.say("and about cats", age_seconds=300)
+        while len(await statuses(lark)) < 2:
+            await lark.sim.lark.changed_within(0.02)
+        lark.core.model.release("go")
+        await lark.until_replies(2)
+        await lark.settled()
+        assert reply_to(lark, late) == "about cats"
+        assert await statuses(lark) == ["completed", "completed"]
+
+
+async def test_a_late_message_steers_a_run_whose_task_is_older(tmp_path: Path) -> None:
+    script = [Reply(calls=[plan("look")], hold="go"), Reply("about both")]
+    async with open_lark_gateway(tmp_path, script) as lark:
+        await lark.say("tell me about dogs", age_seconds=600)
+        await lark.core.model.until_open(1)
+        late = await lark.say("and about cats", age_seconds=300)
+        await lark.sim.until(lambda _: lark.sim.lark.state.messages[late].reactions)
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["about both"]
+        await lark.settled()
+        assert await statuses(lark) == ["completed"]

@@ -19,7 +19,15 @@ from internal.simulators.lark.simulator import LarkSim
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, LarkGateway, open_lark, open_lark_gateway, shown_text
+from tests.support.lark_gateway import (
+    APP,
+    LarkGateway,
+    open_lark,
+    open_lark_gateway,
+    question_line,
+    question_outcome,
+    shown_text,
+)
 from tests.support.sandboxes import sandbox_param
 
 SHOWS = ChatChannelSettings()
@@ -228,11 +236,8 @@ async def test_an_update_that_hangs_never_overwrites_the_answer(tmp_path: Path) 
         await lark.sim.until(lambda _: lark.sim.faults.answers[0].times == 0)
         lark.core.model.release("go")
         assert await lark.until_replies(1) == ["All done."]
-        await lark.sim.until(lambda _: title(lark) == "Done")
-        assert card_text(lark) == "The reply is below."
-        assert len(lark.from_bot()) == 2
-        # the last state is repeated when no earlier update can replace it any more
-        assert await lark.core.services.database.read(open_displays)
+        await until_closed(lark)
+        assert len(lark.from_bot()) == 1  # the card is removed
 
 
 async def test_a_stopped_run_says_so_in_its_card(tmp_path: Path) -> None:
@@ -242,31 +247,94 @@ async def test_a_stopped_run_says_so_in_its_card(tmp_path: Path) -> None:
         await lark.say("/stop")
         await lark.sim.until(lambda _: not progress(lark))
         await until_closed(lark)
-        [answer, _] = lark.from_bot()
+        [answer] = lark.from_bot()
         assert answer.parent_id == asked
         assert "topped" in lark.replies()[0]
 
 
-async def test_the_answer_after_a_question_is_a_new_message_below_it(tmp_path: Path) -> None:
-    question = Call("request_user", {"question": "Which colour?"})
-    script = [
-        Reply(calls=[plan("paint")]),
-        Reply(calls=[Call("list_dir", {"path": "."})]),
-        Reply(calls=[question], hold="ask"),
-        Reply("All done."),
-    ]
-    async with open_lark_gateway(tmp_path, script, SHOWS) as lark:
-        await lark.say("paint it")
-        await lark.sim.until(lambda _: "✓ List a folder" in card_text(lark))
-        lark.core.model.release("ask")
-        await lark.sim.until(lambda _: len(lark.from_bot()) == 2)
-        await lark.sim.until(lambda _: "Waiting" in title(lark))
+ASKS = [
+    Reply(calls=[plan("paint")]),
+    Reply(calls=[Call("list_dir", {"path": "."})]),
+    Reply(calls=[Call("request_user", {"question": "Which colour?"})], hold="ask"),
+    Reply("All done.", hold="paint"),
+]
+
+
+async def ask_for_a_colour(lark: LarkGateway) -> ChatMessage:
+    """Return the card of a run when its question is below it."""
+    await lark.say("paint it")
+    await lark.sim.until(lambda _: "✓ List a folder" in card_text(lark))
+    lark.core.model.release("ask")
+    await lark.sim.until(lambda _: len(lark.from_bot()) == 2)
+    await lark.sim.until(lambda _: "Waiting" in title(lark))
+    return lark.from_bot()[0]
+
+
+async def test_a_run_with_a_question_leaves_its_line_and_the_answer(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, ASKS, SHOWS) as lark:
+        await ask_for_a_colour(lark)
+        lark.core.model.release("paint")
         await lark.say("green")
         assert await lark.until_replies(1) == ["All done."]
         await until_closed(lark)
-        shown = [shown_text(lark.sim, one) for one in lark.from_bot()]
-        assert shown == [None, None, "All done."]
-        assert "The reply is below." in card_text(lark)
+        question, answer = lark.from_bot()
+        assert shown_text(lark.sim, answer) == "All done."
+        assert question_line(lark.sim.card(question.message_id) or {}).startswith("✓ **Answered**")
+
+
+async def test_the_card_goes_on_below_an_answered_question(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, ASKS, SHOWS) as lark:
+        first = await ask_for_a_colour(lark)
+        await lark.say("green")
+        await lark.sim.until(lambda _: first.deleted)
+        question, card = lark.from_bot()
+        assert question_outcome(lark.sim.card(question.message_id) or {}) == "Answered"
+        assert "✓ List a folder" in card_text(lark)
+        lark.core.model.release("paint")
+        assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        assert [each.message_id for each in lark.from_bot()] == [
+            question.message_id,
+            card.message_id,
+        ]
+
+
+@pytest.mark.slow
+async def test_a_card_that_cannot_be_removed_says_where_the_run_goes_on(tmp_path: Path) -> None:
+    async with open_lark_gateway(tmp_path, ASKS, SHOWS) as lark:
+        first = await ask_for_a_colour(lark)
+        lark.sim.faults.answers.append(AnswerFault("code", "DELETE", times=9, code=230026))
+        await lark.say("green")
+        await lark.sim.until(
+            lambda _: "goes on below" in json.dumps(lark.sim.card(first.message_id))
+        )
+        lark.core.model.release("paint")
+        assert await lark.until_replies(1) == ["All done."]
+        await until_closed(lark)
+        assert len(lark.from_bot()) == 3
+
+
+@pytest.mark.slow
+async def test_a_card_is_moved_once_although_the_process_ends(tmp_path: Path) -> None:
+    async with (
+        LarkSim([APP], speed=100.0) as sim,
+        open_lark_gateway(tmp_path, ASKS, SHOWS, sim=sim) as lark,
+    ):
+        await ask_for_a_colour(lark)
+        sim.faults.answers.append(AnswerFault("bad_gateway", "DELETE", times=999))
+        await lark.say("green")
+        await sim.until(
+            lambda log: any("DELETE" in one.what and "reactions" not in one.what for one in log)
+        )
+        assert len(lark.from_bot()) == 3
+        lark.channel.stop()
+        await sim.until(lambda _: not sim.lark.delivery.connections)
+        sim.faults.answers.clear()
+        async with open_lark(lark.core, sim, SHOWS):
+            lark.core.model.release("paint")
+            assert await lark.until_replies(1) == ["All done."]
+            await until_closed(lark)
+        assert len(lark.from_bot()) == 2
 
 
 async def test_a_long_answer_begins_in_the_card(tmp_path: Path) -> None:

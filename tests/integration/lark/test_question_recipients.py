@@ -27,6 +27,7 @@ from tests.support.lark_gateway import (
     lark_transport,
     open_lark,
     open_lark_gateway,
+    question_outcome,
 )
 
 
@@ -40,7 +41,7 @@ class Office:
     def cards(self, person: Person) -> list[ChatMessage]:
         """Return the messages with questions in the direct chat of a person."""
         sent = self.lark.from_bot(self.lark.sim.dm(person))
-        return [one for one in sent if "question-" in self.shown(one)]
+        return [one for one in sent if '"question_' in self.shown(one)]
 
     def shown(self, message: ChatMessage) -> str:
         card = self.lark.sim.card(message.message_id)
@@ -48,7 +49,7 @@ class Office:
 
     def title(self, person: Person) -> str:
         [card] = self.cards(person)
-        return str((self.lark.sim.card(card.message_id) or {})["header"]["title"]["content"])
+        return question_outcome(self.lark.sim.card(card.message_id) or {})
 
     async def give(self, person: Person, role: str) -> None:
         """Pair a person."""
@@ -282,7 +283,7 @@ async def test_in_a_group_only_a_card_that_somebody_may_answer_has_buttons(
             await sim.send_text(one.person, group, "touch it", mention_bot=True)
             await open_questions(one.lark, 1, group)
             await one.lark.settled()
-            [card] = [each for each in one.lark.from_bot(group) if "question-" in one.shown(each)]
+            [card] = [each for each in one.lark.from_bot(group) if '"question_' in one.shown(each)]
             assert ("button" in one.shown(card)) == listed
             assert one.cards(one.boss) == []
 

@@ -24,7 +24,15 @@ from tests.e2e.test_lark_process import replies, served
 from tests.support.agent_app import plan
 from tests.support.anthropic_server import Call, Fault, Reply, seen_in
 from tests.support.chat_settings import with_values
-from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark, open_lark_gateway
+from tests.support.lark_gateway import (
+    APP,
+    QUIET,
+    LarkGateway,
+    open_lark,
+    open_lark_gateway,
+    question_line,
+    question_outcome,
+)
 from tests.support.lark_markdown import as_shown, block_codes, codes, shown_tags
 from tests.support.openai_server import ScriptedOpenAI
 
@@ -55,7 +63,7 @@ class QuestionChat:
     @property
     def cards(self) -> list[ChatMessage]:
         """The cards with a question, oldest first."""
-        return [one for one in self.lark.from_bot(self.chat) if "question-" in self.shown(one)]
+        return [one for one in self.lark.from_bot(self.chat) if '"question_' in self.shown(one)]
 
     @property
     def card(self) -> ChatMessage:
@@ -66,24 +74,23 @@ class QuestionChat:
         return json.dumps(self.lark.sim.card(message.message_id) or message.content)
 
     @property
-    def title(self) -> str:
-        card = self.lark.sim.card(self.card.message_id) or {}
-        return str(card["header"]["title"]["content"])
+    def outcome(self) -> str:
+        """How the newest question was decided, or its title while it is open."""
+        return question_outcome(self.lark.sim.card(self.card.message_id) or {})
+
+    @property
+    def line(self) -> str:
+        """The title of an open card, the line of a settled one."""
+        return question_line(self.lark.sim.card(self.card.message_id) or {})
 
     async def asked(self, count: int = 1) -> QuestionRecord:
         """Return the newest question as soon as its card is there, and known to be."""
         await self.lark.sim.until(lambda _: len(self.cards) == count)
-        name = json.loads(self.shown(self.card))["body"]["elements"][-1]["text"]["content"]
-        question_id = name.split("\n")[-1]
+        delivery = self.lark.core.services.gateway.delivery
         async with asyncio.timeout(20):
-            while not await self._remote(question_id):
+            while not (name := await delivery.find_question(self.card.message_id)):
                 await self.lark.sim.lark.changed_within(0.02)
-        return await self.question(question_id)
-
-    async def _remote(self, question_id: str) -> str:
-        services = self.lark.core.services
-        key = f"{question_id}:asked"
-        return await services.database.read(lambda: services.stores.outbox.get_remote_id(key))
+        return await self.question(name)
 
     async def question(self, question_id: str) -> QuestionRecord:
         queries = self.lark.core.services.gateway.queries
@@ -182,16 +189,17 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
         assert "Operators can answer until" in shown
         assert one.card.parent_id == asked
         assert toast(await one.press("Allow once")) == ("success", "Allowed once")
-        assert one.title == "Allowed once"
+        name = f"<at id={one.lark.person.open_id}></at>"
+        assert one.line == f"✓ **Allowed once** · Run touch ran · by {name}"
         assert '"button"' not in one.shown(one.card)
-        assert f"<at id={one.lark.person.open_id}></at> in Lark" in one.shown(one.card)
+        assert f"By {name} in Lark" in one.shown(one.card)
         assert (await one.lark.until_replies(1)) == ["over"]
         answer = (await one.question(question.question.id)).answer
         assert answer is not None
         assert (answer.by, answer.via) == (f"lark:{APP.app_id}:{one.lark.person.open_id}", "lark")
         await one.lark.settled()
         assert len(one.cards) == 1
-        assert one.title == "Allowed once"
+        assert one.outcome == "Allowed once"
 
 
 async def test_the_reason_is_given_in_the_language_of_the_message(tmp_path: Path) -> None:
@@ -239,7 +247,7 @@ async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Pat
         gateway = one.lark.core.services.gateway
         await one.lark.say("touch it")
         await one.asked()
-        assert "Always allow touch ran" in one.shown(one.card)
+        assert "Always allow this" in one.shown(one.card)
         assert toast(await one.press("Allow in this conversation"))[1] == (
             "Allowed in this conversation"
         )
@@ -271,10 +279,10 @@ async def test_a_rejection_and_its_reason_reach_the_model(tmp_path: Path) -> Non
         assert toast(outcome) == ("success", "Not allowed")
         assert await one.lark.until_replies(1) == ["over"]
         assert "said no: use *make*" in one.heard()
-        assert (
-            "\u201cuse *make*\u201d"
-            in json.loads(one.shown(one.card))["body"]["elements"][-3]["text"]["content"]
-        )
+        (line,) = json.loads(one.shown(one.card))["body"]["elements"]
+        assert "\u201cuse *make*\u201d" in [
+            each["text"]["content"] for each in line["elements"] if each["tag"] == "div"
+        ]
 
 
 async def test_several_calls_are_answered_one_by_one(tmp_path: Path) -> None:
@@ -541,7 +549,7 @@ async def test_an_answer_from_elsewhere_replaces_the_card_in_place(tmp_path: Pat
         shown = await one.until_shown("not today")
         assert "By the owner on the web page" in shown
         assert '"button"' not in shown
-        assert one.title == "Not allowed"
+        assert one.outcome == "Not allowed"
         assert one.card.message_id == before
         assert len(one.cards) == 1
         assert await one.lark.until_replies(1) == ["over"]
@@ -598,7 +606,7 @@ async def test_an_expired_question_is_a_rejection_on_its_card(tmp_path: Path) ->
         question = await one.asked()
         await one.expire(question.question.id)
         assert await one.lark.core.services.dispatcher._recovery.expire_questions() == 1
-        await one.lark.sim.until(lambda _: one.title.startswith("Expired"))
+        await one.lark.sim.until(lambda _: one.outcome.startswith("Expired"))
         assert '"button"' not in one.shown(one.card)
         assert await one.lark.until_replies(1) == ["over"]
         assert "nobody answered in time" in one.heard()
@@ -609,7 +617,7 @@ async def test_a_stop_closes_the_card(tmp_path: Path) -> None:
         await one.lark.say("touch it")
         question = await one.asked()
         await one.lark.say("/stop")
-        await one.lark.sim.until(lambda _: one.title == "Not allowed")
+        await one.lark.sim.until(lambda _: one.outcome == "Not allowed")
         outcome = await one.send({"question": question.question.id, "act": "approve"}, None)
         assert toast(outcome) == ("info", "Already answered by you in Lark: Not allowed.")
 
@@ -618,20 +626,34 @@ async def test_a_stop_closes_the_card(tmp_path: Path) -> None:
 @pytest.mark.first_rows(1)
 async def test_a_rejected_card_is_sent_as_text(tmp_path: Path, code: int) -> None:
     async with open_chat(tmp_path, script(COLOURS, planned=False)) as one:
-        one.lark.sim.faults.answers.append(AnswerFault("code", "/reply", times=1, code=code))
+        one.lark.sim.faults.answers.append(AnswerFault("code", "/reply", times=2, code=code))
         await one.lark.say("paint it")
         await one.lark.sim.until(lambda _: one.lark.from_bot())
         (said,) = one.lark.replies()
         assert "1. red\n2. green\n3. blue" in said
         assert "reply to this message with a number" in said
-        question_id = said.split("\n")[-1]
         gateway = one.lark.core.services.gateway
+        (question,) = await gateway.queries.open_questions_everywhere()
+        question_id = question.question.id
+        assert f"end your message with {question_id[-6:]}." in said
         given = AnswerInput("text", choices=(2,))
         await gateway.answer(QuestionId(question_id), given, Actor(LOCAL_OWNER, "cli"))
         replies = await one.lark.until_replies(3)
         assert "Answered: Which colour?" in replies[1]
         assert "By the owner in the terminal" in replies[1]
         assert replies[2] == "over"
+
+
+async def test_a_card_that_lark_refuses_is_sent_without_panels(tmp_path: Path) -> None:
+    async with open_chat(tmp_path, script(TOUCH)) as one:
+        one.lark.sim.faults.answers.append(AnswerFault("code", "/reply", times=1, code=230099))
+        await one.lark.say("touch it")
+        await one.asked()
+        tags = {each["tag"] for each in json.loads(one.shown(one.card))["body"]["elements"]}
+        assert tags == {"markdown", "div", "column_set"}
+        assert "Operators can answer within 24 h" in one.shown(one.card)
+        assert toast(await one.press("Allow once")) == ("success", "Allowed once")
+        assert one.outcome == "Allowed once"
 
 
 async def test_a_card_that_is_too_old_is_followed_by_a_notice(tmp_path: Path) -> None:
@@ -686,7 +708,10 @@ async def test_the_card_shows_the_exact_command_and_nothing_active(
         await one.asked()
         for label in ("Deny", ""):  # the answered card shows it as well
             elements = json.loads(one.shown(one.card))["body"]["elements"]
-            element = next(each for each in elements[1:] if each["tag"] in {"markdown", "div"})
+            if not label:
+                elements = elements[0]["elements"][1:]  # after the tool
+            element = next(each for each in elements if each["tag"] in {"markdown", "div"})
+            element.pop("element_id", None)
             assert element["tag"] == form
             if form == "markdown":
                 assert shown_tags(element["content"]) == []
@@ -732,11 +757,10 @@ async def test_progress_shows_waiting_and_then_continues(tmp_path: Path) -> None
         await one.lark.sim.until(lambda _: "Waiting for an answer" in one.progress())
         await one.lark.sim.until(lambda _: one.reactions(asked) == [])
         gateway = one.lark.core.services.gateway
-        name = json.loads(one.shown(one.card))["body"]["elements"][-1]["text"]["content"]
-        given, answerer = AnswerInput("approve"), Actor(LOCAL_OWNER, "web")
-        await gateway.answer(QuestionId(name.split("\n")[-1]), given, answerer)
+        name = (await one.asked()).question.id
+        await gateway.answer(name, AnswerInput("approve"), Actor(LOCAL_OWNER, "web"))
         assert await one.lark.until_replies(1) == ["over"]
-        assert len(one.lark.from_bot()) == 3  # progress, question, reply
+        await one.lark.sim.until(lambda _: len(one.lark.from_bot()) == 2)  # question, reply
 
 
 async def test_an_answer_given_while_disconnected_is_shown_after_a_restart(
@@ -758,10 +782,10 @@ async def test_an_answer_given_while_disconnected_is_shown_after_a_restart(
         answerer = Actor(LOCAL_OWNER, "cli")
         await gateway.answer(question.question.id, AnswerInput("approve"), answerer)
         async with open_lark(one.lark.core, one.lark.sim, shows):
-            await one.lark.sim.until(lambda _: one.title == "Allowed once")
+            await one.lark.sim.until(lambda _: one.outcome == "Allowed once")
             assert await one.lark.until_replies(1) == ["over"]
             await one.lark.sim.until(lambda _: one.reactions(asked) == [])
-        assert len(one.lark.from_bot()) == 3  # progress, question, reply
+            await one.lark.sim.until(lambda _: len(one.lark.from_bot()) == 2)  # question, reply
 
 
 async def test_a_question_whose_response_was_lost_is_sent_once(tmp_path: Path) -> None:
@@ -789,7 +813,7 @@ async def test_a_stuck_store_approves_nothing(tmp_path: Path) -> None:
             assert (await one.question(name)).status == "open"
             other.rollback()
         assert await one.lark.until_replies(1) == ["over"]  # it was stored after all
-        assert one.title == "Allowed once"
+        assert one.outcome == "Allowed once"
 
 
 @pytest.mark.slow
@@ -817,7 +841,7 @@ async def test_a_run_killed_between_question_and_click_continues(tmp_path: Path)
             tasks = (await gateway.client.request("GET", "/api/tasks")).json()["tasks"]
             assert [task["status"] for task in tasks] == ["completed"]
         assert len(sim.messages(chat)) == 3
-        assert (sim.card(card) or {})["header"]["title"]["content"] == "Allowed once"
+        assert question_outcome(sim.card(card) or {}) == "Allowed once"
 
 
 def overloaded(times: int = 1) -> list[Reply]:
@@ -830,7 +854,7 @@ async def test_an_interrupted_run_is_retried_by_a_button_and_by_advice(tmp_path:
         await one.lark.say("work")
         question = await one.asked()
         assert question.question.kind == "recovery"
-        assert one.title == "The task cannot continue on its own"
+        assert one.outcome == "The task cannot continue on its own"
         assert toast(await one.press("Retry")) == ("success", "Retried")
         await one.asked(2)
         advice = {"words": "use less"}

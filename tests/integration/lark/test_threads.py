@@ -99,7 +99,8 @@ async def test_after_a_restart_an_own_thread_is_known_without_a_call(tmp_path: P
         await lark.settled()
         lark.channel.stop()
         await lark.sim.until(lambda _: not lark.sim.lark.delivery.connections)
-        async with open_lark(lark.core, lark.sim, THREADS):
+        settings = with_values(THREADS, catch_up=False)
+        async with open_lark(lark.core, lark.sim, settings):
             await talk(lark, root, "and then?")
             await lark.until_replies(2, lark.group)
         assert calls(lark, LIST + "?") == 0

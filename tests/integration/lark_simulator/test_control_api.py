@@ -156,6 +156,7 @@ async def test_polling_waits_for_the_next_change(sim: LarkSim) -> None:
     assert "Nova" in {one["name"] for one in looking.result().json()["people"]}
 
 
+# ruff: noqa: PLR0915 - one statement for each action
 async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     done = set()
 
@@ -177,6 +178,10 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     assert sim.lark.state.messages[file["message_id"]].msg_type == "file"
     await do("react", person=person, message=first, emoji="OK")
     assert [one.emoji for one in sim.lark.state.messages[first].reactions] == ["OK"]
+    merged = (await do("merge", **where, messages=[first, second]))["message_id"]
+    assert len(sim.lark.state.messages[merged].children) == 2
+    await do("edit", person=person, message=first, text="edited")
+    assert "edited" in sim.lark.state.messages[first].content
     await do("recall", person=person, message=first)
     await do("read", **where)
     await do("enter", **where)
@@ -192,6 +197,7 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
         assert said["toast"]["content"] == "seen"
         await do("redeliver", message=second)
         await do("event", event_type="im.message.receive_v1", event={})
+        assert (await do("deafen"))["deaf"] == 1
         assert (await do("silence"))["silent"] == 1
         assert (await do("drop"))["dropped"] == 1
     await do("bot", **where, present=False)

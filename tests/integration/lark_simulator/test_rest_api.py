@@ -128,6 +128,29 @@ async def test_a_merged_message_includes_its_children(bot: Bot, sim: LarkSim) ->
     ]
 
 
+async def test_a_merged_message_includes_what_is_merged_inside_of_it(
+    bot: Bot, sim: LarkSim
+) -> None:
+    person, dm = sim.people[0], sim.dm(sim.people[0])
+    said = await sim.send_text(person, dm, "one")
+    inner = await sim.send(person, dm, user_actions.merge_draft(sim.lark.state, [said]))
+    merged = await sim.send(person, dm, user_actions.merge_draft(sim.lark.state, [inner, said]))
+    _, answer = await bot.ask("GET", f"/im/v1/messages/{merged}")
+    items = answer["data"]["items"]
+    places = [(one["message_id"], one.get("upper_message_id")) for one in items]
+    assert places == [(merged, None), (inner, merged), (said, inner), (said, merged)]
+    assert items[0]["body"]["content"] == '{"content":"Merged and Forwarded Message"}'
+
+
+async def test_names_are_read_in_one_call(bot: Bot, sim: LarkSim) -> None:
+    ids = [one.open_id for one in sim.people[:2]]
+    path = f"/contact/v3/users/batch?user_ids={ids[0]}&user_ids={ids[1]}&user_ids=ou_unknown"
+    _, answer = await bot.ask("GET", path)
+    assert [one["name"] for one in answer["data"]["items"]] == ["Mei Lin", "Jonas Berg"]
+    code, _ = await bot.ask("GET", "/contact/v3/users/batch")
+    assert code == 99992402
+
+
 async def test_a_message_is_forwarded(bot: Bot, sdk: Sdk, sim: LarkSim) -> None:
     im, group = sdk.im, sim.groups[0]
     asked = await sim.send_text(sim.people[0], sim.dm(sim.people[0]), "pass it on")

@@ -27,6 +27,7 @@ SMALL = {
     "SCAN run_displays USING INDEX run_displays_open",  # an index of the open displays alone
     "SCAN usage USING INDEX usage_not_summed",  # an index of the usage of unfinished runs alone
     "SCAN people",  # a row for each person whose runs are queued
+    "SCAN active_chats",  # the chats of an account that have sessions
     "SCAN own",  # a single row
     "SCAN all_sessions",  # a page
     "SCAN sessions_of_owner",  # a page

@@ -9,7 +9,7 @@ const MAX_ENDED_NODES = 64;
 export const RETRY = 'retry:say';
 
 /** The events that a queued run can have. One of which others are known first has begun before. */
-const WHILE_QUEUED = new Set(['workflow.input.received', 'workflow.lifecycle.updated']);
+const WHILE_QUEUED = new Set(['workflow.input.received', 'workflow.input.edited', 'workflow.lifecycle.updated']);
 
 export function newRun(event: Envelope): RunState {
   return {
@@ -32,6 +32,8 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
   switch (event.event) {
     case 'workflow.input.received':
       return run.text === '' && event.payload.steer !== true ? { ...run, text: event.payload.task, channel: event.payload.channel } : run;
+    case 'workflow.input.edited':
+      return { ...run, text: event.payload.task };
     case 'workflow.lifecycle.updated': {
       const { status, stop_reason: reason } = event.payload;
       if (isOver(run.status)) return run;

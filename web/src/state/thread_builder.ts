@@ -52,6 +52,15 @@ export class ThreadBuilder {
         this.put({ kind: 'input', key, run, time, text, channel, sender, steer, attachments });
         return;
       }
+      case 'workflow.input.edited': {
+        const at = this.lines.findIndex((line) => line.kind === 'input' && line.run === run);
+        const line = this.lines[at];
+        if (line?.kind === 'input') {
+          const { task: text, attachments = [] } = event.payload;
+          this.lines[at] = { ...line, text, attachments };
+        }
+        return;
+      }
       case 'workflow.input.files_fetched': {
         const at = this.lines.findIndex((line) => line.kind === 'input' && line.run === run);
         const line = this.lines[at];

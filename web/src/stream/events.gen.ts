@@ -114,6 +114,12 @@ export interface Heartbeat {
   head: string;
 }
 
+/** A person edited the message of a task before its run began. */
+export interface InputEdited {
+  task: string;
+  attachments?: Array<Attachment>;
+}
+
 /** The files of the message that a run starts with were fetched from its chat service. */
 export interface InputFilesFetched {
   attachments: Array<Attachment>;
@@ -220,6 +226,12 @@ export interface PartsLeftOut {
   what: "history" | "large_pictures" | "pictures" | "reply_pictures" | "results" | "tool" | "tools";
   count: number;
   tool_name?: string;
+}
+
+/** People whom the reply of the run notifies, besides those who wrote to it. `people` are principals, `names` their display names in the same order. */
+export interface PeopleMentioned {
+  people: Array<string>;
+  names: Array<string>;
 }
 
 /** The plan of the model. A `plan` call makes the next version. */
@@ -427,7 +439,9 @@ export interface Head {
 
 export interface Payloads {
   "workflow.input.received": InputReceived;
+  "workflow.input.edited": InputEdited;
   "workflow.input.files_fetched": InputFilesFetched;
+  "workflow.people.mentioned": PeopleMentioned;
   "workflow.lifecycle.updated": LifecycleUpdated;
   "workflow.node.started": NodeStarted;
   "workflow.node.completed": NodeCompleted;

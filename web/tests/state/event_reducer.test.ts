@@ -19,6 +19,16 @@ describe('reducing events', () => {
     expect(inputs.map((line) => line.attachments)).toEqual([[file], []]);
   });
 
+  test('a message that was edited before its run began is shown as it is now', () => {
+    const log = new Log();
+    const rows = [...wholeRun(log, 'A'), ...wholeRun(log, 'B')];
+    const before = reduceEvents(EMPTY, rows);
+    rows.push(log.durable('A', 'workflow.input.edited', { task: 'new words' }));
+    const after = reduceEvents(EMPTY, rows);
+    const texts = (state: typeof after) => state.thread.lines.filter((line) => line.kind === 'input').map((line) => line.text);
+    expect(texts(after)).toEqual(['new words', ...texts(before).slice(1)]);
+  });
+
   test('a prefix and then the rest give the same state as all events', () => {
     fc.assert(
       fc.property(anyRows, fc.nat(60), (rows, cut) => {

@@ -110,8 +110,9 @@ class RunPromptBuilder:
         *,
         chat_instructions: str = "",
         is_local: bool = False,
+        in_group: bool = False,
     ) -> RunPrompt:
-        """Return the prompt of a run.
+        """Return the prompt of a run. `in_group`: its task is from a group chat.
 
         `find_workspace` blocks, as reading the files does: it is called in a thread. With
         `is_local` all folders are on local disks: the files are read in the event loop as long as
@@ -128,7 +129,9 @@ class RunPromptBuilder:
             files = await run_to_completion(self._read_files, spec, find_workspace)
         workspace = files.workspace
         skills, found = files.skills, files.instructions.with_chat(chat_instructions)
-        known = self._known(with_skills=bool(skills.text), delegates=spec.delegates)
+        known = self._known(
+            with_skills=bool(skills.text), delegates=spec.delegates, in_group=in_group
+        )
         granted = [tool for tool in known if spec.profile.grants(tool.name)]
         model = self._book.usable_model(spec.provider, spec.model)
         limits = self._book.limits(model)
@@ -191,15 +194,16 @@ class RunPromptBuilder:
             raise InvalidRequest(" ".join(catalogue.problems))  # the task names them
         return catalogue
 
-    def _known(self, *, with_skills: bool, delegates: bool) -> list[ToolSpec]:
+    def _known(self, *, with_skills: bool, delegates: bool, in_group: bool) -> list[ToolSpec]:
         """Return the tools that are offered.
 
         Without skills those for skills are left out; so are those that create tasks, if the run
-        may not.
+        may not, and those of group chats elsewhere.
         """
         left_out = frozenset[str]() if with_skills else SKILL_TOOLS
         left_out |= frozenset() if delegates else DELEGATION_TOOLS
-        return [tool for tool in self._tools.specs() if tool.name not in left_out]
+        offered = (each for each in self._tools.specs() if in_group or not each.only_in_groups)
+        return [tool for tool in offered if tool.name not in left_out]
 
     def _command_rules(self, policy: Policy, tools: Iterable[ToolSpec]) -> str:
         """Return the rules about commands if the run has tools for them."""

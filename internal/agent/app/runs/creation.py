@@ -249,18 +249,24 @@ def inbox_message(
     submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> InboundMessage:
     """Return the inbox row of a submission: its accepted message, or a new one, with its text."""
-    raw = message_content(submission.instruction, submission.prompt, submission.attachments)
     if submission.message is not None:
-        return msgspec.structs.replace(submission.message, raw=raw)
-    return InboundMessage(
+        return with_content(submission.message, submission)
+    row = InboundMessage(
         channel=submission.channel,
         app="",
         message_id=ids.message_id,
         chat_id="",
         principal=principal.id,
-        raw=raw,
+        raw="",
         received=now,
     )
+    return with_content(row, submission)
+
+
+def with_content(row: InboundMessage, submission: Submission) -> InboundMessage:
+    """Return an inbox row with a submission as its `raw`, as `InboxStore.assign` reads it."""
+    raw = message_content(submission.instruction, submission.prompt, submission.attachments)
+    return msgspec.structs.replace(row, raw=raw)
 
 
 def resume_submission(

@@ -4,7 +4,7 @@ import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,8 +14,13 @@ from internal.agent.app.runs.creation import Submission, TaskIds, create_task, l
 from internal.agent.app.runs.questions import close_question
 from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
 from internal.agent.app.subtasks.results import load_results
-from internal.agent.domain.artifacts import Artifact
-from internal.agent.domain.chats import OutgoingMessage, file_key, reply_key
+from internal.agent.domain.artifacts import Artifact, names_file
+from internal.agent.domain.chats import (
+    OutgoingMessage,
+    edited_message_id,
+    file_key,
+    reply_key,
+)
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
 from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
 from internal.agent.domain.events.envelope import EventRecord, RunIds
@@ -65,7 +70,7 @@ class RunResult(msgspec.Struct, frozen=True):
     """The end of a run, its messages for the session, and its usage by model.
 
     A `silent` run sends no reply to its chat. `told` are the subtasks whose ends it knows. `by` and
-    `via` identify who stopped it.
+    `via` identify who stopped it; `is_recalled`: by recalling its message.
     """
 
     end: RunEnd
@@ -75,6 +80,7 @@ class RunResult(msgspec.Struct, frozen=True):
     told: frozenset[TaskId] = frozenset()
     by: str = ""
     via: str = ""
+    is_recalled: bool = False
 
 
 def finalize_run(
@@ -114,7 +120,7 @@ def finalize_run(
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
         if end.status != "cancelled":  # a failed run may have made files that help
             artifacts = yield from _artifacts_to_send(stores, run, result.told)
-            for message in _file_messages(run, task, artifacts):
+            for message in _file_messages(run, task, artifacts, end.answer):
                 yield from stores.outbox.add(message, end.ended)
     events += yield from _settle_subtasks(stores, run, task, result, ids=ids, now=end.ended)
     return events
@@ -145,7 +151,8 @@ def _settle_subtasks(
     if not children:
         pass
     elif result.end.stop_reason in {"user_stop", "interrupted"}:
-        stop = StopRequest(result.by or NOBODY, result.via or CLOCK)
+        reason = RECALLED if result.is_recalled else ""
+        stop = StopRequest(result.by or NOBODY, result.via or CLOCK, reason)
         events += yield from stop_subtasks(stores, children, stop, ids=ids, now=now)
     else:
         for ended in (yield from _list_unreported(stores, run.id)):
@@ -241,7 +248,15 @@ def end_idle_run(
     question = yield from stores.questions.get_open_of_run(run.id)
     if question is not None:
         by, via = outcome.by or NOBODY, outcome.via or CLOCK
-        rejection = Answer(question.question.id, "reject", by, via, name=outcome.name, at=now)
+        rejection = Answer(
+            question.question.id,
+            "reject",
+            by,
+            via,
+            name=outcome.name,
+            at=now,
+            withdrawn=outcome.error == RECALLED,
+        )
         answered = yield from close_question(stores, question, rejection, now=now)
         events += [] if answered is None else [answered]
     result = summarize(run, task, turn, outcome, ended=now)
@@ -341,7 +356,9 @@ def summarize(
     )
     usage = {model: (each.usage, each.cost) for model, each in spending.items()}
     if stopped and outcome.error == RECALLED:
-        return RunResult(end, usage=usage, silent=True, by=outcome.by, via=outcome.via)
+        return RunResult(
+            end, usage=usage, silent=True, by=outcome.by, via=outcome.via, is_recalled=True
+        )
     if turn is not None:
         messages = turn.run_messages()
         is_refused = outcome.error_code == "model_refused" and not outcome.answer
@@ -414,7 +431,7 @@ def _queue_messages(
         first.principal,
         first.app,
         first.chat_id,
-        first.message_id,
+        edited_message_id(first.message_id),
         task.origin.direct,
         task.origin.thread_id if first.chat_id else "",
     )
@@ -462,32 +479,45 @@ def _reply(run: Run, task: Task, end: RunEnd) -> OutgoingMessage:
 
 
 MAX_FILE_MESSAGES = 10
-"""Files of a run that are sent one by one; more are sent as one archive."""
+"""Files of a run that are sent as such; more are sent as one archive."""
 MAX_NAMED_FILES = 100
 """Files of an archive that its message names."""
 
 
 def _file_messages(
-    run: Run, task: Task, artifacts: Sequence[Artifact]
+    run: Run, task: Task, artifacts: Sequence[Artifact], answer: str
 ) -> Iterator[OutgoingMessage]:
-    """Yield the messages with the files of a run, which follow its reply."""
+    """Yield the messages with the files of a run, which follow its reply.
+
+    Pictures that follow each other with the same caption are one message, except those that the
+    answer names: it may show them itself.
+    """
     if len(artifacts) > MAX_FILE_MESSAGES:
         yield _file_message(run, task, file_key(run.id), artifacts)
         return
-    for artifact in artifacts:
-        yield _file_message(run, task, file_key(run.id, artifact.id), [artifact])
+
+    def group(artifact: Artifact) -> str:
+        is_loose = artifact.type == "image" and not names_file(answer, artifact.name)
+        return f"pictures:{artifact.caption}" if is_loose else artifact.id
+
+    for _, together in groupby(artifacts, group):
+        files = list(together)
+        yield _file_message(run, task, file_key(run.id, files[0].id), files)
 
 
 def _file_message(run: Run, task: Task, key: str, artifacts: Sequence[Artifact]) -> OutgoingMessage:
-    """Return a message with files; its body says what they are.
+    """Return a message with files; its body says what they are, and ends with their caption.
 
-    A single file has its name without folders; those of an archive keep them.
+    Files have their names without folders, except those of an archive.
     """
     files = [each.attachment for each in artifacts]
-    if len(files) == 1:
-        files = [msgspec.structs.replace(files[0], name=posixpath.basename(files[0].name))]
+    if key != file_key(run.id):
+        files = [
+            msgspec.structs.replace(each, name=posixpath.basename(each.name)) for each in files
+        ]
     lines = [f"{file.name} ({format_size(file.size)})" for file in files]
-    lines += [artifacts[0].caption] if len(artifacts) == 1 and artifacts[0].caption else []
+    captions = {each.caption for each in artifacts}
+    lines += captions if len(captions) == 1 and captions != {""} else []
     return OutgoingMessage(
         key=key,
         channel=task.origin.channel,

@@ -109,7 +109,13 @@ class RunPreparer:
         find = partial(workspace_of, self._services, context)
         is_own = not spec.workspace and not spec.own_folder and context.run.subtask is None
         is_local = self._files_are_local and is_own
-        prompt = await self._prompts.build(spec, find, chat_instructions=chat, is_local=is_local)
+        prompt = await self._prompts.build(
+            spec,
+            find,
+            chat_instructions=chat,
+            is_local=is_local,
+            in_group=not (task.origin.is_private or task.is_subtask),
+        )
         workspace = prompt.workspace
         config = RunConfig(
             run_id=context.ids.run_id,

@@ -171,11 +171,30 @@ class InputReceived(Event, frozen=True, kw_only=True):
     steer: bool | UnsetType = UNSET
 
 
+class InputEdited(Event, frozen=True, kw_only=True):
+    """A person edited the message of a task before its run began."""
+
+    name: ClassVar[str] = "workflow.input.edited"
+    task: str
+    attachments: tuple[Attachment, ...] = ()
+
+
 class InputFilesFetched(Event, frozen=True, kw_only=True):
     """The files of the message that a run starts with were fetched from its chat service."""
 
     name: ClassVar[str] = "workflow.input.files_fetched"
     attachments: tuple[Attachment, ...]
+
+
+class PeopleMentioned(Event, frozen=True, kw_only=True):
+    """People whom the reply of the run notifies, besides those who wrote to it.
+
+    `people` are principals, `names` their display names in the same order.
+    """
+
+    name: ClassVar[str] = "workflow.people.mentioned"
+    people: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 class LifecycleUpdated(Event, frozen=True, kw_only=True):
@@ -556,7 +575,9 @@ class FeedbackGiven(Event, frozen=True, kw_only=True):
 
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
+    InputEdited,
     InputFilesFetched,
+    PeopleMentioned,
     LifecycleUpdated,
     NodeStarted,
     NodeCompleted,

@@ -19,9 +19,10 @@ class DisplayState(msgspec.Struct):
     is repeated, which returns the id of what exists. `unknown_until` is stored before an update and
     restored when its outcome is known. `lost`: the message cannot be updated any more. `resting`:
     the run waits for a person. `asked`: it has waited, and its question is below the message.
-    After the run has ended, its progress is not written any more and `reply_place` is the message
-    that the reply replaces, "" for none. `failures` counts failed attempts, since `failing_since`,
-    to show the last state and to remove the reaction.
+    `part` counts the messages before this one, which are above a question; `retired` are those of
+    them that are not removed yet. After the run has ended, its progress is not written any more and
+    `reply_place` is the message that the reply replaces, "" for none. `failures` counts failed
+    attempts, since `failing_since`, to show the last state and to remove the reaction.
     """
 
     reacting: bool = False
@@ -34,6 +35,8 @@ class DisplayState(msgspec.Struct):
     lost: bool = False
     resting: bool = False
     asked: bool = False
+    part: int = 0
+    retired: list[str] = msgspec.field(default_factory=list)
     ended: bool = False
     reply_place: str = ""
     failures: int = 0
@@ -43,6 +46,12 @@ class DisplayState(msgspec.Struct):
     def has_message(self) -> bool:
         """True if there may be a message that can be updated."""
         return bool(self.message or self.sending) and not self.lost
+
+    def move_below(self) -> None:
+        """Go on in a new message, which is below the question; the present one is removed."""
+        self.retired.append(self.message)
+        self.message, self.sending, self.sent_at, self.unknown_until = "", False, 0.0, 0.0
+        self.edits, self.lost, self.asked, self.part = 0, False, False, self.part + 1
 
     def end(self, now: float) -> None:
         """Decide where the reply belongs, once and for all attempts to send it."""

@@ -131,6 +131,7 @@ class DisplayedRun:
     async def rest(self) -> None:
         """Show that the run waits for a person, and end the lease until it continues."""
         is_complete = await self._remove_reaction()
+        is_complete = await self._remove_retired() and is_complete
         if self._state.has_message:
             is_complete = await self._show(self._content()) and is_complete
         wait = None if is_complete else self._state.note_failure(self._now())
@@ -153,7 +154,9 @@ class DisplayedRun:
         return await self._save()
 
     async def finish(self) -> bool:
-        """Remove the reaction, and show the last state unless the reply replaced the message.
+        """Remove the reaction, and the message unless the reply replaced it.
+
+        Without a reply the message stays and shows the last state.
 
         Returns False if something is left to do; the display is then continued when its lease ends.
         """
@@ -176,15 +179,16 @@ class DisplayedRun:
         """Do what is left; return the seconds until the next attempt, None if there is none."""
         state, wait = self._state, 0.0
         is_complete = await self._remove_reaction()
+        is_complete = await self._remove_retired() and is_complete
         if state.has_message:
             reply = await self._gateway.run_displays.get_reply(self._run.id)
             if reply is not None and reply.is_pending:
                 wait = PENDING_REPLY_SECONDS
-            elif reply is None or not state.message or reply.remote_id != state.message:
-                content = self._content()
-                if reply is not None and reply.remote_id:
-                    content = content._replace(lines=(self._phrases("progress_replied"),))
-                is_complete = await self._show(content) and is_complete
+            elif reply is not None and reply.remote_id:
+                if reply.remote_id != state.message:
+                    is_complete = await self._remove_message() and is_complete
+            else:
+                is_complete = await self._show(self._content()) and is_complete
                 # until then an earlier update may replace this state
                 wait = max(0.0, state.unknown_until - self._now())
         if is_complete:
@@ -233,9 +237,12 @@ class DisplayedRun:
             await _wait(self._changed, self._next_check())
             self._changed.clear()
             await self._read_place()
+            if self._must_move():
+                self._state.move_below()
+                self._last_shown = ()
             is_due = self._is_due()
-            if is_due:
-                await self._show(self._content())
+            if is_due and await self._show(self._content()) and self._state.message:
+                await self._remove_retired()
             if self._must_save() and not await self._save():
                 return
             if is_due:
@@ -250,9 +257,16 @@ class DisplayedRun:
         self._place_due = now + PLACE_SECONDS
 
     def _next_check(self) -> float:
-        if not self._started_at or self._state.message:
+        is_above = self._state.asked and not self._subtasks.is_asking
+        if not self._started_at or (self._state.message and not is_above):
             return RENEW_SECONDS
         return max(MIN_DISPLAYED_SECONDS - self._age(), UPDATE_INTERVAL_SECONDS)
+
+    def _must_move(self) -> bool:
+        """Return True if the message is above a question that is answered, and the run goes on."""
+        is_answered = self._state.asked and not self._subtasks.is_asking
+        goes_on = bool(self._started_at) and self._age() >= MIN_DISPLAYED_SECONDS
+        return is_answered and goes_on and bool(self._state.message) and not self._idle.is_set()
 
     def _age(self) -> float:
         return self._clock.monotonic() - self._started_at
@@ -295,7 +309,8 @@ class DisplayedRun:
         await self._begin_call()
         post = ChatPost(self._origin.chat_id, self._origin.message_id, content)
         try:
-            sent = await self._transport.send(post, idempotency_key=self._run.id)
+            key = f"{self._run.id}:{state.part}" if state.part else self._run.id
+            sent = await self._transport.send(post, idempotency_key=key)
         except TransportUnavailable as error:
             state.sending = is_repeated or error.unconfirmed
             raise
@@ -318,6 +333,49 @@ class DisplayedRun:
             state.unknown_until = known
             raise
         state.unknown_until = known
+
+    async def _remove_message(self) -> bool:
+        """Remove the message, because the reply is below; False if it must be tried again."""
+        below = self._content()._replace(lines=(self._phrases("progress_replied"),))
+        if self._state.message:
+            is_removed = await self._remove(self._state.message, below)
+            self._state.lost = is_removed
+            return is_removed
+        is_shown = await self._show(below)  # its id is known from then on
+        return is_shown and not self._state.has_message
+
+    async def _remove_retired(self) -> bool:
+        """Remove the messages that are above a question; False if it must be tried again."""
+        below = self._content()._replace(
+            title=self._phrases("progress_continued"),
+            lines=(self._phrases("progress_continued_below"),),
+            run_id="",
+            is_final=True,
+        )
+        while self._state.retired:
+            if not await self._remove(self._state.retired[0], below):
+                return False
+            del self._state.retired[0]
+        return True
+
+    async def _remove(self, message_id: str, instead: RunContent) -> bool:
+        """Remove a message or, if that is refused, say in it what became of it."""
+        try:
+            await self._begin_call()
+            await self._transport.remove(message_id)
+        except TransportRejected as error:
+            self._log("progress not removed", error)
+            try:
+                await self._transport.update(message_id, instead)
+            except TransportRejected as refusal:
+                self._log("progress not updated", refusal)
+            except LarkspurError as failure:
+                self._log("progress not updated yet", failure)
+                return False
+        except LarkspurError as error:
+            self._log("progress not removed yet", error)
+            return False
+        return True
 
     def _content(self) -> RunContent:
         state = self._progress

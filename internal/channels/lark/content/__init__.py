@@ -1,4 +1,5 @@
 """What messages contain.
 
-Reading order: `message_content` (text as Markdown, and files), `files` (their URIs and download).
+Reading order: `message_content` (text as Markdown, and files), `item_text` (places, polls, tasks
+and other things), `card_text` (cards), `files` (their URIs and download).
 """

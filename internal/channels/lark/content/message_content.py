@@ -6,11 +6,21 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from internal.channels.lark.content.card_text import card_text
 from internal.channels.lark.content.files import FileKind, LarkFile
+from internal.channels.lark.content.item_text import item_text
 
 _KEY = re.compile(r"@_user_\d+|@_all")
 _BLANKS = re.compile(r"[ \t]{2,}")
+_PARAGRAPHS = re.compile(r"\s*</p>\s*<p>\s*")
+_PARAGRAPH = re.compile(r"</?p>")
 _MAX_KEY_LENGTH = 256
+PARTIAL_KINDS = frozenset({"merge_forward", "interactive", "share_chat", "share_user"})
+"""Kinds whose content names or shortens what only Lark's API returns."""
+CARRIED_KINDS = frozenset({"merge_forward", "interactive"})
+"""Kinds that carry words of others: forwarded messages and cards."""
+_FAILED_CARD = "\u8bf7\u5347\u7ea7\u81f3\u6700\u65b0\u7248\u672c\u5ba2\u6237\u7aef"
+"""Lark's text for a card that it cannot flatten: "upgrade to the newest version of the client"."""
 
 
 class Mention(NamedTuple):
@@ -33,9 +43,14 @@ def read_content(
 ) -> MessageContent | None:
     """Return the content of a message, with names for mentions but those of `bot`.
 
-    `prefix` begins the names of files that have none at Lark. Returns None for an unsupported kind,
-    and empty content if it is malformed.
+    `prefix` begins the names of files that have none at Lark. Returns None for an unknown kind, and
+    empty content if it is malformed, or if only Lark's API returns it.
     """
+    decoded = decode_object(content)
+    if kind in CARRIED_KINDS:
+        return MessageContent(_readable_card(decoded) if kind == "interactive" else "")
+    if (text := item_text(kind, decoded)) is not None:
+        return MessageContent(text)
     read = _KINDS.get(kind)
     if read is None:
         return None
@@ -44,7 +59,7 @@ def read_content(
         for mention in mentions
     }
     reader = _Reader(names, prefix)
-    text = read(reader, decode_object(content)).strip()
+    text = read(reader, decoded).strip()
     return MessageContent(text, tuple(reader.files))
 
 
@@ -52,9 +67,21 @@ def decode_object(content: str) -> dict[str, Any]:
     """Return a JSON object, an empty one for anything else."""
     try:
         decoded = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     return decoded if isinstance(decoded, dict) else {}
+
+
+def without_paragraph_tags(text: str) -> str:
+    """Return the text of an edited message without the `<p>` that Lark's editor puts around it."""
+    if not (text.startswith("<p>") and text.endswith("</p>")):
+        return text
+    return _PARAGRAPH.sub("", _PARAGRAPHS.sub("\n", text)).strip()
+
+
+def _readable_card(card: Mapping[str, Any]) -> str:
+    text = card_text(card)
+    return "" if _FAILED_CARD in text else text
 
 
 class _Reader:
@@ -132,6 +159,7 @@ _KINDS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], str]] = {
     "file": _Reader.file,
     "audio": _Reader.audio,
     "media": _Reader.file,
+    "video": _Reader.file,
 }
 
 

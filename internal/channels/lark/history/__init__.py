@@ -1,4 +1,5 @@
-"""Messages that were sent before, as text.
+"""Messages that were sent before: as text, and those that were not delivered.
 
-Reading order: `message_reader` (what Lark's message API returns), `card_text` (cards).
+Reading order: `message_reader` (what Lark's message API returns), `forwarded` (the messages of a
+forwarded bundle), `missed_messages` (those that are not in the inbox).
 """

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from internal.simulators.lark.errors import CardError
 from internal.simulators.lark.model import Json
 
-MAX_TABLES, MAX_ELEMENTS = 5, 200
+MAX_TABLES, MAX_ELEMENTS = 3, 200
 TABLES_OVER, ELEMENTS_OVER, ID_TWICE, ID_INVALID = 11310, 300305, 300301, 300302
 UNPARSABLE = 200621
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,19}")

@@ -34,6 +34,24 @@ class SendMessageRequest(msgspec.Struct, forbid_unknown_fields=True):
     in_thread: bool = False
 
 
+class MergeRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Messages that are forwarded as one."""
+
+    person: str
+    chat: str
+    messages: list[str]
+    reply_to: str = ""
+
+
+class EditRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The new text of a message; `mentions` are open_ids or "all"."""
+
+    person: str
+    message: str
+    text: str
+    mentions: list[str] = []
+
+
 class UploadRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A file; `data` in base64."""
 
@@ -145,6 +163,18 @@ async def _post(lark: LarkServices, given: SendMessageRequest) -> Json:
     return _sent(user_actions.send(lark.state, given.person, given.chat, draft))
 
 
+async def _merge(lark: LarkServices, given: MergeRequest) -> Json:
+    draft = user_actions.merge_draft(lark.state, given.messages)
+    draft = user_actions.as_reply(draft, given.reply_to, in_thread=False)
+    return _sent(user_actions.send(lark.state, given.person, given.chat, draft))
+
+
+async def _edit(lark: LarkServices, given: EditRequest) -> Json:
+    draft = user_actions.text_draft(lark.state, given.text, given.mentions)
+    user_actions.edit(lark.state, given.person, given.message, draft)
+    return {}
+
+
 async def _upload(lark: LarkServices, given: UploadRequest) -> Json:
     draft = user_actions.upload_draft(lark.state, given.name, given.data, given.kind)
     draft = user_actions.as_reply(draft, given.reply_to, in_thread=False)
@@ -231,6 +261,10 @@ async def _silence(lark: LarkServices, _: NoParameters) -> Json:
     return {"silent": lark.silence()}
 
 
+async def _deafen(lark: LarkServices, _: NoParameters) -> Json:
+    return {"deaf": lark.deafen()}
+
+
 async def _down(lark: LarkServices, given: DurationRequest) -> Json:
     lark.go_down(given.seconds)
     return {}
@@ -269,6 +303,8 @@ class ControlAction(NamedTuple):
 ACTIONS = {
     "send": ControlAction(SendTextRequest, _send),
     "post": ControlAction(SendMessageRequest, _post),
+    "merge": ControlAction(MergeRequest, _merge),
+    "edit": ControlAction(EditRequest, _edit),
     "upload": ControlAction(UploadRequest, _upload),
     "click": ControlAction(ClickRequest, _click),
     "react": ControlAction(MessageRequest, _react),
@@ -284,6 +320,7 @@ ACTIONS = {
     "faults": ControlAction(dict[str, Any], _faults),
     "drop": ControlAction(NoParameters, _drop),
     "silence": ControlAction(NoParameters, _silence),
+    "deafen": ControlAction(NoParameters, _deafen),
     "down": ControlAction(DurationRequest, _down),
     "advance": ControlAction(DurationRequest, _advance),
     "revoke": ControlAction(NoParameters, _revoke),

@@ -1,6 +1,6 @@
 """A REST request as handlers receive it: authenticated, with validating accessors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,13 +14,17 @@ MAX_UUID_LENGTH = 50
 
 @dataclass(frozen=True, slots=True)
 class RestCall:
-    """A request of an app. `body` is the JSON object, `form` the multipart fields."""
+    """A request of an app. `body` is the JSON object, `form` the multipart fields.
+
+    `query` has the last value of each parameter, `parameters` all values.
+    """
 
     app: App
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Json = field(default_factory=dict)
     form: Mapping[str, FormField] = field(default_factory=dict)
+    parameters: Sequence[tuple[str, str]] = ()
 
     def text(self, name: str, *, default: str | None = None) -> str:
         """Return a string of the body.
@@ -56,6 +60,10 @@ class RestCall:
         if value not in allowed:
             raise bad_field(name, f"options: [{', '.join(sorted(allowed))}]")
         return value
+
+    def query_list(self, name: str) -> list[str]:
+        """Return all values of a query parameter that may be repeated."""
+        return [value for key, value in self.parameters if key == name]
 
     def number(self, name: str, default: int, most: int) -> int:
         """Return a query parameter that must be an integer from 1 to `most`.

@@ -172,11 +172,20 @@ def query_tenant(_: LarkState, call: RestCall) -> Json:
 def get_user(state: LarkState, call: RestCall) -> Json:
     """Return a person."""
     person = state.person(_read_id_type(call, "user_id_type"), call.path["user_id"])
-    if person is None:
+    if person is None or person.open_id in state.left:
         raise LarkError(NO_CONTACT, "no user authority error")
     user = {**person.ids(), "name": person.name, "en_name": person.name}
     user["tenant_key"] = person.tenant_key
     return {"user": user}
+
+
+def list_users(state: LarkState, call: RestCall) -> Json:
+    """Return the people of these ids whom the app may see."""
+    kind, ids = _read_id_type(call, "user_id_type"), call.query_list("user_ids")
+    if not 1 <= len(ids) <= MAX_USERS:
+        raise bad_field("user_ids", f"must have 1 to {MAX_USERS} values")
+    found = [state.person(kind, each) for each in ids]
+    return {"items": [{**one.ids(), "name": one.name} for one in found if one is not None]}
 
 
 def _read_id_type(call: RestCall, name: str) -> str:
@@ -186,6 +195,7 @@ def _read_id_type(call: RestCall, name: str) -> str:
     return kind
 
 
+MAX_USERS = 50
 _REACTIONS = "/open-apis/im/v1/messages/{message_id}/reactions"
 _CHATS = "/open-apis/im/v1/chats"
 ENDPOINTS = (
@@ -197,5 +207,6 @@ ENDPOINTS = (
     RestEndpoint("GET", _CHATS + "/{chat_id}/members", list_members, scopes.READ_MEMBERS),
     RestEndpoint("GET", "/open-apis/bot/v3/info", bot_info),
     RestEndpoint("GET", "/open-apis/tenant/v2/tenant/query", query_tenant, scopes.TENANT_INFO),
+    RestEndpoint("GET", "/open-apis/contact/v3/users/batch", list_users, scopes.CONTACTS),
     RestEndpoint("GET", "/open-apis/contact/v3/users/{user_id}", get_user, scopes.CONTACTS),
 )

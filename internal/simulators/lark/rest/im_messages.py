@@ -1,7 +1,15 @@
 """Messages of bots: send, reply, patch, edit, recall, read, forward."""
 
+from collections.abc import Iterator
+
 from internal.simulators.lark.cards.card_forms import CARD_FORMS, card_in_form
 from internal.simulators.lark.cards.card_json import is_shared, read_card
+from internal.simulators.lark.cards.card_references import (
+    IMAGE_INVALID,
+    PERSON_UNKNOWN,
+    image_keys,
+    mentioned_ids,
+)
 from internal.simulators.lark.errors import (
     CARD_REFUSED,
     EDITED_TOO_OFTEN,
@@ -24,8 +32,10 @@ from internal.simulators.lark.rest.message_content import extract_mentions, read
 from internal.simulators.lark.state import LarkState
 
 MAX_EDITS = 20
+MAX_URGENT_USERS = 200
 CARD_PATCH_DAYS = 14
 _ID_KINDS = frozenset({"open_id", "user_id", "union_id", "email", "chat_id"})
+_USER_ID_KINDS = frozenset({"open_id", "user_id", "union_id"})
 _MEDIA = {"image": ("image",), "file": ("file",), "audio": ("file",), "media": ("file", "image")}
 
 
@@ -126,14 +136,31 @@ def _fill_card(
         return
     if value.get("type") == "template":
         raise LarkError(CARD_REFUSED, "the simulator has no card templates")
-    message.card = _card(content)
+    message.card = _card(state, app, content)
 
 
-def _card(content: object) -> Json:
+def _card(state: LarkState, app: App, content: object) -> Json:
     try:
-        return read_card(content)
+        card = read_card(content)
+        _check_references(state, app, card)
     except CardError as error:
         raise error.in_message() from error
+    return card
+
+
+def _check_references(state: LarkState, app: App, card: Json) -> None:
+    """Check that the pictures of a card are the app's, and that the mentioned people are there.
+
+    Raises:
+        CardError: one is not.
+    """
+    for key in image_keys(card):
+        media = state.media.get(key)
+        if media is None or media.kind != "image" or media.app_id != app.app_id:
+            raise CardError(IMAGE_INVALID, f"image key is invalid: {key}")
+    for open_id in mentioned_ids(card):
+        if open_id in state.left or state.name_of(open_id) is None:
+            raise CardError(PERSON_UNKNOWN, f"mentioned user is not found: {open_id}")
 
 
 def patch(state: LarkState, call: RestCall) -> Json:
@@ -148,7 +175,7 @@ def patch(state: LarkState, call: RestCall) -> Json:
         raise LarkError(TOO_OLD, f"The card was sent more than {CARD_PATCH_DAYS} days ago.")
     content = call.text("content")
     read_content("interactive", content)
-    card = _card(content)
+    card = _card(state, call.app, content)
     if not (is_shared(before) and is_shared(card)):
         raise bad_parameter("config.update_multi must be true before and after")
     state.limits.message(message.message_id)
@@ -196,13 +223,36 @@ def delete(state: LarkState, call: RestCall) -> Json:
     return {}
 
 
+def urge(state: LarkState, call: RestCall) -> Json:
+    """Alert people to a message of the bot. Lark refuses the call if a user is not in the chat."""
+    message = _live_message(state, call.app, call.path["message_id"])
+    if message.sender != call.app.app_id:
+        raise LarkError(NOT_SENDER_PATCH, "Bot is NOT the sender of the message.")
+    call.choice("user_id_type", _USER_ID_KINDS)
+    users = call.body.get("user_id_list")
+    if not isinstance(users, list) or not users or len(users) > MAX_URGENT_USERS:
+        raise bad_field("user_id_list", f"must be a list of 1 to {MAX_URGENT_USERS} ids")
+    kind = call.query["user_id_type"]
+    members = [state.people[each] for each in state.chats[message.chat_id].members]
+    known = {person.ids()[kind]: person.open_id for person in members}
+    if not all(user in known for user in users):
+        raise bad_parameter("invalid user_id_list")
+    message.urgent = sorted({*message.urgent, *(known[user] for user in users)})
+    state.touch(message)
+    return {"invalid_user_id_list": []}
+
+
 def get(state: LarkState, call: RestCall) -> Json:
-    """Return a message; a merged one with its children."""
+    """Return a message; one that forwards others with all of them, also those inside of others."""
     message = state.message(call.app, call.path["message_id"])
-    children = [
-        {**child.public(), "upper_message_id": message.message_id} for child in message.children
-    ]
-    return {"items": [_shown(state, call, message), *children]}
+    return {"items": [_shown(state, call, message), *_forwarded(state, call, message)]}
+
+
+def _forwarded(state: LarkState, call: RestCall, message: ChatMessage) -> Iterator[Json]:
+    """Yield the messages inside of a message; each names the one that it is in."""
+    for child in [] if message.deleted else message.children:
+        yield {**_shown(state, call, child), "upper_message_id": message.message_id}
+        yield from _forwarded(state, call, child)
 
 
 def _shown(state: LarkState, call: RestCall, message: ChatMessage) -> Json:
@@ -286,4 +336,5 @@ ENDPOINTS = (
     RestEndpoint("DELETE", _ROOT + "/{message_id}", delete, scopes.RECALL),
     RestEndpoint("GET", _ROOT + "/{message_id}", get, scopes.READ),
     RestEndpoint("POST", _ROOT + "/{message_id}/forward", forward, scopes.SEND),
+    RestEndpoint("PATCH", _ROOT + "/{message_id}/urgent_app", urge, scopes.URGENT_MESSAGES),
 )

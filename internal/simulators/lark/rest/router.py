@@ -85,7 +85,8 @@ def _call(
         form = read_form(kind, body)
     elif body:
         fields = read_json(body)
-    call = RestCall(app, request.path_params, dict(request.query_params), fields, form)
+    query = request.query_params
+    call = RestCall(app, request.path_params, dict(query), fields, form, query.multi_items())
     return app, endpoint.handler(lark.state, call)
 
 

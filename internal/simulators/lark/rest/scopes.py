@@ -5,18 +5,19 @@ scope for group messages is an assumption.
 """
 
 from internal.simulators.lark.errors import NO_GROUP_SCOPE, NO_SCOPE, LarkError
-from internal.simulators.lark.model import DEFAULT_SCOPES, GROUP_MESSAGES, App, Chat
+from internal.simulators.lark.model import DEFAULT_SCOPES, GROUP_MESSAGES, URGENT, App, Chat
 
 SEND = frozenset({"im:message", "im:message:send_as_bot"})
 UPDATE = SEND | {"im:message:update"}
 RECALL = SEND | {"im:message:recall"}
+URGENT_MESSAGES = frozenset({URGENT, "im:message.urgent:app_send"})
 READ = frozenset({"im:message", "im:message:readonly", "im:message.history:readonly"})
 REACT = frozenset({"im:message", "im:message.reactions:write_only"})
 READ_REACTIONS = frozenset({"im:message", "im:message:readonly", "im:message.reactions:read"})
 MEDIA = frozenset({"im:resource", "im:resource:upload"})
 OWN_MEDIA = frozenset({"im:resource"})
 READ_CHAT = frozenset({"im:chat", "im:chat:readonly", "im:chat:read"})
-READ_MEMBERS = READ_CHAT | {"im:chat.members:read"}
+READ_MEMBERS = frozenset({"im:chat", "im:chat:readonly", "im:chat.members:read"})
 CARDS = frozenset({"cardkit:card:write"})
 TENANT_INFO = frozenset({"tenant:tenant:readonly"})
 CONTACTS = frozenset({"contact:user.base:readonly", "contact:contact.base:readonly"})
@@ -27,6 +28,7 @@ ALL_SCOPES = DEFAULT_SCOPES.union(
     SEND,
     UPDATE,
     RECALL,
+    URGENT_MESSAGES,
     READ,
     REACT,
     READ_REACTIONS,

@@ -28,7 +28,7 @@ function one(part, path, draw) {
   return h("p", { class: "hint" }, `[${part?.tag ?? "?"}: the simulator does not draw this]`);
 }
 
-const texts = (part, path, draw) => h("div", { class: "md" }, markdown(words(part), draw.name));
+const texts = (part, path, draw) => h("div", { class: part.text_size === "notation" ? "md hint" : "md" }, markdown(words(part), draw.name));
 const plain = (part) => h("p", { class: part.text_size === "notation" ? "plain hint" : "plain" }, words(part));
 
 function text(part, draw) {

@@ -1,6 +1,6 @@
-// Renders a subset of Markdown as Lark's cards do. Images are shown as names and never fetched.
+// Renders a subset of Markdown as Lark's cards do. An image is one that the simulator stores.
 
-import { h } from "./dom.js";
+import { h, image as picture } from "./dom.js";
 
 // A run opens or closes emphasis by the rule of CommonMark, which knows no Chinese signs.
 const SIGN = "\\p{P}\\p{S}";
@@ -16,6 +16,7 @@ const INLINE = new RegExp(
     `${within("\\*\\*", "\\*\\*(?!\\*)")}|${within("~~")}|${within(STAR)}`,
     "(!?)\\[([^\\]]*)\\]\\(([^)\\s]+)\\)",
     "<at\\s+[^>]*?(?:id|user_id)=[\"']?([^\"'>\\s]+)[\"']?[^>]*>.*?<\\/at>",
+    "<local_datetime\\s([^>]{1,200})>\\s*<\\/local_datetime>",
     "<\\/?(?:font|text_tag|u|b|i|strong|em)[^>]{0,80}>|<br\\s*\\/?>",
   ].join("|"),
   "gsu",
@@ -25,7 +26,7 @@ function inline(text, name) {
   const nodes = [];
   let done = 0;
   for (const found of text.matchAll(INLINE)) {
-    const [all, escaped, entity, , code, bold, gone, slanted, image, label, link, at] = found;
+    const [all, escaped, entity, , code, bold, gone, slanted, image, label, link, at, moment] = found;
     nodes.push(text.slice(done, found.index));
     done = found.index + all.length;
     if (escaped !== undefined) nodes.push(escaped);
@@ -34,12 +35,32 @@ function inline(text, name) {
     else if (bold !== undefined) nodes.push(h("b", {}, inline(bold, name)));
     else if (gone !== undefined) nodes.push(h("s", {}, inline(gone, name)));
     else if (slanted !== undefined) nodes.push(h("i", {}, inline(slanted, name)));
-    else if (image) nodes.push(h("span", { class: "hint" }, `[image ${label}]`));
+    else if (image) nodes.push(link.startsWith("img_") ? picture(link, label) : h("span", { class: "hint" }, `[image ${label}]`));
     else if (link !== undefined) nodes.push(anchor(link, label ? inline(label, name) : link));
     else if (at !== undefined) nodes.push(h("span", { class: "at" }, `@${name(at)}`));
+    else if (moment !== undefined) nodes.push(localTime(moment));
     else if (all.startsWith("<br")) nodes.push(h("br"));
   }
   return [...nodes, text.slice(done)];
+}
+
+const FORMS = {
+  date_num: { year: "numeric", month: "2-digit", day: "2-digit" },
+  date_short: { month: "short", day: "numeric" },
+  date: { year: "numeric", month: "long", day: "numeric" },
+  week: { weekday: "long" },
+  week_short: { weekday: "short" },
+  time: { hour: "2-digit", minute: "2-digit" },
+  time_sec: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  timezone: { timeZoneName: "short" },
+};
+
+// A time in the zone of the reader.
+function localTime(attributes) {
+  const value = (name) => new RegExp(`${name}=["']?([\\w]+)`).exec(attributes)?.[1];
+  const at = new Date(Number(value("millisecond") ?? NaN));
+  const form = FORMS[value("format_type")] ?? FORMS.date_num;
+  return Number.isNaN(at.getTime()) ? "" : h("time", { dateTime: at.toISOString() }, at.toLocaleString([], form));
 }
 
 // A cell has no line breaks.
@@ -66,6 +87,7 @@ const ITEM = /^(\s*)([-*+]|\d+[.)])\s+(.*)$/;
 export function markdown(text, name = (id) => id) {
   const lines = String(text ?? "").split("\n");
   const nodes = [];
+  let open = false; // a table needs an empty line after a paragraph
   const take = (more) => {
     const taken = [];
     while (lines.length && more(lines[0])) taken.push(lines.shift());
@@ -73,7 +95,9 @@ export function markdown(text, name = (id) => id) {
   };
   while (lines.length) {
     const line = lines[0];
-    const fence = /^\s*(```+|~~~+)/.exec(line);
+    const glued = open;
+    open = false;
+    const fence = /^(```+|~~~+)/.exec(line);
     const heading = /^(#{1,6})\s+(.*)$/.exec(line);
     if (fence) {
       lines.shift();
@@ -86,7 +110,7 @@ export function markdown(text, name = (id) => id) {
     } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
       lines.shift();
       nodes.push(h("hr"));
-    } else if (line.includes("|") && isRuler(lines[1] ?? "")) {
+    } else if (!glued && line.includes("|") && isRuler(lines[1] ?? "")) {
       nodes.push(table(take((one) => one.includes("|")), name));
     } else if (line.startsWith(">")) {
       const quoted = take((one) => one.startsWith(">")).map((one) => one.replace(/^>\s?/, ""));
@@ -102,7 +126,8 @@ export function markdown(text, name = (id) => id) {
     } else {
       lines.shift();
       if (!line.trim()) continue;
-      const more = take((one) => one.trim() && !/^\s*(```|~~~|#{1,6}\s|>)/.test(one) && !ITEM.test(one) && !one.includes("|"));
+      const more = take((one) => one.trim() && !/^(```|~~~|#{1,6}\s|>)/.test(one) && !ITEM.test(one));
+      open = true;
       nodes.push(h("p", {}, inline([line, ...more].join("\n"), name)));
     }
   }

@@ -95,7 +95,7 @@ export function drawMessage(message, handlers, old) {
   const bot = message.sender.sender_type === "app";
   const drawn = JSON.stringify([message.card, message.deleted, message.body.content, message.msg_type]);
   const main = old?.drawn === drawn ? old.main : h("div", { class: "main" }, body(message, handlers));
-  const marks = [bot ? "bot" : "", message.edits ? `edited ${message.edits}×` : "", message.streaming ? "generating…" : "", message.thread_id ? "thread" : ""];
+  const marks = [bot ? "bot" : "", message.edits ? `edited ${message.edits}×` : "", message.streaming ? "generating…" : "", message.urgent.length ? `urgent: ${message.urgent.join(", ")}` : "", message.thread_id ? "thread" : ""];
   const node = h("li", { class: `message ${mine ? "mine" : ""}`, id: message.message_id },
     h("div", { class: "who" }, h("b", {}, message.sender_name ?? "?"), marks.filter(Boolean).map((one) => h("span", { class: "mark" }, one)), h("time", {}, time(message.create_time))),
     message.parent_id ? h("a", { class: "quote", href: `#${message.parent_id}` }, gist(handlers.find(message.parent_id))) : null,

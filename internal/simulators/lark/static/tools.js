@@ -19,6 +19,7 @@ const ANSWERS = ["rate_limit", "bad_gateway", "lost", "cut", "slow", "late", "co
 const NOW = [
   ["Drop sockets", "drop", {}],
   ["Half-open sockets", "silence", {}],
+  ["Deaf sockets", "deafen", {}],
   ["Outage for 10 s", "down", { seconds: 10 }],
   ["Revoke tokens", "revoke", {}],
   ["Clock +1 h", "advance", { seconds: 3600 }],

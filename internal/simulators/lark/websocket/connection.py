@@ -43,6 +43,8 @@ class AppConnection:
     send: Callable[[bytes], Awaitable[None]]
     socket: AbortableWebSocketProtocol
     log: TrafficLog
+    is_deaf: bool = False
+    """Pings are answered, and no event is sent."""
     _sent: int = 0
     _waiting: dict[str, "asyncio.Future[EventAck | None]"] = field(default_factory=dict)
 

@@ -26,8 +26,10 @@ _REMEMBERED = 2_000
 
 @dataclass(slots=True, eq=False)
 class EventPush:
-    """An event for an app. `attempts` holds the outcomes: ok, failed, late or nobody.
+    """An event for an app.
 
+    `attempts` holds the outcomes: ok, failed, late, nobody or, on a deaf connection, swallowed. A
+    swallowed event is not sent again.
     `source` replaces fields of the header: the `app_id` or `tenant_key` of another app or tenant.
     """
 
@@ -105,7 +107,7 @@ class EventDelivery:
             outcome, _ = await self._attempt(push)
             push.attempts.append(outcome)
             self._log.add("note", push.app.app_id, f"{push.event_type}: {outcome}")
-            if outcome == "ok":
+            if outcome in {"ok", "swallowed"}:
                 break
         push.done = True
 
@@ -124,7 +126,10 @@ class EventDelivery:
         there = [one for one in self.connections if one.app_id == push.app.app_id]
         if not there:
             return "nobody", None
-        ack = await random.choice(there).push(push.encode(), self.faults)  # noqa: S311 - no secret
+        connection = random.choice(there)  # noqa: S311 - no secret
+        if connection.is_deaf:
+            return "swallowed", None
+        ack = await connection.push(push.encode(), self.faults)
         if ack is None:
             return "late", None
         return ("ok" if ack.code == OK else "failed"), ack

@@ -65,10 +65,10 @@ class Commands:
 
     async def recall(self, message_id: str) -> tuple[str, str | None]:
         request = RecallRequest("lark", "app", message_id, ANN.id)
-        result, run_id, _ = await self.database.write(
+        result, recalled, _ = await self.database.write(
             partial(recall_message, self.stores, request, ids=new_task_ids(), now=T1)
         )
-        return result, run_id
+        return result, recalled and recalled.run_id
 
 
 @pytest.fixture

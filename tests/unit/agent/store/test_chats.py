@@ -182,6 +182,28 @@ async def test_accepted_messages_are_listed_until_assigned(
     assert await waiting() == messages[2:]
 
 
+async def test_an_edited_message_is_accepted_again_unless_it_was_taken(
+    database: Database, stores: Stores
+) -> None:
+    async def accept_edited(text: str, message_id: str) -> bool:
+        message = said(text, message_id, channel="lark", app="a")
+        return await database.write(partial(stores.inbox.accept_edited, message))
+
+    async def waiting() -> list[str]:
+        found = await database.read(partial(stores.inbox.list_accepted, "lark", "a", 9))
+        return [each.message.raw for each in found]
+
+    assert await accept_edited("new", "m1")
+    assert await accept_edited("newer", "m1")
+    assert await waiting() == [said("newer").raw]
+    await database.write(partial(stores.inbox.dismiss, "lark", "a", "m1"))
+    assert await waiting() == []
+    assert await accept_edited("newest", "m1")
+    await take(database, stores, said("newest", "m1", channel="lark", app="a"))
+    assert not await accept_edited("too late", "m1")
+    assert await waiting() == []
+
+
 async def test_attempts_to_process_a_message_are_stored_before_and_after(
     database: Database, stores: Stores
 ) -> None:
@@ -461,3 +483,32 @@ async def test_an_abandoned_run_display_is_listed(database: Database, stores: St
     found = await database.read(lambda: stores.run_displays.list_abandoned(CHANNEL, T2))
     assert found == [RunDisplay(SHOWN_RUN, 0, "")]
     assert await database.read(lambda: stores.run_displays.list_abandoned("elsewhere", T2)) == []
+
+
+async def test_chats_with_sessions_are_listed_by_their_newest_message(
+    database: Database, stores: Stores
+) -> None:
+    inbox = stores.inbox
+    for number, chat in enumerate("abacb"):
+        message = msgspec.structs.replace(said(str(number), channel="lark", app="a"), chat_id=chat)
+        await database.write(partial(inbox.accept, message))
+        if chat != "c":  # ignored: it is not part of a session
+            await take(database, stores, message)
+    await take(database, stores, said("elsewhere", channel="lark", app="b"))
+    active = partial(inbox.list_active_chats, "lark", "a")
+    assert await database.read(partial(active, 9)) == ["b", "a"]
+    assert await database.read(partial(active, 1)) == ["b"]
+    newest = await database.read(partial(inbox.list_newest_of_chat, "lark", "a", "a", 1))
+    assert [each.message_id for each in newest] == ["msg-2"]
+    assert await database.read(partial(inbox.list_active_chats, "lark", "none", 9)) == []
+
+
+async def test_the_time_until_which_nothing_is_missing_never_goes_back(
+    database: Database, stores: Stores
+) -> None:
+    get = partial(stores.inbox.get_history_mark, "lark", "a")
+    assert await database.read(get) == ""
+    for mark in (T1, T0, T2, T1):
+        await database.write(partial(stores.inbox.save_history_mark, "lark", "a", mark))
+    assert await database.read(get) == T2
+    assert await database.read(partial(stores.inbox.get_history_mark, "lark", "b")) == ""

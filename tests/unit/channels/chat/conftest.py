@@ -19,7 +19,7 @@ from internal.agent.domain.chats import InboundMessage, OutgoingMessage
 from internal.agent.domain.delegation.subtask import Subtask
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import Principal, Right
-from internal.agent.domain.questions import Question, QuestionRecord
+from internal.agent.domain.questions import Audience, Question, QuestionRecord
 from internal.agent.domain.tasks import Task
 from internal.agent.domain.usage import Usage
 from internal.agent.store.database import Database, Read, Write
@@ -137,16 +137,18 @@ class EchoApp:
 
         await self.database.write(work)
 
-    async def ask(self, number: int = 1, title: str = "Which colour?") -> QuestionRecord:
+    async def ask(
+        self, number: int = 1, title: str = "Which colour?", *, is_approval: bool = False
+    ) -> QuestionRecord:
         """Store an open question of a new run, and its post."""
         run_id, _ = await self.submit("paint it")
         run = await self.database.read(partial(self.stores.runs.get, run_id))
         assert run is not None
         question_id = QuestionId(f"question-abcd-{number}")
-        question = Question(question_id, "clarify", title)
-        record = QuestionRecord(
-            question, run.id, run.task_id, run.session_id, "echo:test:mei", CHAT, "asker", T0, LATER
-        )
+        question = Question(question_id, "approval" if is_approval else "clarify", title)
+        ids = (run.id, run.task_id, run.session_id)
+        audience: Audience = "operators" if is_approval else "asker"
+        record = QuestionRecord(question, *ids, "echo:test:mei", CHAT, audience, T0, LATER)
         await self.database.write(partial(self.stores.questions.add, record))
         outgoing = OutgoingMessage(
             f"{question_id}:asked", "echo", "test", "direct", "", "", question_id=question_id

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 from internal.agent.app.files.remote_files import RemoteFiles
+from internal.agent.app.mentions import MentionTool
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.supervision import Supervisor
 from internal.channels.chat.channel import ChatApp, ChatChannel
@@ -24,6 +25,8 @@ async def test_a_message_is_stored_once_with_its_principal(app: EchoApp) -> None
         app.instructions,
         make_leaderships(app.database, app.stores),
         QuestionRecipients(),
+        MentionTool(app.database, app.stores),
+        "/sessions/{}".format,
     )
     channel = ChatChannel(services, app.settings, app.transport)
     running = asyncio.create_task(channel.run())

@@ -59,7 +59,7 @@ async def test_an_attempt_that_began_with_the_acceptance_and_is_not_made_does_no
         settings=app.settings,
         defaults=defaults(),
         texts=ChatTexts(),
-        listener=InboxListener(lambda _: None, lambda _: None, lambda: None),
+        listener=InboxListener(lambda _: None, lambda _, __: None, lambda: None),
         instructions=app.instructions,
     )
     worker.take(row, is_begun=True)  # it does not process messages any more

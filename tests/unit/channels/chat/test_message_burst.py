@@ -20,7 +20,7 @@ def row(second: float) -> InboundMessage:
 
 
 def message(second: float) -> BurstMessage:
-    return BurstMessage(row(second), echo_message(f"m{second}", "hi", sent_at=None), "hi")
+    return BurstMessage(row(second), echo_message(f"m{second}", "hi", sent_at=None))
 
 
 async def collected(later: Sequence[BurstItem], age: float = 99.0) -> list[BurstMessage]:

@@ -1,7 +1,5 @@
 """How the settlement of a question is described."""
 
-import time
-from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 
 import pytest
@@ -14,8 +12,8 @@ from internal.channels.chat.question_text import (
     channel_name,
     describe_late,
     describe_outcome,
-    format_time,
-    with_asker,
+    format_left,
+    format_span,
 )
 from internal.i18n.chat import ChatPhrases
 
@@ -59,40 +57,18 @@ def test_the_answerer_and_the_channel_are_named() -> None:
     assert channel_name(local, EN) == "echo"
 
 
-def test_an_invalid_time_is_empty() -> None:
-    assert format_time("") == ""
-
-
 @pytest.mark.parametrize(
-    ("zone", "instant", "shown"),
+    ("end", "shown"),
     [
-        ("Asia/Shanghai", "2026-01-31T08:05:00Z", "16:05"),
-        ("Asia/Shanghai", "2026-01-31T16:05:00Z", "2026-02-01 00:05"),
-        ("UTC", "2026-01-31T08:05:00Z", "08:05 UTC"),
-        ("UTC", "2026-02-01T00:05:00Z", "2026-02-01 00:05 UTC"),
-        ("America/New_York", "2026-01-31T21:05:00+08:00", "08:05"),
+        ("2026-01-31T08:00:10Z", "1 min"),
+        ("2026-01-31T09:30:00Z", "90 min"),
+        ("2026-01-31T18:00:00+08:00", "2 h"),
+        ("2026-02-01T08:00:00Z", "24 h"),
+        ("2026-02-03T08:00:00Z", "3 days"),
+        ("2026-01-30T08:00:00Z", "1 min"),
+        ("", ""),
     ],
 )
-def test_times_are_local_and_have_a_date_unless_it_is_today(
-    zone: str, instant: str, shown: str, local_zone: Callable[[str], None]
-) -> None:
-    local_zone(zone)
-    assert format_time(instant, datetime(2026, 1, 31, 12, tzinfo=UTC)) == shown
-
-
-@pytest.fixture
-def local_zone(monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[str], None]]:
-    def set_zone(name: str) -> None:
-        monkeypatch.setenv("TZ", name)
-        time.tzset()
-
-    yield set_zone
-    monkeypatch.undo()
-    time.tzset()
-
-
-def test_the_subtask_that_asks_is_named_in_both_languages() -> None:
-    asks = Question(ID, "clarify", "Which?", asked_by="task 2 · analyst\u202e")
-    assert with_asker("Which?", asks, EN) == r"task 2 · analyst\u202e asks: Which?"
-    assert with_asker("Which?", asks, ChatPhrases("zh")).startswith("任务 2 · analyst")
-    assert with_asker("Which?", Question(ID, "clarify", "Which?"), EN) == "Which?"
+def test_the_time_left_is_the_same_in_every_zone(end: str, shown: str) -> None:
+    assert format_left(end, EN, datetime(2026, 1, 31, 8, tzinfo=UTC)) == shown
+    assert format_span("2026-01-31T08:00:00Z", end, EN) == shown

@@ -13,6 +13,7 @@ from internal.channels.lark.events import (
     MAX_STORING,
     EventReceiver,
     EventSource,
+    LarkEdit,
     LarkMessage,
     LarkRecall,
     LarkRemoval,
@@ -27,6 +28,15 @@ def test_malformed_events_are_rejected(payload: bytes) -> None:
         read_event(payload)
 
 
+@pytest.mark.parametrize("kind", ["im.message.receive_v1", "im.message.updated_v1", "other"])
+def test_an_event_that_is_nested_too_deep_is_rejected(kind: str) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    payload = f'{{"header":{{"event_type":"{kind}"}},"event":{{"message":{{"x":{deep}}}}}}}'
+    with pytest.raises(msgspec.DecodeError):
+        read_event(payload)
+    assert EventSource("cli_1").accepts(payload.encode())
+
+
 def test_a_recall_is_identified_by_its_message() -> None:
     event = {"message_id": "om_1", "chat_id": "oc_1", "recall_time": "1"}
     header = {"event_type": "im.message.recalled_v1", "event_id": "e1"}
@@ -36,6 +46,37 @@ def test_a_recall_is_identified_by_its_message() -> None:
     for broken in ({"message_id": "om_1"}, {"chat_id": "oc_1"}, {"message_id": 7}):
         with pytest.raises(msgspec.ValidationError):
             read_event(json.dumps({"header": header, "event": broken}))
+
+
+EDITED = {"event_type": "im.message.updated_v1", "event_id": "e1", "create_time": "1700000000000"}
+EDITED_MESSAGE = {"message_id": "om_1", "chat_id": "oc_1", "update_time": "1700000000001"}
+
+
+@pytest.mark.parametrize(
+    ("event", "version", "is_direct"),
+    [
+        ({"message": EDITED_MESSAGE}, "1700000000001", None),
+        ({"message": {**EDITED_MESSAGE, "chat_type": "p2p"}}, "1700000000001", True),
+        ({**EDITED_MESSAGE, "chat_type": "group"}, "1700000000001", False),
+        ({"message_id": "om_1", "chat_id": "oc_1"}, "e1", None),
+    ],
+)
+def test_an_edit_is_identified_by_its_message_and_its_time(
+    event: dict[str, object], version: str, is_direct: bool | None
+) -> None:
+    told = read_event(json.dumps({"header": EDITED, "event": event}))
+    assert isinstance(told, LarkEdit)
+    assert (told.message_id, told.chat_id, told.version) == ("om_1", "oc_1", version)
+    assert (told.is_direct, told.created) == (is_direct, 1_700_000_000_000)
+    assert told.name == f"edit:om_1:{version}"
+
+
+@pytest.mark.parametrize(
+    "event", [{}, {"message": {"message_id": "om_1"}}, {"message": 7}, {"chat_id": "oc_1"}]
+)
+def test_an_edit_without_its_message_is_rejected(event: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read_event(json.dumps({"header": EDITED, "event": event}))
 
 
 @pytest.mark.parametrize("kind", ["im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"])

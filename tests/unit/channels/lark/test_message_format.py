@@ -20,9 +20,9 @@ from internal.channels.lark.message_format import (
     MAX_PICTURE_BYTES,
     MAX_RICH_BYTES,
     PROGRESS_MARK,
+    AnswerExtras,
     byte_length,
     file_type,
-    mention_people,
     progress_card,
     progress_text,
     render_answer,
@@ -125,10 +125,23 @@ def test_renderings_are_ordered_from_card_to_file() -> None:
     assert "".join(json.loads(part.content)["text"] for part in long[1][1]) == "句子。" * 20_000
 
 
-def test_tables_over_the_limit_become_code() -> None:
+def test_tables_over_the_limit_are_in_further_cards() -> None:
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n"
-    card = texts_of(json.loads(render_answer(table * 7, EN)[0][1][0].content))[0]
-    assert card.count("```") == 4
+    for tables, per_card in ((3, [3]), (7, [3, 3, 1]), (14, [3, 3, 3, 3])):
+        parts = render_answer(table * tables, EN)[0][1]
+        shown = [texts_of(json.loads(part.content))[0] for part in parts]
+        codes = 0 if tables < 13 else 2  # four cards are the most
+        assert [text.count("| a |") - text.count("```") // 2 for text in shown] == per_card
+        assert sum(text.count("```") for text in shown) == 2 * codes
+        assert [part.tables for part in parts] == per_card
+    heading = f"{table * 3}## Next\n\n{table}"
+    first, second = render_answer(heading, EN)[0][1]
+    assert "Next" not in first.content
+    assert "Next" in second.content
+
+
+def test_fenced_tables_are_code_in_one_card() -> None:
+    table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n"
     fenced = "```\n" + table + "```\n"
     assert texts_of(json.loads(render_answer(fenced, EN)[0][1][0].content))[0] == fenced
 
@@ -246,7 +259,7 @@ def test_a_text_begins_with_the_mark() -> None:
 @pytest.mark.parametrize("answer", ["hi", "句子。" * 8_000, "句子。" * 20_000])
 def test_mentions_stand_before_the_answer_in_every_form(answer: str) -> None:
     plain = dict(render_answer(answer, EN))
-    found = dict(mention_people(list(plain.items()), ["ou_1", "ou_2"]))
+    found = dict(render_answer(answer, EN, AnswerExtras(mentions=("ou_1", "ou_2"))))
     assert found.keys() == plain.keys()
     assert found.pop("only-file", None) == plain.get("only-file")
     for name, (first, *rest) in found.items():
@@ -262,11 +275,8 @@ def test_mentions_stand_before_the_answer_in_every_form(answer: str) -> None:
             case _:
                 start = '<at user_id="ou_1"></at> <at user_id="ou_2"></at>\n'
                 assert content["text"].startswith(start)
-        assert all("ou_1" in simpler.content for simpler in first.alternatives)
-
-
-def test_without_mentions_an_answer_stays_as_it_is() -> None:
-    assert mention_people(render_answer("hi", EN), []) == render_answer("hi", EN)
+        is_mentioning = ["ou_1" in form.content for form in (first, *first.alternatives)]
+        assert is_mentioning == [True, False] * (len(is_mentioning) // 2)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from internal.agent.domain.questions import (
     QuestionStatus,
 )
 from internal.agent.domain.text import escape_invisible
-from internal.channels.chat.question_text import describe_late, describe_outcome, format_time
+from internal.channels.chat.question_text import describe_late, describe_outcome, short_id
 from internal.channels.lark.lark_markdown import fence
 from internal.channels.lark.question_card import question_card, render_outcome, render_question
 from internal.i18n.chat import ChatPhrases
@@ -110,10 +111,14 @@ def test_every_open_question_is_a_valid_card(question: Question, words: ChatPhra
     for name, parts in render_question(asked(question), words, "a"):
         content = parts[0].content
         assert bytes_of(content) < 30 * 1024 or name == "text"
-        if name == "card":
+        if name in {"card", "plain-card"}:
             card = json.loads(content)
             check_card(card)
-            assert all(shown_tags(part) == [] for part in markdown_of(card))
+            assert all(shown_tags(own_tags(part)) == [] for part in markdown_of(card))
+            if name == "plain-card":
+                assert "collapsible_panel" not in content
+                assert "local_datetime" not in content
+                continue
             assert card == question_card(asked(question), words, "a")
 
 
@@ -131,6 +136,10 @@ def test_every_closed_question_is_a_card_without_buttons(
     check_card(card)
     assert bytes_of(json.dumps(card, ensure_ascii=False)) < 30 * 1024
     assert '"button"' not in json.dumps(card)
+    line = line_of(card)
+    assert "\n" not in line
+    assert shown_tags(own_tags(line)) == []
+    assert all(shown_tags(own_tags(part)) == [] for part in markdown_of(card))
     assert describe_late(closed, "lark:a:ou_1", EN)
     for _, parts in render_outcome(closed, EN, "a"):
         assert bytes_of(parts[0].content) < 30 * 1024
@@ -153,8 +162,8 @@ def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None)
     record = asked(question, "open" if given_ is None else "answered", given_)
     expected = [what, change] if change else [what]
     shown = {name: json.loads(parts[0].content) for name, parts in render_question(record, EN, "a")}
-    assert card_codes(shown["card"])[: len(expected)] == expected
-    assert card_codes(question_card(record, EN, "a"))[: len(expected)] == expected
+    assert set(expected) <= set(card_codes(shown["card"]))
+    assert set(expected) <= set(card_codes(question_card(record, EN, "a")))
     elements = [element for row in shown["post"]["zh_cn"]["content"] for element in row]
     assert [each["text"] for each in elements if each["tag"] == "code_block"] == expected
     text = shown["text"]["text"]
@@ -164,10 +173,17 @@ def test_a_call_is_shown_exactly(command: str, diff: str, given_: Answer | None)
     assert fence(what) in text.replace("\u200b", "")
 
 
+def elements_of(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the texts of a card, those in panels included; the line of a panel is none."""
+    for element in value:
+        yield element
+        yield from elements_of(element.get("elements", ()))
+
+
 def card_codes(card: dict[str, Any]) -> list[str]:
-    """Return what the elements after the first one of a card show."""
+    """Return what the texts of a card show exactly."""
     found: list[str] = []
-    for element in card["body"]["elements"][1:]:
+    for element in elements_of(card["body"]["elements"]):
         if element["tag"] == "markdown":
             assert len(codes(element["content"])) <= 1
             found += block_codes(element["content"])
@@ -177,7 +193,20 @@ def card_codes(card: dict[str, Any]) -> list[str]:
 
 
 def markdown_of(card: dict[str, Any]) -> list[str]:
-    return [each["content"] for each in card["body"]["elements"] if each["tag"] == "markdown"]
+    texts = elements_of(card["body"]["elements"])
+    return [each["content"] for each in texts if each["tag"] == "markdown"]
+
+
+def line_of(card: dict[str, Any]) -> str:
+    """Return the one line of a settled question."""
+    (line,) = card["body"]["elements"]
+    return str(line["header"]["title"]["content"])
+
+
+def own_tags(text: str) -> str:
+    """Return Markdown without the tags of the bot itself: times and mentions of who answered."""
+    text = re.sub(r"<local_datetime [a-z_='0-9 ]+></local_datetime>", "", text)
+    return text.replace("<at id=ou_2></at>", "")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +238,12 @@ def test_the_outcome_of_a_question(question: Question, given_: Answer, said: str
 )
 def test_the_card_shows_who_answered(given_: Answer, who: str) -> None:
     card = question_card(asked(of("plan"), "answered", given_), EN, "a")
-    assert markdown_of(card) == [f"By {who}, {format_time(given_.at)}"]
+    at = "millisecond='1795345200000'"
+    (by,) = markdown_of(card)
+    assert own_tags(by) == own_tags(f"By {who},  ")
+    assert by.startswith(f"By {who}, <local_datetime {at} format_type='date_short'>")
+    name = who.removesuffix(" in Lark").removesuffix(" in the terminal")
+    assert line_of(card) == f"✓ **Approved** · What? · by {name.removesuffix(' on the web page')}"
 
 
 def test_a_late_answer_is_told_who_answered_first() -> None:
@@ -223,7 +257,9 @@ def test_a_late_answer_is_told_who_answered_first() -> None:
 
 def test_placeholders_of_question_messages_are_filled_in() -> None:
     fields = {"count": 2, "yes": 1, "who": "w", "when": "t", "via": "v", "outcome": "o", "how": "h"}
-    for name in ("asked_allowed_some", "asked_by", "click_late", "asked_until"):
+    fields |= {"left": "l", "what": "x", "code": "c"}
+    names = ("asked_allowed_some", "asked_by", "asked_by_at", "click_late", "asked_until")
+    for name in (*names, "asked_within", "asked_line_by", "asked_code", "asked_withdrawn_by"):
         for word in ("{", "}"):
             assert word not in EN(name, **fields) + ZH(name, **fields)
 
@@ -231,17 +267,72 @@ def test_placeholders_of_question_messages_are_filled_in() -> None:
 def test_every_form_names_the_subtask_that_asks() -> None:
     question = of("approval", calls=(call(1, subject="ls", action="run"),))
     question = msgspec.structs.replace(question, asked_by="task 2 · analyst")
-    title = "task 2 · analyst asks: Run ls?"
     open_ = question_card(asked(question), EN, "a")
-    assert open_["header"]["title"]["content"] == title
-    assert open_["config"]["summary"]["content"].startswith(title)
+    assert open_["header"]["title"]["content"] == "task 2 · analyst asks: Run this command?"
+    assert open_["config"]["summary"]["content"] == "task 2 · analyst asks: Run ls?"
     for _, parts in render_question(asked(question), EN, "a"):
-        assert title in parts[0].content
+        assert "task 2 · analyst asks: Run this command?" in parts[0].content
     settled = asked(question, "answered", answer())
-    assert question_card(settled, EN, "a")["header"]["subtitle"]["content"] == title
+    assert (
+        line_of(question_card(settled, EN, "a"))
+        == "✓ **Allowed once** · task 2 · analyst asks: Run ls · by <at id=ou_2></at>"
+    )
     assert (
         "任务 2 · analyst 提问"
         in question_card(asked(question), ZH, "a")["header"]["title"]["content"]
     )
     for _, parts in render_outcome(settled, EN, "a"):
         assert "task 2 · analyst asks" in parts[0].content
+
+
+def test_an_open_card_says_each_thing_once_and_folds_the_rest() -> None:
+    change = "--- a/notes.md\n+++ b/notes.md\n@@ -1 +1 @@\n-old\n+new"
+    item = call(1, "write_file\npath: notes.md", diff=change, action="change", subject="notes.md")
+    item = msgspec.structs.replace(item, risk="write", rules=("write_file(notes.md)",))
+    card = question_card(asked(of("approval", calls=(item,))), EN, "a")
+    exact, risk, buttons, more = card["body"]["elements"]
+    assert card["header"]["title"]["content"] == "Change notes.md?"
+    assert block_codes(exact["content"]) == ["@@ -1 +1 @@\n-old\n+new"]
+    assert risk["text"]["content"] == "Changes files · no rule allows it"
+    labels = [each["elements"][0]["text"]["content"] for each in buttons["columns"]]
+    assert labels == ["Allow once", "Always allow this", "Deny"]
+    (panel,) = more["elements"]
+    assert (panel["header"]["title"]["content"], panel["expanded"]) == ("More", False)
+    assert NAME not in json.dumps({**card, "body": [exact, risk]})
+
+
+def test_a_long_command_is_whole_below_its_beginning() -> None:
+    command = "\n".join(f"echo {n}" for n in range(40))
+    card = question_card(asked(of("approval", calls=(call(1, command),))), EN, "a")
+    first, *_ = card_codes(card)
+    assert first.count("\n") == 12
+    assert first.endswith("… 28 more lines")
+    assert command in card_codes(card)
+
+
+def test_options_are_listed_once() -> None:
+    short, long = of("clarify", options=("red", "green")), of("clarify", options=("x" * 80, "y"))
+    for question, count in ((short, 0), (long, 1)):
+        for multiple in (False, True):
+            record = asked(msgspec.structs.replace(question, multiple=multiple))
+            card = question_card(record, EN, "a")
+            listed = [text for text in card_codes(card) if text.startswith("1. ")]
+            assert len(listed) == count
+            labels = re.findall(r'"content": "(\d\.? ?\w*)"', json.dumps(card["body"]))
+            assert labels == (["1", "2"] if count else ["1. red", "2. green"])
+
+
+def test_a_text_names_its_code_and_the_time_left() -> None:
+    for name, parts in render_question(asked(of("plan")), ZH, "a"):
+        if not name.endswith("card"):
+            assert short_id(NAME) in parts[0].content
+            assert NAME not in parts[0].content
+            assert "24 小时内有效" in parts[0].content
+
+
+def test_a_withdrawn_question_says_by_whom() -> None:
+    gone = answer("reject", withdrawn=True)
+    card = question_card(asked(of("plan"), "answered", gone), EN, "a")
+    assert line_of(card) == "○ Withdrawn by <at id=ou_2></at> · What?"
+    unknown = msgspec.structs.replace(gone, by="", name="")
+    assert describe_outcome(asked(of("plan"), "answered", unknown), EN).text

@@ -23,11 +23,12 @@ from internal.channels.lark.question_form import (
     button_row,
     checkbox,
     form,
-    has_option_buttons,
     markdown,
+    more_panel,
     plain_text,
     read_card_answer,
     select,
+    shows_options,
     steps_as_lines,
     text_input,
 )
@@ -124,11 +125,18 @@ def test_a_long_plan_cannot_be_edited_on_the_card() -> None:
     assert steps_as_lines(Plan(1, "g", "simple", number_steps(["a  b", "c"]))) == "a b\nc"
 
 
-def test_options_get_buttons_only_if_they_fit() -> None:
-    assert has_option_buttons(Question(NAME, "clarify", "?", options=("red", "green")))
-    assert not has_option_buttons(CLARIFY)
-    assert not has_option_buttons(Question(NAME, "clarify", "?", options=("x" * 80,)))
-    assert not has_option_buttons(Question(NAME, "clarify", "?", options=("x",) * 9))
+def test_controls_show_options_only_if_all_fit() -> None:
+    assert shows_options(Question(NAME, "clarify", "?", options=("red", "green")))
+    assert shows_options(CLARIFY)
+    assert not shows_options(Question(NAME, "clarify", "?", options=("x" * 80,)))
+    assert not shows_options(Question(NAME, "clarify", "?", options=("x\ny",)))
+
+
+def test_a_form_stands_around_the_panel_with_fields() -> None:
+    assert more_panel([plain_text("x")], "More")["tag"] == "collapsible_panel"
+    folded = more_panel(answer_controls(APPROVAL, EN).folded, "More")
+    assert (folded["tag"], folded["elements"][0]["tag"]) == ("form", "collapsible_panel")
+    check_card({"schema": "2.0", "body": {"elements": [folded]}})
 
 
 ACTION = ButtonAction("question-abc-1", "say", 2)

@@ -41,4 +41,4 @@ def test_the_events_of_a_message_are_counted_when_redelivered() -> None:
     message = user_actions.send(services.state, person, chat, draft)
     assert services.redeliver(message.message_id) == 1
     assert services.redeliver("om_unknown") == 0
-    assert services.drop() == services.silence() == 0
+    assert services.drop() == services.silence() == services.deafen() == 0

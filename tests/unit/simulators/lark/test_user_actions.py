@@ -29,6 +29,35 @@ def test_a_group_message_reaches_the_bot_only_when_mentioned() -> None:
     assert json.loads(push.encode())["event"]["message"]["chat_type"] == "group"
 
 
+def test_an_edit_says_which_message_was_edited_and_not_what_it_says() -> None:
+    services = make_services()
+    state = services.state
+    first, second = list(state.people)[:2]
+    group = next(chat for chat in state.chats.values() if chat.mode == "group")
+    draft = user_actions.text_draft(state, "old")
+    message = user_actions.send(state, first, group.chat_id, draft)
+    new = user_actions.text_draft(state, "new", [APP.open_id])
+    user_actions.edit(state, first, message.message_id, new)
+    (push,) = services.delivery.pushes
+    event = json.loads(push.encode())
+    assert event["header"]["event_type"] == "im.message.updated_v1"
+    said = event["event"]["message"]
+    assert (said["message_id"], said["chat_id"]) == (message.message_id, group.chat_id)
+    assert (said["content"], said["mentions"]) == ('{"text":"old"}', [])
+    assert message.content == '{"text":"<p>@_user_1 new</p>"}'
+    assert message.public()["updated"]
+    place = user_actions.MessageDraft("location", {"name": "Pier 7"})
+    for action in (
+        lambda: user_actions.edit(state, second, message.message_id, new),
+        lambda: user_actions.edit(state, first, "om_unknown", new),
+        lambda: user_actions.edit(state, first, message.message_id, place),
+        lambda: user_actions.merge_draft(state, [message.message_id, "om_unknown"]),
+        lambda: user_actions.merge_draft(state, []),
+    ):
+        with pytest.raises(ActionError):
+            action()
+
+
 def test_reacting_twice_removes_the_reaction() -> None:
     state = make_services().state
     person = next(iter(state.people))

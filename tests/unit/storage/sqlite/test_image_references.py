@@ -99,6 +99,8 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
                 "workspace",
             )
         ),
+        "drop table chat_contacts",  # of migration 30
+        "drop index tasks_with_feedback",
         "alter table tasks drop column feedback",  # of migration 12
         "alter table chat_settings drop column network",  # of migration 13
         "alter table chat_settings drop column profile",  # of migration 14
@@ -116,6 +118,11 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         ),
         *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
         *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
+        "drop table history_marks",  # of migration 33
+        "drop index inbox_of_chat",
+        "drop index inbox_reactions",  # of migration 31
+        *(f"alter table inbox drop column {name}" for name in ("reaction", "reaction_run")),
+        "alter table questions drop column urged",
         "alter table inbox drop column sent",  # of migration 28
         "alter table outbox drop column sent",
         "drop table call_repairs",  # of migration 27

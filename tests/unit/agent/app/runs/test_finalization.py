@@ -224,12 +224,13 @@ async def test_the_last_versions_of_files_follow_the_reply(
     reply, *files = await end_with_files(database, stores, DONE, 2)
     assert (reply.key, reply.body, reply.attachments) == ("run-1:answer", "Here they are.", ())
     assert [(each.key, each.body, each.reply_to) for each in files] == [
-        ("run-1:file:artifact-2", "0.png (2.0 KB)\nSales", "om_1"),
-        ("run-1:file:artifact-3", "1.png (2.0 KB)\nSales", "om_1"),
+        ("run-1:file:artifact-2", "0.png (2.0 KB)\n1.png (2.0 KB)\nSales", "om_1"),
     ]
     assert [each.attachments for each in files] == [
-        (Attachment("0.png", "image/png", "attachment:hash-2", "hash-2", 2048),),
-        (Attachment("1.png", "image/png", "attachment:hash-3", "hash-3", 2048),),
+        (
+            Attachment("0.png", "image/png", "attachment:hash-2", "hash-2", 2048),
+            Attachment("1.png", "image/png", "attachment:hash-3", "hash-3", 2048),
+        )
     ]
     assert {(each.run_id, each.stop_reason, each.chat_id) for each in files} == {
         ("run-1", None, "oc_1")
@@ -240,7 +241,8 @@ async def test_the_last_versions_of_files_follow_the_reply(
 async def test_more_than_ten_files_are_one_message(
     database: Database, stores: Stores, count: int, messages: int
 ) -> None:
-    _, *files = await end_with_files(database, stores, DONE, count)
+    named = TurnOutcome("final_answer", " ".join(f"![]({n}.png)" for n in range(count)))
+    _, *files = await end_with_files(database, stores, named, count)
     assert len(files) == messages
     names = {file.name for each in files for file in each.attachments}
     folder = "charts/" if messages == 1 else ""

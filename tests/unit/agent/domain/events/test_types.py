@@ -19,6 +19,7 @@ from internal.agent.domain.events.types import (
     Event,
     FeedbackGiven,
     FilteredTool,
+    InputEdited,
     InputFilesFetched,
     InputReceived,
     LifecycleUpdated,
@@ -31,6 +32,7 @@ from internal.agent.domain.events.types import (
     OutputSummary,
     Partial,
     PartsLeftOut,
+    PeopleMentioned,
     PlanUpdated,
     QuestionAnswered,
     QuestionAsked,
@@ -65,7 +67,9 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         InputReceived(task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True),
         None,
     ),
+    (InputEdited(task=ODD, attachments=(FILE,)), None),
     (InputFilesFetched(attachments=(FILE,)), None),
+    (PeopleMentioned(people=("lark:cli_a:ou_1",), names=(ODD,)), None),
     (LifecycleUpdated(status="failed", phase="persist", stop_reason="error"), None),
     (
         NodeStarted(

@@ -5,7 +5,12 @@ import json
 import pytest
 
 from internal.channels.lark.content.files import LarkFile
-from internal.channels.lark.content.message_content import Mention, MessageContent, read_content
+from internal.channels.lark.content.message_content import (
+    Mention,
+    MessageContent,
+    read_content,
+    without_paragraph_tags,
+)
 
 BOT = "ou_bot"
 
@@ -113,6 +118,38 @@ def test_earlier_files_without_a_name_get_another_one() -> None:
     assert found == MessageContent("", (LarkFile("k", "image", "earlier-picture"),))
 
 
-@pytest.mark.parametrize("kind", ["location", "sticker", "merge_forward", ""])
-def test_other_kinds_have_no_content(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["hologram", ""])
+def test_unknown_kinds_have_no_content(kind: str) -> None:
     assert read({}, kind) is None
+
+
+def test_forwarded_messages_and_unreadable_cards_are_empty() -> None:
+    assert read({"content": "Merged and Forwarded Message"}, "merge_forward") == MessageContent("")
+    upgrade = "\u8bf7\u5347\u7ea7\u81f3\u6700\u65b0\u7248\u672c\u5ba2\u6237\u7aef"
+    assert read({"elements": [[{"tag": "text", "text": upgrade}]]}, "interactive") == (
+        MessageContent("")
+    )
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+@pytest.mark.parametrize("kind", ["text", "post", "interactive", "todo", "location"])
+def test_deeply_nested_content_is_read_without_failure(kind: str, depth: int) -> None:
+    content = f'{{"text": {"[" * depth}{"]" * depth}, "content": {"[" * depth}{"]" * depth}}}'
+    found = read(content, kind)
+    assert found is not None
+    assert len(found.text) < 20
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<p>hello</p>", "hello"),
+        ("<p>one</p><p>two</p>", "one\ntwo"),
+        ("<p>one</p>\n<p>two</p>", "one\ntwo"),
+        ("a <p>b</p>", "a <p>b</p>"),
+        ("<p>", "<p>"),
+        ("", ""),
+    ],
+)
+def test_the_paragraph_tags_of_an_edited_text_are_left_out(text: str, shown: str) -> None:
+    assert without_paragraph_tags(text) == shown

@@ -24,7 +24,7 @@ def card_text(card: Mapping[str, Any]) -> str:
     if isinstance(inner, str):
         try:
             decoded = msgspec.json.decode(inner)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return ""
         card = decoded if isinstance(decoded, dict) else {}
     lines: list[str] = []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from internal.channels.lark.history.card_text import MAX_CHARACTERS, card_text
+from internal.channels.lark.content.card_text import MAX_CHARACTERS, card_text
 from internal.simulators.lark.cards.card_forms import card_in_form
 
 CARD: dict[str, Any] = {
