@@ -36,6 +36,8 @@ COMPLETED = NodeCompleted(node_id="iter:1", duration_ms=1)
 _NEWER = (
     *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
     *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
+    "drop table history_marks",  # of migration 33
+    "drop index inbox_of_chat",
     "drop index inbox_reactions",  # of migration 31
     *(f"alter table inbox drop column {name}" for name in ("reaction", "reaction_run")),
     "alter table questions drop column urged",
