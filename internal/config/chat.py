@@ -67,6 +67,19 @@ class ChatChannelSettings(Section):
         "{chat_id: {policy, talk, operate, auto_chat_context, busy_mode, session_scope, network,"
         " profile}} of single groups; policy may also be off.",
     )
+    greeting: bool = key(
+        True, "Whether the bot introduces itself once when it is added to a group or first opened."
+    )
+    answer_bots: bool = key(
+        False,
+        "Whether messages of other bots that mention this one are answered, ten in a row without a"
+        " person at most; the app needs permissions to receive them.",
+    )
+    gather_ms: Annotated[int, Field(ge=0, le=30_000)] = key(
+        0,
+        "Milliseconds within which further messages of the same person become one task with the"
+        " first; 0 for none.",
+    )
     run_timeout_seconds: Seconds = key(900.0, "Timeout of a run from this channel, in seconds.")
     react_emoji: Names = key(
         "Typing",

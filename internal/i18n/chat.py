@@ -38,8 +38,8 @@ class ChatVocabulary(msgspec.Struct, frozen=True):
 
     `commands` lists the spellings of each command, the preferred one first. `yes` and `no` are
     the exact words, in lower case, that answer an approval, `retry` and `give_up` those that answer
-    for a run that cannot continue, and `stop` those that stop a run. `switches` are command
-    arguments by meaning, such as `on`.
+    for a run that cannot continue, `stop` those that stop a run and `help` those that ask for help.
+    `switches` are command arguments by meaning, such as `on`.
     """
 
     commands: dict[str, list[str]]
@@ -47,6 +47,7 @@ class ChatVocabulary(msgspec.Struct, frozen=True):
     yes: list[str]
     no: list[str]
     stop: list[str]
+    help: list[str]
     retry: list[str]
     give_up: list[str]
     switches: dict[str, list[str]]
@@ -85,6 +86,12 @@ def answer_words(kind: str) -> tuple[frozenset[str], frozenset[str]]:
 def stop_words() -> frozenset[str]:
     """Return the exact words that stop a run, of all languages."""
     return frozenset(word for each in LANGUAGES for word in chat_vocabulary(each).stop)
+
+
+@cache
+def help_words() -> frozenset[str]:
+    """Return the exact words that ask for help, of all languages."""
+    return frozenset(word for each in LANGUAGES for word in chat_vocabulary(each).help)
 
 
 def find_switch(text: str) -> str:

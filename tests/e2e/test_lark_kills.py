@@ -269,3 +269,21 @@ async def test_a_kill_while_the_reply_replaces_the_card_leaves_one_message(tmp_p
             await idle(gateway, sim)
         assert replies(sim) == ["exactly once"]
         assert len(from_bot(sim)) == 1
+
+
+@pytest.mark.slow
+async def test_a_kill_while_messages_gather_loses_none_of_them(tmp_path: Path) -> None:
+    gathering = {"LARKSPUR_CHANNELS__LARK__GATHER_MS": "30000"}
+    async with open_sim() as sim, ScriptedOpenAI(Rules([Reply("both")])) as model:
+        async with served(tmp_path, sim, model, **gathering) as gateway:
+            await say(sim, "one")
+            await say(sim, "two")
+            await sim.until(lambda _: all(push.done for push in sim.pushes), 60)
+            gateway.kill()
+            await gateway.over()
+        assert from_bot(sim) == []
+        gathering["LARKSPUR_CHANNELS__LARK__GATHER_MS"] = "10000"
+        async with served(tmp_path, sim, model, **gathering) as gateway:
+            await sim.until(lambda _: replies(sim) == ["both"], 60)
+            found = (await gateway.client.request("GET", "/api/tasks")).json()["tasks"]
+            assert [each["task"] for each in found] == ["one\ntwo"]

@@ -221,6 +221,26 @@ class Chats:
 
         return await self._database.read(work)
 
+    async def add_direct(self, channel: Channel, app: str, chat_id: str, person: str) -> None:
+        """Store that a chat is the direct one of a person, a principal."""
+        add = partial(self._stores.contacts.add, channel, app, chat_id, person)
+        await self._database.write(add)
+
+    async def find_direct(self, channel: Channel, app: str, person: str) -> str:
+        """Return the id of the direct chat of a person, "" if it is unknown."""
+        find = partial(self._stores.contacts.find_direct, channel, app, person)
+        return await self._database.read(find, is_short=True)
+
+    async def count_bot_turn(self, channel: Channel, app: str, chat_id: str) -> int:
+        """Count a message of a bot; return how many came since the last one of a person."""
+        count = partial(self._stores.contacts.count_bot_turn, channel, app, chat_id)
+        return await self._database.write(count)
+
+    async def end_bot_turns(self, channel: Channel, app: str, chat_id: str) -> None:
+        """Store that a person wrote to a chat."""
+        end = partial(self._stores.contacts.end_bot_turns, channel, app, chat_id)
+        await self._database.write(end)
+
     async def get_current_scope(self, session_id: SessionId) -> str:
         """Return the scope of a session if it is the current one there, else ""."""
         sessions = self._stores.sessions
@@ -469,6 +489,39 @@ class ChatDelivery:
         """Return messages that were accepted and not processed, in order of arrival."""
         work = partial(self._stores.inbox.list_accepted, channel, app, limit)
         return await self._database.read(work)
+
+    async def list_accepted_in(
+        self, channel: Channel, app: str, chat_id: str, limit: int
+    ) -> list[AcceptedMessage]:
+        """Return the messages of a chat that were accepted and not processed, oldest first."""
+        work = partial(self._stores.inbox.list_accepted_in, channel, app, chat_id, limit)
+        return await self._database.read(work)
+
+    async def list_raw(self, channel: Channel, app: str, prefix: str) -> list[str]:
+        """Return the messages, as received, whose ids begin with an ASCII prefix."""
+        return await self._database.read(partial(self._stores.inbox.list_raw, channel, app, prefix))
+
+    async def greet(self, greeting: OutgoingMessage, message: InboundMessage, person: str) -> bool:
+        """Queue the greeting of a chat unless it was greeted before, and settle its event.
+
+        `person` is the principal of a direct chat, "" for a group. Returns False if the chat was
+        greeted before.
+        """
+        stores, now = self._stores, self._now()
+        place = (greeting.channel, greeting.app, greeting.chat_id)
+
+        def work() -> Write[bool]:
+            is_new = yield from stores.contacts.greet(*place, person=person, now=now)
+            if is_new:
+                yield from stores.outbox.add(greeting, now)
+            yield from stores.inbox.dismiss(message.channel, message.app, message.message_id)
+            return is_new
+
+        return await self._database.write(work)
+
+    def seconds_since(self, time: str) -> float:
+        """Return how long ago a time (RFC 3339) was."""
+        return (self._clock.now() - datetime.fromisoformat(time)).total_seconds()
 
     def seconds_until_due(self, accepted: AcceptedMessage) -> float:
         """Return how long a message waits for its next attempt, at most 0 if it is due."""

@@ -18,6 +18,13 @@ from internal.agent.app.edited_messages import EditResult, MessageEdit, edit_mes
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter
 from internal.agent.app.events.subscription import Cursor, StreamItem
+from internal.agent.app.feedback import (
+    AnswerRating,
+    FeedbackItem,
+    list_feedback,
+    rate_answer,
+    rate_task,
+)
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.hosts.moves import MovedSession, move_session
@@ -47,7 +54,6 @@ from internal.agent.app.task_commands import (
     interrupt_session,
     mark_handled,
     move_to_background,
-    rate_task,
     recall_message,
     steer,
     stop_task,
@@ -352,8 +358,29 @@ class Gateway:
         given = msgspec.structs.replace(
             feedback, comment=clean_text(feedback.comment), by=principal.id, at=self._now()
         )
-        await self._database.write(partial(rate_task, self._stores, task_id, given))
+        rate = partial(rate_task, self._stores, task_id, given, now=self._now())
+        self._publish(await self._database.write(rate))
         return await self.queries.task(task_id, principal)
+
+    async def rate_answer(self, given: AnswerRating) -> TaskId | None:
+        """Store the rating of a message of a chat; the channel checks who may give it.
+
+        Returns the task whose feedback changed, None if none did: the message answers no task, or
+        the rating is not new.
+        """
+        rate = partial(rate_answer, self._stores, given, now=self._now())
+        task_id, events = await self._database.write(rate)
+        self._publish(events)
+        return task_id
+
+    async def list_feedback(self, principal: Principal, *, limit: int = 100) -> list[FeedbackItem]:
+        """Return the feedback on tasks, the newest tasks first.
+
+        Raises:
+            Forbidden: the principal is not the owner.
+        """
+        principal.require_owner("read this")
+        return await self._database.read(partial(list_feedback, self._stores, limit))
 
     async def recall(self, recall: RecallRequest) -> RecallResult:
         """Undo what a recalled message started, unless it is answered already."""

@@ -44,7 +44,6 @@ from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import (
     ENDED,
     Channel,
-    Feedback,
     Origin,
     Run,
     Session,
@@ -178,6 +177,7 @@ def steer(
     ):
         yield from use_attachments(stores, submission.attachments, session_id, principal.id)
         yield from stores.inbox.assign(message, session_id, run.id, steer=True)
+        yield from _assign_joined(stores, submission, session_id, run.id)
         created = StoredTask((yield from wake_run(stores, run.id, now=now)))
         steered = Steered("steering", run.task_id, run.id, session_id)
     else:
@@ -235,22 +235,6 @@ def fork_session(
     yield from stores.sessions.add(fork)
     yield from stores.sessions.copy_messages(source.id, fork.id, last)
     yield from stores.files.copy_uses(source.id, fork.id)
-
-
-def rate_task(stores: Stores, task_id: TaskId, feedback: Feedback) -> Write[None]:
-    """Replace the feedback on an ended task; one without rating and comment removes it.
-
-    Raises:
-        NotFound: the task was deleted.
-        Conflict: the task has not ended.
-    """
-    task = yield from stores.tasks.get(task_id)
-    if task is None:
-        raise NotFound(f"There is no task {task_id}.")
-    if task.status not in ENDED:
-        raise Conflict("This task has not ended. Rate its answer then.")
-    is_empty = feedback.rating is None and not feedback.comment.strip()
-    yield from stores.tasks.set_feedback(task_id, None if is_empty else feedback)
 
 
 def interrupt_session(
@@ -446,6 +430,14 @@ def _session_for(
     return ids.session_id
 
 
+def _assign_joined(
+    stores: Stores, submission: Submission, session_id: SessionId, run_id: RunId
+) -> Write[None]:
+    """Assign the messages to a run whose texts are in the instruction of its submission."""
+    for joined in submission.joined:
+        yield from stores.inbox.assign(joined, session_id, run_id, steer=False)
+
+
 def _may_join(
     stores: Stores, run: Run, message: InboundMessage, principal: Principal, *, writing: Writing
 ) -> Read[bool]:
@@ -488,6 +480,7 @@ def _create_task(
     if submission.owner or submission.resumes is not None:  # a terminal claims its own runs
         slot = None
     yield from stores.inbox.assign(message, session_id, ids.run_id, steer=False)
+    yield from _assign_joined(stores, submission, session_id, ids.run_id)
     created = yield from create_task(
         stores, submission, session_id, ids=ids, origin=origin, now=now, slot=slot
     )

@@ -103,6 +103,22 @@ def file_key(run_id: str, artifact_id: str = "") -> str:
     return f"{run_id}:file:{artifact_id}" if artifact_id else f"{run_id}:files"
 
 
+_GREETING = ":greeting:"
+
+
+def greeting_key(app: str, chat_id: str, *, is_direct: bool) -> str:
+    """Return the key of the message with which the bot introduces itself to a chat."""
+    return f"{app}{_GREETING}{'direct' if is_direct else 'group'}:{chat_id}"
+
+
+def greeting_kind(key: str) -> Literal["", "direct", "group"]:
+    """Return the kind of chat that a message greets, "" for any other message."""
+    _, found, rest = key.rpartition(_GREETING)
+    if not found:
+        return ""
+    return "direct" if rest.startswith("direct:") else "group"
+
+
 class PendingMessage(NamedTuple):
     """An outgoing message to send.
 

@@ -19,7 +19,7 @@ from internal.agent.domain.chats import (
     UnsentMessage,
 )
 from internal.agent.domain.errors import Conflict
-from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.network import NetworkSetting
 from internal.agent.domain.tasks import Attachment, Channel
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
@@ -46,6 +46,34 @@ class ChatStore:
         texts = (storable(settings.profile), storable(settings.instructions))
         values = (chat, settings.plan_review or "", storable(settings.model), network, *texts)
         yield Statement("upsert_chat_settings", values)
+
+
+class ContactStore:
+    """What is known of chats apart from their messages."""
+
+    def add(self, channel: Channel, app: str, chat_id: str, /, person: str = "") -> Write[None]:
+        """Insert a chat. `person` is the principal of a direct one, "" for a group."""
+        yield Statement("add_chat_contact", (channel, app, chat_id, person))
+
+    def greet(
+        self, channel: Channel, app: str, chat_id: str, /, *, person: str, now: str
+    ) -> Write[bool]:
+        """Insert a chat as greeted. False if it was greeted before."""
+        return bool((yield Statement("greet_chat", (channel, app, chat_id, person, now))))
+
+    def find_direct(self, channel: Channel, app: str, person: str, /) -> Read[str]:
+        """Return the id of the direct chat of a person, "" if it is unknown."""
+        rows = yield Statement("direct_chat_of", (channel, app, person))
+        return str(rows[0][0]) if rows else ""
+
+    def count_bot_turn(self, channel: Channel, app: str, chat_id: str, /) -> Write[int]:
+        """Count a message of a bot. Return how many came since the last one of a person."""
+        rows = yield Statement("count_bot_turn", (channel, app, chat_id))
+        return int(rows[0][0])
+
+    def end_bot_turns(self, channel: Channel, app: str, chat_id: str, /) -> Write[None]:
+        """Count a message of a person: those of bots are counted from 0 again."""
+        yield Statement("end_bot_turns", (channel, app, chat_id))
 
 
 class Steering(NamedTuple):
@@ -164,6 +192,19 @@ class InboxStore:
         """Return accepted messages in order of arrival."""
         rows = yield Statement("accepted_messages", (channel, app, limit))
         return [AcceptedMessage(InboundMessage(*row[:8]), *row[8:]) for row in rows]
+
+    def list_accepted_in(
+        self, channel: Channel, app: str, chat_id: str, limit: int, /
+    ) -> Read[list[AcceptedMessage]]:
+        """Return the accepted messages of a chat in order of arrival."""
+        rows = yield Statement("accepted_messages_of_chat", (channel, app, chat_id, limit))
+        return [AcceptedMessage(InboundMessage(*row[:8]), *row[8:]) for row in rows]
+
+    def list_raw(self, channel: Channel, app: str, prefix: str, /) -> Read[list[str]]:
+        """Return the messages, as received, whose ids begin with an ASCII prefix."""
+        end = f"{prefix[:-1]}{chr(ord(prefix[-1]) + 1)}"
+        rows = yield Statement("raw_messages_between", (channel, app, prefix, end))
+        return [str(row[0]) for row in rows]
 
     def begin_processing(
         self,
@@ -502,6 +543,13 @@ class OutboxStore:
         """Return what a sent message is; None if it is not one of the outbox."""
         rows = yield Statement("sent_message", (channel, app, remote_id))
         return SentMessage(*rows[0]) if rows else None
+
+    def find_answer(
+        self, channel: Channel, app: str, remote_id: str, /
+    ) -> Read[tuple[TaskId, RunId] | None]:
+        """Return the task and the run that a sent message answers; None for other messages."""
+        rows = yield Statement("answer_of_message", (channel, app, remote_id))
+        return (TaskId(rows[0][0]), RunId(rows[0][1])) if rows else None
 
     def get_backlog(
         self, channel: Channel, app: str, *, waiting_since: str, given_up_since: str

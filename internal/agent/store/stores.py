@@ -3,7 +3,13 @@
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
 from internal.agent.store.artifacts import ArtifactStore
 from internal.agent.store.call_repairs import CallRepairStore
-from internal.agent.store.chats import ChatStore, InboxStore, OutboxStore, RunDisplayStore
+from internal.agent.store.chats import (
+    ChatStore,
+    ContactStore,
+    InboxStore,
+    OutboxStore,
+    RunDisplayStore,
+)
 from internal.agent.store.events import EventStore
 from internal.agent.store.files import MAX_SESSION_BYTES, FileStore, HostStore
 from internal.agent.store.lessons import LessonStore
@@ -45,6 +51,7 @@ class Stores:
         self.hosts = HostStore()
         self.artifacts = ArtifactStore()
         self.chats = ChatStore()
+        self.contacts = ContactStore()
         self.run_displays = RunDisplayStore()
         self.retention = RetentionStore()
         self.lessons = LessonStore()

@@ -156,6 +156,11 @@ class TaskStore:
         """Replace the feedback on a task, or remove it."""
         yield Statement("set_task_feedback", (task_id, to_json(feedback)))
 
+    def list_rated(self, limit: int, /) -> Read[list[Task]]:
+        """Return the tasks with feedback, newest first."""
+        rows = yield Statement("rated_tasks", (limit,))
+        return [_task(row) for row in rows]
+
     def set_status(
         self, task_id: TaskId, status: Status, stop_reason: StopReason | None, *, now: str
     ) -> Write[None]:

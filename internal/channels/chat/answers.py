@@ -117,7 +117,7 @@ class TextAnswers:
         open_ = message.facts.questions
         text, named = _split_id(text, open_)
         found = await self._questions_at(message, open_)
-        if not found and not open_ and message.chat.is_direct and _is_answer_word(text):
+        if not found and not open_ and message.chat.is_direct and is_answer_word(text):
             return await self._answer_elsewhere(text, message)
         is_explicit = named is not None or bool(message.incoming.quoted_id and found)
         is_addressed = is_explicit or message.chat.is_direct or message.incoming.is_mention
@@ -390,7 +390,7 @@ def _is_exact(text: str, questions: Sequence[QuestionRecord]) -> bool:
     return _is_word(text, "recovery" if is_recovery else "approval")
 
 
-def _is_answer_word(text: str) -> bool:
+def is_answer_word(text: str) -> bool:
     """Return True for an exact word that answers some question, perhaps with an id."""
     words, last = _split_last(text)
     has_id = len(last) >= MIN_ID_LENGTH

@@ -40,7 +40,9 @@ from internal.channels.chat.transport import (
     ReceivedMessage,
     RunAction,
     StopAction,
+    SuggestionAction,
     TransportHealth,
+    UserAction,
 )
 from internal.channels.chat.urgent_questions import UrgentQuestions
 from internal.config.chat import ChatChannelSettings
@@ -281,14 +283,33 @@ class ChatChannel:
             log.warning("leases of run displays kept", extra={"reason": str(error)})
         await self._transport.close()
 
-    async def _handle_action(self, action: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def _handle_action(self, action: UserAction) -> ActionResult:
         match action:
             case StopAction():
                 return await self._stop_button.handle(action)
             case RunAction():
                 return await self._run_buttons.handle(action)
+            case SuggestionAction():
+                return await self._start_suggestion(action)
             case ChatAction():
                 return await self._actions.handle(action)
+
+    async def _start_suggestion(self, action: SuggestionAction) -> ActionResult:
+        """Accept a suggested message as if the user had written it, once.
+
+        Raises:
+            StoreError: nothing was stored.
+        """
+        received, phrases = action.received, self._app.texts.phrases_for(action.text)
+        principal = await self._people.principal(
+            received.user_id, received.chat_id, is_external=action.is_external
+        )
+        if not principal.may("talk"):
+            return ActionResult("warning", phrases("not_allowed"))
+        acceptance = await asyncio.wrap_future(self._accept(received))
+        if acceptance is Acceptance.KNOWN:
+            return ActionResult("info", phrases("suggestion_known"))
+        return ActionResult("success", phrases("suggestion_started"))
 
     def _wake_sender(self) -> None:
         self._sender.wake()

@@ -27,6 +27,7 @@ from internal.channels.chat.command_parser import (
     ChatCommand,
     UnknownCommand,
     format_help,
+    is_help_word,
     is_stop_word,
 )
 from internal.channels.chat.policy import ChatUsers
@@ -64,7 +65,8 @@ class CommandHandlers:
         """Carry out a command and return its result."""
         match command:
             case UnknownCommand():
-                return CommandResult(_suggest(command, message.phrases))
+                sentence = _suggest(command, message.phrases)
+                return CommandResult(f"{sentence}\n\n{self._help(message)}")
             case ChatCommand("approve" | "reject" | "resume" | "stop" as name, argument):
                 carry_out = {
                     "approve": self._answers.approve,
@@ -92,6 +94,17 @@ class CommandHandlers:
             return None
         return await self._stop("", message)
 
+    def help_by_word(self, text: str, message: MessageContext) -> CommandResult | None:
+        """Return the help if the text is only a word such as `help`.
+
+        Returns None for other texts, and if an open question offers the word.
+        """
+        questions = message.facts.questions
+        options = (option for each in questions for option in each.question.options)
+        if not is_help_word(text) or any(map(is_help_word, options)):
+            return None
+        return CommandResult(self._help(message))
+
     async def _reply(self, command: ChatCommand, message: MessageContext) -> str:
         match command:
             case ChatCommand("new"):
@@ -108,8 +121,11 @@ class CommandHandlers:
             case ChatCommand("questions"):
                 return await self._answers.list_open(message)
             case _:
-                busy_mode = self._settings.busy_mode_in(message.chat.chat_id)
-                return format_help(message.phrases, busy_mode=busy_mode)
+                return self._help(message)
+
+    def _help(self, message: MessageContext) -> str:
+        busy_mode = self._settings.busy_mode_in(message.chat.chat_id)
+        return format_help(message.phrases, busy_mode=busy_mode)
 
     async def _new(self, message: MessageContext) -> str:
         actor = message.actor
@@ -394,4 +410,4 @@ def principal_for(task: Task, principal: Principal) -> Principal:
 def _suggest(unknown: UnknownCommand, phrases: ChatPhrases) -> str:
     if unknown.nearest:
         return phrases("unknown_command", command=unknown.word, nearest=unknown.nearest)
-    return phrases("no_such_command", command=unknown.word, help=phrases.command("help"))
+    return phrases("no_such_command", command=unknown.word)

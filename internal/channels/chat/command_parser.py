@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal, NamedTuple, get_args
 
-from internal.i18n.chat import ChatPhrases, chat_vocabulary, stop_words
+from internal.i18n.chat import ChatPhrases, chat_vocabulary, help_words, stop_words
 from internal.i18n.language import LANGUAGES
 
 CommandName = Literal[
@@ -77,6 +77,21 @@ def parse_command(text: str) -> ChatCommand | UnknownCommand | None:
 def is_stop_word(text: str) -> bool:
     """Return True for a text that is exactly a word that stops a run, in any language."""
     return text.strip().lower().rstrip(".!\u3002\uff01") in stop_words()
+
+
+def is_help_word(text: str) -> bool:
+    """Return True for a text that is exactly a word that asks for help, in any language."""
+    return text.strip().lower().rstrip(".!?\u3002\uff01\uff1f") in help_words()
+
+
+def read_menu_key(key: str) -> str:
+    """Return the text of the command that an entry of the bot's menu names, such as `/help`.
+
+    The name may be written without a slash; another key is a request for help.
+    """
+    text = key.strip()
+    text = text if text.startswith(("/", "\uff0f")) else f"/{text}"
+    return text if isinstance(parse_command(text), ChatCommand) else "/help"
 
 
 def is_pairing(text: str) -> bool:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from cachetools import TTLCache
@@ -22,6 +23,7 @@ from internal.agent.app.edited_messages import MessageEdit
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
+from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, message_content
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
@@ -49,10 +51,28 @@ from internal.agent.domain.ids import RunId
 from internal.agent.domain.secrets import mask_secrets
 from internal.agent.domain.tasks import STEADY_SECONDS, Task, chat_name
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.answers import ChatRef, CommandResult, MessageContext, TextAnswers
+from internal.channels.chat.answers import (
+    ChatRef,
+    CommandResult,
+    MessageContext,
+    TextAnswers,
+    is_answer_word,
+)
 from internal.channels.chat.background import BackgroundReader, PromptBuilder
 from internal.channels.chat.command_handlers import CommandHandlers
-from internal.channels.chat.command_parser import parse_command
+from internal.channels.chat.command_parser import (
+    is_help_word,
+    is_stop_word,
+    parse_command,
+    read_menu_key,
+)
+from internal.channels.chat.greetings import build_greeting
+from internal.channels.chat.message_burst import (
+    BurstCollector,
+    BurstEnd,
+    BurstItem,
+    BurstMessage,
+)
 from internal.channels.chat.policy import (
     Accepted,
     ChatUsers,
@@ -60,17 +80,23 @@ from internal.channels.chat.policy import (
     Reply,
     SenderContext,
     check_message,
+    is_empty,
     is_for_bot,
     needs_sender_lookup,
     needs_thread_lookup,
+    serves_chat,
 )
 from internal.channels.chat.poll_loop import PollLoop
+from internal.channels.chat.reactions import ReactionFeedback
 from internal.channels.chat.task_router import TaskRouter
 from internal.channels.chat.transport import (
     ChatEvent,
+    ChatOpened,
     ChatTransport,
     EditedMessage,
     IncomingMessage,
+    MenuChoice,
+    MessageReaction,
     RecalledMessage,
     RemovedFromChat,
     TransportRejected,
@@ -78,10 +104,12 @@ from internal.channels.chat.transport import (
     recall_id,
 )
 from internal.config.chat import ChatChannelSettings, SessionScope
-from internal.i18n.chat import ChatTexts
+from internal.i18n.chat import ChatPhrases, ChatTexts
 
 log = logging.getLogger(__name__)
 
+MAX_BOT_TURNS = 10
+"""Messages of bots in a row, without one of a person, that are answered in a chat."""
 SWEEP_SECONDS = 30.0
 RETRY_SECONDS = (1.0, 5.0, 0.0)
 """The delays after failed attempts to process a message; its chat waits meanwhile."""
@@ -94,6 +122,8 @@ UNAVAILABLE_SECONDS = 10.0
 DIED = "The process died {} times while it processed this message."
 MAX_FAILURE_CHARACTERS = 500
 _PAGE_SIZE = 1_000
+_WORDS = (is_stop_word, is_help_word, is_answer_word)
+"""Texts that are more than words for the model."""
 _CACHE_SIZE, _THREAD_SECONDS, _LOOKUP_TIMEOUT_SECONDS = 2_048, 3_600.0, 2.0
 
 
@@ -152,6 +182,10 @@ class InboxWorker:
         self._background = BackgroundReader(transport, gateway, people, settings)
         self._prompts = PromptBuilder(self._background, people)
         self._router = TaskRouter(gateway, settings, defaults)
+        self._reactions = ReactionFeedback(transport, gateway, people)
+        self._bursts = BurstCollector(gateway.delivery.seconds_since, settings.gather_ms)
+        self._direct_chats: TTLCache[tuple[str, str], bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
+        """The direct chats that are stored, by chat and user."""
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
         self._steady_at = 0.0
         self._chats: dict[str, deque[AcceptedMessage]] = {}
@@ -170,6 +204,7 @@ class InboxWorker:
     def wake(self) -> None:
         """Look for accepted messages now."""
         self._poll.wake()
+        self._bursts.notify()
 
     def take(self, message: InboundMessage, *, is_begun: bool = False) -> None:
         """Process a message that this process has just accepted, if it leads.
@@ -184,6 +219,7 @@ class InboxWorker:
             self._undo([accepted])
         elif chat_id in self._chats:
             self._chats[chat_id].append(accepted)
+            self._bursts.notify(chat_id)
         else:
             self._begin(chat_id, [accepted])
 
@@ -370,8 +406,62 @@ class InboxWorker:
                 await self._edit(row, message_id, facts)
             case RemovedFromChat(at):
                 await self._leave(row, at)
+            case MessageReaction():
+                await self._ignore(row, await self._reactions.store(row, message))
+            case ChatOpened():
+                await self._greet(row, message)
+            case MenuChoice():
+                await self._choose(row, message, facts)
             case IncomingMessage():
                 await self._check(row, message, facts)
+
+    async def _greet(self, row: InboundMessage, opened: ChatOpened) -> None:
+        """Introduce the bot to a chat, once, if it serves the user who opened it or added it."""
+        is_direct, settings = opened.is_direct, self._settings
+        person = self._people.principal_id(opened.user_id) if is_direct else ""
+        if is_direct:
+            await self._remember_direct(row.chat_id, opened.user_id)
+        is_served = serves_chat(settings, row.chat_id, is_direct=is_direct)
+        principal = await self._people.principal(
+            opened.user_id, row.chat_id, is_external=opened.is_external
+        )
+        if not settings.greeting or not is_served or not principal.may("talk") or opened.is_known:
+            await self._ignore(row, "a chat was opened that is not greeted")
+            return
+        name = opened.name or await self._people.name(opened.user_id)
+        greeting = build_greeting(row, self._texts.phrases_for(name), is_direct=is_direct)
+        if await self._gateway.delivery.greet(greeting, row, person):
+            self._listener.on_outgoing()
+        else:
+            log.info("chat was greeted before", extra={"chat": row.chat_id})
+
+    async def _choose(self, row: InboundMessage, choice: MenuChoice, facts: MessageFacts) -> None:
+        """Carry out the command of a menu entry in the direct chat of the user."""
+        person, user_id = self._people.principal_id(choice.user_id), choice.user_id
+        chats, transport = self._gateway.chats, self._transport
+        known = await chats.find_direct(transport.name, transport.app, person)
+        row = msgspec.structs.replace(row, chat_id=known or user_id)
+        command = IncomingMessage(
+            row.message_id,
+            row.chat_id,
+            user_id,
+            read_menu_key(choice.key),
+            is_direct=True,
+            is_mention=True,
+            is_from_person=True,
+            sent_at=choice.chosen_at,
+        )
+        if known:
+            facts = await self._gateway.delivery.get_facts(row, recall=recall_id(row.message_id))
+        await self._check(row, command, facts)
+
+    async def _remember_direct(self, chat_id: str, user_id: str) -> None:
+        """Store whose direct chat a chat is: events of the menu name only the user."""
+        key = (chat_id, user_id)
+        if key not in self._direct_chats:
+            transport, person = self._transport, self._people.principal_id(user_id)
+            await self._gateway.chats.add_direct(transport.name, transport.app, chat_id, person)
+            self._direct_chats[key] = True
 
     async def _edit(self, row: InboundMessage, message_id: str, facts: MessageFacts) -> None:
         """Let an edited message start a task, replace it while it waits, or tell its run."""
@@ -423,8 +513,7 @@ class InboxWorker:
         if before is not None:
             if (before.text, before.is_mention) == (message.text, message.is_mention):
                 return "an edit changed nothing that is read"
-            is_empty = before.text == "" and not before.attachments
-            if not is_empty and await self._is_addressed(before):
+            if not is_empty(before) and await self._is_addressed(before):
                 return "the message was answered before its edit"
         return "" if await self._is_addressed(message) else "the edited message is not for the bot"
 
@@ -456,7 +545,9 @@ class InboxWorker:
                 await self._reply(row, text)
             case Accepted() as accepted:
                 context = self._context(current, message, accepted, facts)
-                await self._change_run(row, context, accepted.text or _without_words(context))
+                await self._change_run(
+                    row, context, accepted.text or _without_words(message, context.phrases)
+                )
 
     async def _change_run(self, row: InboundMessage, context: MessageContext, text: str) -> None:
         new = await self._prompts.build(context, text)
@@ -521,10 +612,14 @@ class InboxWorker:
             granted=facts.granted,
             in_our_thread=await self._is_in_our_thread(message),
         )
+        if message.is_direct and message.is_from_person and message.chat_id != message.user_id:
+            await self._remember_direct(message.chat_id, message.user_id)
         decision = check_message(message, self._settings, sender, texts=self._texts)
         if message.is_partial and isinstance(decision, Accepted):
             message = await self._transport.complete(message)
             decision = check_message(message, self._settings, sender, texts=self._texts)
+        if self._settings.answer_bots and not message.is_direct:
+            decision = await self._limit_bots(message, decision)
         match decision:
             case Ignored(reason):
                 await self._ignore(row, reason)
@@ -532,6 +627,26 @@ class InboxWorker:
                 await self._reply(row, text)
             case Accepted() as accepted:
                 await self._handle(row, message, accepted, facts)
+
+    async def _limit_bots(
+        self, message: IncomingMessage, checked: Ignored | Reply | Accepted
+    ) -> Ignored | Reply | Accepted:
+        """Return what is done with a message in a group that other bots may write to.
+
+        After `MAX_BOT_TURNS` messages of bots without one of a person, the next one gets a note and
+        all further ones nothing, so that bots do not answer each other for ever.
+        """
+        place = (self._transport.name, self._transport.app, message.chat_id)
+        if message.is_from_person:
+            await self._gateway.chats.end_bot_turns(*place)
+        elif not isinstance(checked, Ignored):
+            turns = await self._gateway.chats.count_bot_turn(*place)
+            if turns == MAX_BOT_TURNS + 1:
+                phrases = self._texts.phrases_for(message.text or "")
+                return Reply(phrases("bots_paused", count=MAX_BOT_TURNS))
+            if turns > MAX_BOT_TURNS:
+                return Ignored("so many messages of bots came in a row")
+        return checked
 
     async def _is_in_our_thread(self, message: IncomingMessage) -> bool:
         if not needs_thread_lookup(message, self._settings):
@@ -574,7 +689,9 @@ class InboxWorker:
         context = self._context(row, message, accepted, facts)
         match await self._answer(context, accepted.text):
             case None:
-                await self._submit(context, accepted.text or _without_words(context))
+                await self._submit(
+                    context, accepted.text or _without_words(message, context.phrases)
+                )
             case Ignored(reason):
                 await self._ignore(row, reason)
             case result:
@@ -601,12 +718,14 @@ class InboxWorker:
 
     async def _answer(self, context: MessageContext, text: str) -> CommandResult | Ignored | None:
         """Take a text as a command, as a word that stops, or as an answer; None if it is none."""
-        if not text:  # only a quote or files
+        if not text or context.incoming.is_from_bot:  # only a quote or files; commands are people's
             return None
         if (command := parse_command(text)) is not None:
             return await self._commands.handle(command, context)
         if (stopped := await self._commands.stop_by_word(text, context)) is not None:
             return stopped
+        if (help_ := self._commands.help_by_word(text, context)) is not None:
+            return help_
         return await self._answers.answer(context, text)
 
     def _conversation(self, message: IncomingMessage) -> ChatRef:
@@ -616,13 +735,95 @@ class InboxWorker:
         return ChatRef(message.chat_id, scope, message.is_direct, is_personal)
 
     async def _submit(self, context: MessageContext, text: str) -> None:
+        context, text, joined = await self._gather(context, text)
         prompt = await self._prompts.build(context, text)
         run_id, is_waiting = await self._router.submit(
-            context, text, prompt=prompt.text, attachments=prompt.attachments
+            context, text, prompt=prompt.text, attachments=prompt.attachments, joined=joined
         )
         if is_waiting:
             self._listener.on_received(context.row.message_id, None)
+        for each in joined:
+            self._listener.on_received(each.message_id, run_id)
         self._listener.on_run(run_id)
+
+    async def _gather(
+        self, context: MessageContext, text: str
+    ) -> tuple[MessageContext, str, tuple[InboundMessage, ...]]:
+        """Return a message with the further ones of its burst, and their rows."""
+        if context.facts.questions or context.incoming.is_from_bot:
+            return context, text, ()  # what follows may be an answer
+        read_later = partial(self._read_later, context)
+        found = await self._bursts.collect(context.row, read_later)
+        texts, incoming = [text], context.incoming
+        joined: list[InboundMessage] = []
+        for each in found:
+            if (event := await self._complete_later(each.incoming)) is None:
+                break
+            words = event.text or _without_words(event, context.phrases)
+            if sum(map(len, texts)) + len(texts) + len(words) > MAX_INSTRUCTION_CHARACTERS:
+                break
+            texts.append(words)
+            joined.append(msgspec.structs.replace(each.row, raw=message_content(words)))
+            incoming = incoming._replace(
+                attachments=(*incoming.attachments, *event.attachments),
+                forwarded="\n".join(filter(None, (incoming.forwarded, event.forwarded))),
+            )
+        if not joined:
+            return context, text, ()
+        row = msgspec.structs.replace(context.row, attachments=incoming.attachments)
+        text = "\n".join(each for each in texts if each)
+        return context._replace(row=row, incoming=incoming), text, tuple(joined)
+
+    async def _complete_later(self, message: IncomingMessage) -> IncomingMessage | None:
+        """Return a message of a burst with all of it; None if that cannot be read.
+
+        Then it is a message of its own, so that its failures do not count against the first one.
+        """
+        if message.is_partial:
+            try:
+                message = await self._transport.complete(message)
+            except TransportUnavailable as error:
+                log.info("message not gathered", extra={"reason": str(error)})
+                return None
+        return None if message.text is None else message
+
+    async def _read_later(self, context: MessageContext) -> list[BurstItem]:
+        """Return what the messages are that wait in the chat after one that becomes a task."""
+        row = context.row
+        accepted = await self._gateway.delivery.list_accepted_in(
+            row.channel, row.app, row.chat_id, _PAGE_SIZE
+        )
+        ids = [each.message.message_id for each in accepted]
+        start = ids.index(row.message_id) + 1 if row.message_id in ids else len(ids)
+        return [await self._as_burst_item(each.message, context) for each in accepted[start:]]
+
+    async def _as_burst_item(self, row: InboundMessage, context: MessageContext) -> BurstItem:
+        """Return a message of the burst, its end, or None for a message of its own.
+
+        Commands, answers and news about the chat end a burst: they are never gathered.
+        """
+        event, first = await self._transport.parse(row.raw), context.incoming
+        if not isinstance(event, IncomingMessage):
+            return BurstEnd()
+        text = event.text or ""
+        if parse_command(text) is not None or any(is_(text) for is_ in _WORDS):
+            return BurstEnd()
+        if (event.user_id, event.thread_id) != (first.user_id, first.thread_id):
+            return None
+        facts = await self._gateway.delivery.get_facts(row, recall=recall_id(row.message_id))
+        sender = SenderContext(
+            principal_id=row.principal,
+            received=datetime.fromisoformat(row.received),
+            granted=facts.granted,
+            in_our_thread=self._threads.get(event.thread_id, False),
+        )
+        checked = check_message(event, self._settings, sender, texts=self._texts)
+        if facts.is_recalled or isinstance(checked, Ignored):
+            return None
+        if facts.questions or event.quoted_id or isinstance(checked, Reply):
+            return BurstEnd()
+        row = msgspec.structs.replace(row, thread_id=event.thread_id, attachments=event.attachments)
+        return BurstMessage(row, event)
 
     async def _finish(self, row: InboundMessage, result: CommandResult) -> None:
         if result.stopped:
@@ -669,9 +870,9 @@ def _describe(error: Exception) -> str:
     return truncate_line(mask_secrets(words), MAX_FAILURE_CHARACTERS)
 
 
-def _without_words(message: MessageContext) -> str:
+def _without_words(message: IncomingMessage, phrases: ChatPhrases) -> str:
     """Return what stands for the text of a message that only quotes, forwards or has only files."""
-    if message.incoming.forwarded:
-        return message.phrases("only_forwarded")
-    names = ", ".join(each.name for each in message.incoming.attachments)
-    return message.phrases("only_files", names=names) if names else message.phrases("only_quote")
+    if message.forwarded:
+        return phrases("only_forwarded")
+    names = ", ".join(each.name for each in message.attachments)
+    return phrases("only_files", names=names) if names else phrases("only_quote")

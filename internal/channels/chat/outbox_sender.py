@@ -24,6 +24,7 @@ from internal.agent.domain.text import truncate_line
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
 from internal.channels.chat.displays.error_buttons import error_buttons
+from internal.channels.chat.greetings import greeting_content
 from internal.channels.chat.policy import ChatUsers
 from internal.channels.chat.poll_loop import PollLoop
 from internal.channels.chat.transport import (
@@ -32,6 +33,7 @@ from internal.channels.chat.transport import (
     ChatPost,
     CopyFor,
     FileContent,
+    GreetingContent,
     QuestionContent,
     QuestionNotice,
     RunButton,
@@ -209,6 +211,8 @@ class OutboxSender:
         if outgoing.attachments:
             return await self._send_post(pending, await self._read_files(outgoing, context))
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
+        if (greeting := greeting_content(outgoing, phrases)) is not None:
+            return await self._send_post(pending, greeting)
         text = format_result(outgoing, phrases, context.failure)
         if context.session_id:  # readers of a chat cannot open the folders of this machine
             text = text.replace(f"{self._session_folder(SessionId(context.session_id))}/", "")
@@ -350,7 +354,7 @@ class OutboxSender:
     async def _send_post(
         self,
         pending: PendingMessage,
-        content: TextContent | QuestionContent | FileContent | AlbumContent,
+        content: TextContent | GreetingContent | QuestionContent | FileContent | AlbumContent,
         replaces: str = "",
     ) -> SentPost:
         outgoing, simplicity = pending.outgoing, _simplicity(pending)

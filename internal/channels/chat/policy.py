@@ -106,17 +106,29 @@ def check_message(
     rights = sender.granted | listed_rights(
         settings, message.user_id, message.chat_id, is_external=message.is_external
     )
+    if message.is_from_bot:  # decisions are for people
+        rights &= {"talk"}
     principal = Principal(sender.principal_id, roles=rights)
-    if not principal.may("talk") and not is_pairing(text or ""):
+    is_pairing_code = is_pairing(text or "") and message.is_from_person
+    if not principal.may("talk") and not is_pairing_code:
         return Reply(phrases("not_allowed"))
     if text is None:
         return Reply(phrases("unknown_type"))
-    age, length = _age(message, sender.received), len(text)
+    age = _age(message, sender.received)
     if age > timedelta(minutes=settings.max_age_minutes):
         return Reply(phrases("too_late", late=_as_words(age, phrases)))
-    if length <= MAX_INSTRUCTION_CHARACTERS:
-        return Accepted(text, phrases, principal)
-    return Reply(phrases("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS))
+    if unusable := _describe_length(message, len(text), phrases):
+        return Reply(unusable)
+    return Accepted(text, phrases, principal)
+
+
+def _describe_length(message: IncomingMessage, length: int, phrases: ChatPhrases) -> str:
+    """Return what is said about a message without or with too many words, "" for any other."""
+    if is_empty(message):
+        return phrases("only_mention", help=phrases.command("help"))
+    if length > MAX_INSTRUCTION_CHARACTERS:
+        return phrases("too_long", length=length, most=MAX_INSTRUCTION_CHARACTERS)
+    return ""
 
 
 def needs_thread_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
@@ -134,6 +146,13 @@ def is_for_bot(
 ) -> bool:
     """Return True if the bot answers a message, whatever the rights of its sender are."""
     return not _not_for_bot(message, settings, in_our_thread=in_our_thread)
+
+
+def serves_chat(settings: ChatChannelSettings, chat_id: str, *, is_direct: bool) -> bool:
+    """Return True if the bot answers in a chat at all."""
+    if is_direct:
+        return settings.allow_direct
+    return settings.allow_groups and _group_policy(settings, chat_id) != "off"
 
 
 def needs_sender_lookup(message: IncomingMessage, settings: ChatChannelSettings) -> bool:
@@ -253,15 +272,25 @@ def _ignore_reason(
     """Return why a message is ignored, "" if it is not."""
     if reason := _not_for_bot(message, settings, in_our_thread=sender.in_our_thread):
         return reason
+    return "it is empty" if is_empty(message) and not message.is_mention else ""
+
+
+def is_empty(message: IncomingMessage) -> bool:
+    """Return True for a message of only a mention: no words, files, quote, forwarded messages."""
     refers = message.quoted_id or message.attachments or message.forwarded or message.is_partial
-    return "it is empty" if message.text == "" and not refers else ""
+    return message.text == "" and not refers
 
 
 def _not_for_bot(
     message: IncomingMessage, settings: ChatChannelSettings, *, in_our_thread: bool
 ) -> str:
-    if not message.is_from_person or not message.user_id:
+    if message.is_from_bot and settings.answer_bots:
+        if not message.is_mention:
+            return "it is from a bot that does not mention this one"
+    elif not message.is_from_person:
         return "it is not from a person"
+    if not message.user_id:
+        return "its sender is unknown"
     if message.is_direct:
         return "" if settings.allow_direct else "direct chats are off"
     policy = _group_policy(settings, message.chat_id)

@@ -15,6 +15,7 @@ from internal.agent.app.task_options import (
     build_run_spec,
     find_profile,
 )
+from internal.agent.domain.chats import InboundMessage
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.tasks import Attachment, RunSpec
 from internal.channels.chat.answers import MessageContext
@@ -37,16 +38,18 @@ class TaskRouter:
         *,
         prompt: str = "",
         attachments: tuple[Attachment, ...] = (),
+        joined: tuple[InboundMessage, ...] = (),
     ) -> tuple[RunId, bool]:
         """Store the text as a task or as steering; the message is settled with it.
 
         `prompt` is what the model reads of it, "" for the text alone. `attachments` are its files
-        and those that it refers to.
+        and those that it refers to. `joined` are further messages whose texts are in `text`.
 
         Returns the run, and True if the text was added to an earlier run or waits for one.
         """
         principal = message.actor.principal
         submission = self.build(message, text, prompt=prompt, attachments=attachments)
+        submission = msgspec.structs.replace(submission, joined=joined)
         match self._settings.busy_mode_in(message.chat.chat_id):
             case "steer":
                 steered, is_waiting = await self._gateway.steer_or_queue(submission, principal)

@@ -11,7 +11,7 @@ from internal.agent.app.received_messages import ReceivedMessages
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.questions import Question, QuestionRecord
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import Attachment, Rating
 from internal.agent.ports.attachments import RemoteContent
 from internal.i18n.chat import ChatPhrases
 
@@ -55,8 +55,9 @@ class TransportUnavailable(LarkspurError):
 class ReceivedMessage(NamedTuple):
     """An event to be stored: `raw` is JSON that `ChatTransport.parse` reads.
 
-    `message_id` is the same for every delivery of one event. `sent_at` is the time of a message by
-    the clock of the service, None if unknown.
+    `message_id` is the same for every delivery of one event. Events of one `chat_id` are processed
+    in order; for those without a chat it is what they belong to, such as a message or a user.
+    `sent_at` is the time of a message by the clock of the service, None if unknown.
     """
 
     message_id: str
@@ -91,6 +92,8 @@ class IncomingMessage(NamedTuple):
     """The sender belongs to another organization."""
     attachments: tuple[Attachment, ...] = ()
     """Its pictures and files, which the service still has; `ChatTransport.open_file` opens them."""
+    is_from_bot: bool = False
+    """Another bot wrote it."""
     forwarded: str = ""
     """What it carries of other people: forwarded messages or a card."""
     is_partial: bool = False
@@ -134,7 +137,57 @@ class RemovedFromChat(NamedTuple):
     at: datetime | None
 
 
-ChatEvent = IncomingMessage | EditedMessage | RecalledMessage | RemovedFromChat
+class MessageReaction(NamedTuple):
+    """A reaction of a person on a message that rates it, or its removal, at a time of the service.
+
+    The ids of all rating reactions of a person on a message begin with `reaction_prefix`.
+    """
+
+    message_id: str
+    user_id: str
+    emoji: str
+    rating: Rating
+    at: datetime | None
+    is_removed: bool = False
+
+
+class ChatOpened(NamedTuple):
+    """The news that the bot was added to a group or that its direct chat was opened, by a user.
+
+    `name` is that of the group. `is_known`: the direct chat has messages already.
+    """
+
+    user_id: str
+    is_direct: bool
+    name: str = ""
+    is_known: bool = False
+    is_external: bool = False
+    """The user belongs to another organization."""
+
+
+class MenuChoice(NamedTuple):
+    """An entry of the bot's menu that a user chose; `key` is the name of a command."""
+
+    user_id: str
+    key: str
+    chosen_at: datetime | None
+
+
+ChatEvent = (
+    IncomingMessage
+    | EditedMessage
+    | RecalledMessage
+    | RemovedFromChat
+    | MessageReaction
+    | ChatOpened
+    | MenuChoice
+)
+"""What a stored event says."""
+
+
+def reaction_prefix(message_id: str, user_id: str) -> str:
+    """Return the beginning of the ids under which reactions of a user on a message are stored."""
+    return f"reaction:{message_id}:{user_id}:"
 
 
 def recall_id(message_id: str) -> str:
@@ -184,6 +237,19 @@ class StopAction(NamedTuple):
     """The user belongs to another organization."""
 
 
+class SuggestionAction(NamedTuple):
+    """A suggested message that a user chose with a button.
+
+    `received` is stored like a message: `ChatTransport.parse` returns the message that the user
+    would have written. Its id is that of the button, so that each user chooses it once.
+    """
+
+    received: ReceivedMessage
+    text: str
+    is_external: bool = False
+    """The user belongs to another organization."""
+
+
 class FileContent(NamedTuple):
     """A file; `words` name it where it cannot be sent. `content` is empty if it is too large."""
 
@@ -222,6 +288,15 @@ class TextContent(NamedTuple):
     mentions: tuple[str, ...] = ()
     pictures: tuple[FileContent, ...] = ()
     buttons: tuple[RunButton, ...] = ()
+
+
+class GreetingContent(NamedTuple):
+    """The introduction of the bot, in Markdown, with suggested messages as buttons."""
+
+    text: str
+    suggestions: tuple[str, ...]
+    phrases: ChatPhrases
+    is_direct: bool
 
 
 class AskedElsewhere(NamedTuple):
@@ -288,7 +363,15 @@ class RunContent(NamedTuple):
     thoughts: Thoughts = Thoughts()
 
 
-Content = TextContent | QuestionContent | QuestionNotice | RunContent | FileContent | AlbumContent
+Content = (
+    TextContent
+    | GreetingContent
+    | QuestionContent
+    | QuestionNotice
+    | RunContent
+    | FileContent
+    | AlbumContent
+)
 
 
 class ChatPost(NamedTuple):
@@ -341,7 +424,8 @@ class TransportHealth(NamedTuple):
 
 OnMessage = Callable[[ReceivedMessage], Future[Any]]
 """Stores a message; may be called from any thread. Messages are processed in call order."""
-OnAction = Callable[[ChatAction | StopAction | RunAction], Coroutine[Any, Any, ActionResult]]
+UserAction = ChatAction | StopAction | RunAction | SuggestionAction
+OnAction = Callable[[UserAction], Coroutine[Any, Any, ActionResult]]
 
 
 class ChatTransport(Protocol):

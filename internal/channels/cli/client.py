@@ -30,6 +30,7 @@ from internal.channels.cli.records import (
     ListedTaskTree,
     PersonItem,
     QuestionItem,
+    RatedTaskItem,
     RuleItem,
     SessionItem,
     SessionMove,
@@ -363,6 +364,10 @@ class GatewayClient:
         path = f"/api/dead-letters/{_quoted(letter_id)}/dismiss"
         await self._send("POST", path, None, _ignore)
 
+    async def feedback(self, limit: int = 50) -> list[RatedTaskItem]:
+        """Return the feedback on tasks, the newest tasks first."""
+        return await self._get("/api/feedback", {"limit": limit}, _items("feedback", RatedTaskItem))
+
     async def audit_entries(self, limit: int = 50) -> list[AuditItem]:
         """Return audit entries, newest first."""
         return await self._get("/api/audit", {"limit": limit}, _items("entries", AuditItem))
@@ -564,6 +569,7 @@ Item = TypeVar(
     PersonItem,
     RuleItem,
     AuditItem,
+    RatedTaskItem,
     DeadLetterItem,
     ListedSkill,
     ListedMcpServer,

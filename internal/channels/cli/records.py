@@ -276,6 +276,24 @@ class DeadLetterItem(NamedTuple):
         return self.id, format_minute(self.given_up_at), place, outcome, self.about or self.text
 
 
+class RatedTaskItem(NamedTuple):
+    """Feedback on the answer of a task. `by` is the principal, `at` RFC 3339."""
+
+    task_id: str
+    session_id: str
+    instruction: str
+    rating: str | None
+    comment: str
+    by: str
+    at: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of a text listing."""
+        when, rating = format_minute(self.at), self.rating or "-"
+        return when, rating, self.task_id, self.by, self.comment, self.instruction
+
+
 class AuditItem(NamedTuple):
     """An audit entry: who did what to which target. `at` is RFC 3339."""
 

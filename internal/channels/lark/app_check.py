@@ -110,6 +110,15 @@ _EVENTS = (
         "runs of a group go on after the bot is removed from it",
     ),
     _Need(("im.chat.disbanded_v1",), "warn", "runs of a group go on after it is disbanded"),
+    _Need(("im.message.reaction.created_v1",), "warn", "reactions on answers are no feedback"),
+    _Need(
+        ("im.message.reaction.deleted_v1",),
+        "warn",
+        "removing a reaction does not take the feedback back",
+    ),
+    _Need(
+        ("im.chat.member.bot.added_v1",), "warn", "the bot does not introduce itself to new groups"
+    ),
 )
 _CALLBACKS = (
     _Need(("card.action.trigger",), "fail", "the buttons of questions do nothing; texts work"),

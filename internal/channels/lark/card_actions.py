@@ -17,9 +17,13 @@ from internal.channels.chat.transport import (
     ActionResult,
     ChatAction,
     OnAction,
+    ReceivedMessage,
     RunAction,
     StopAction,
+    SuggestionAction,
+    UserAction,
 )
+from internal.channels.lark.greeting_card import CARD_ACTION_EVENT, read_suggestion
 from internal.channels.lark.question_card import question_card
 from internal.channels.lark.question_form import (
     ButtonAction,
@@ -32,7 +36,6 @@ from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
-CARD_ACTION_EVENT = "card.action.trigger"
 CALLBACK_TIMEOUT_SECONDS = 2.2
 """Lark waits three seconds for the response."""
 MAX_RUNNING = 100
@@ -107,7 +110,8 @@ class CardActionHandler:
         except (msgspec.DecodeError, RecursionError) as error:
             log.warning("malformed card action", extra={"reason": truncate_line(str(error), 200)})
             return self._toast("error", "click_malformed")
-        action = _read_action(event, header.tenant_key)
+        action = _read_suggestion(event, header.tenant_key, payload)
+        action = action or _read_action(event, header.tenant_key)
         result = self._malformed() if action is None else await self._run(action)
         if result is None:
             return self._toast("error", "click_not_stored")
@@ -115,7 +119,7 @@ class CardActionHandler:
         self._responses[header.event_id] = response
         return response
 
-    async def _run(self, action: ChatAction | StopAction | RunAction) -> ActionResult | None:
+    async def _run(self, action: UserAction) -> ActionResult | None:
         """Return the result of an action; None if it is not known in time."""
         if len(self._running) >= MAX_RUNNING:
             log.warning("card action rejected: too many are running")
@@ -144,6 +148,22 @@ class CardActionHandler:
 
     def _malformed(self) -> ActionResult:
         return ActionResult("warning", self._texts.phrases_for("")("click_malformed"))
+
+
+def _read_suggestion(event: _Event, tenant_key: str, payload: bytes) -> UserAction | None:
+    """Return the suggested message that was chosen; None for other buttons."""
+    chosen = read_suggestion(
+        event.action.value,
+        card_id=event.context.open_message_id,
+        chat_id=event.context.open_chat_id,
+        open_id=event.operator.open_id,
+        is_external=event.operator.tenant_key != tenant_key,
+    )
+    if chosen is None:
+        return None
+    raw = payload.decode("utf-8", "replace")
+    received = ReceivedMessage(chosen.name, chosen.chat_id, chosen.open_id, raw)
+    return SuggestionAction(received, chosen.text, chosen.is_external)
 
 
 def _read_action(event: _Event, tenant_key: str) -> ChatAction | StopAction | RunAction | None:

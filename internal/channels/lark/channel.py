@@ -17,9 +17,12 @@ from internal.agent.ports.runtime import Clock
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.chat.transport import (
     ChatEvent,
+    ChatOpened,
     ChatPost,
     EditedMessage,
     IncomingMessage,
+    MenuChoice,
+    MessageReaction,
     OnAction,
     OnMessage,
     PastMessage,
@@ -56,12 +59,17 @@ from internal.channels.lark.directory import BotIdentity
 from internal.channels.lark.events import (
     EventReceiver,
     EventSource,
+    LarkAddition,
     LarkEdit,
+    LarkEntry,
+    LarkMenuChoice,
     LarkMessage,
+    LarkReaction,
     LarkRecall,
     LarkRemoval,
     read_event,
 )
+from internal.channels.lark.greeting_card import LarkSuggestion, shown_message
 from internal.channels.lark.history.edited import as_received
 from internal.channels.lark.history.message_reader import MessageReader
 from internal.channels.lark.history.missed_messages import ChatHistories, HistoryLimits
@@ -158,16 +166,14 @@ class LarkTransport:
         match event:
             case None:
                 return None
-            case LarkEdit(message_id):
-                return EditedMessage(message_id)
-            case LarkRecall(message_id, by_sender=by_sender):
-                return RecalledMessage(message_id, by_sender=by_sender)
-            case LarkRemoval():
-                return RemovedFromChat(as_datetime(event.created))
-            case message:
+            case LarkEdit() | LarkRecall() | LarkRemoval() as change:
+                return _change(change)
+            case LarkMessage() as message:
                 direct = message.direct
                 bot = self.identity.open_id if direct else await self.identity.wait()
                 return incoming_message(message, bot, self.app)
+            case other:
+                return _chat_event(other)
 
     async def read_edited(self, edit: str, known: str) -> ReceivedMessage:
         """Return an edited message; the app needs a permission to read it.
@@ -209,7 +215,7 @@ class LarkTransport:
 
     async def send(self, post: ChatPost, *, idempotency_key: str, simplicity: int = 0) -> SentPost:
         """Send a post; progress is tried once, because replies are more important."""
-        content = post.content
+        content, post = post.content, post._replace(reply_to=shown_message(post.reply_to))
         if not isinstance(content, RunContent):
             return await self._replies.send(post, content, idempotency_key, simplicity=simplicity)
         uuid = send_uuid(idempotency_key, "progress", 0)
@@ -217,17 +223,19 @@ class LarkTransport:
             kind, body = "text", as_json({"text": progress_text(content)})
         else:
             kind, body = "interactive", progress_card(content)
-        return await self._api.reply(post.reply_to, kind, body, uuid=uuid, policy=PROGRESS_POLICY)
+        policy = PROGRESS_POLICY
+        if not post.reply_to:
+            return await self._api.create(post.chat_id, kind, body, uuid=uuid, policy=policy)
+        return await self._api.reply(post.reply_to, kind, body, uuid=uuid, policy=policy)
 
     async def find_sent(
         self, post: ChatPost, since: datetime, *, known: Container[str] = (), simplicity: int = 0
     ) -> SentPost | None:
         """Look for a reply among the messages of its chat or thread."""
-        if isinstance(post.content, RunContent):
+        content, post = post.content, post._replace(reply_to=shown_message(post.reply_to))
+        if isinstance(content, RunContent):
             return None
-        return await self._replies.find(
-            post, post.content, since, known=known, simplicity=simplicity
-        )
+        return await self._replies.find(post, content, since, known=known, simplicity=simplicity)
 
     async def update(self, message_id: str, content: QuestionContent | RunContent) -> None:
         """Replace a card or a text; the last state of a run is tried more than once."""
@@ -257,11 +265,13 @@ class LarkTransport:
         """Add an emoji to a message."""
         working = self._settings.working_emoji(message_id)
         emoji = working if reaction == "working" else _EMOJI[reaction]
-        return await self._api.react(message_id, emoji)
+        if not (shown := shown_message(message_id)):
+            raise TransportRejected("it is not a message that can have a reaction")
+        return await self._api.react(shown, emoji)
 
     async def remove_reaction(self, message_id: str, reaction_id: str) -> None:
         """Remove an emoji of the bot."""
-        await self._api.unreact(message_id, reaction_id)
+        await self._api.unreact(shown_message(message_id), reaction_id)
 
     def open_file(self, uri: str) -> AbstractAsyncContextManager[RemoteContent]:
         """Download a file of a message; the app needs a permission to read messages."""
@@ -315,6 +325,44 @@ class LarkTransport:
         return response
 
 
+def _change(event: LarkEdit | LarkRecall | LarkRemoval) -> ChatEvent:
+    """Return the change of a message or a chat that was known before."""
+    match event:
+        case LarkEdit(message_id):
+            return EditedMessage(message_id)
+        case LarkRecall(message_id, by_sender=by_sender):
+            return RecalledMessage(message_id, by_sender=by_sender)
+        case LarkRemoval():
+            return RemovedFromChat(as_datetime(event.created))
+
+
+def _chat_event(
+    event: LarkReaction | LarkAddition | LarkEntry | LarkMenuChoice | LarkSuggestion,
+) -> ChatEvent:
+    match event:
+        case LarkReaction(message_id, open_id, emoji, rating, at, is_removed):
+            when = as_datetime(at)
+            return MessageReaction(message_id, open_id, emoji, rating, when, is_removed)
+        case LarkAddition(_, open_id, name, is_external):
+            return ChatOpened(open_id, is_direct=False, name=name, is_external=is_external)
+        case LarkEntry(_, open_id, has_messages):
+            return ChatOpened(open_id, is_direct=True, is_known=has_messages)
+        case LarkMenuChoice(open_id, key, at):
+            return MenuChoice(open_id, key, as_datetime(at))
+        case LarkSuggestion():
+            return IncomingMessage(
+                event.name,
+                event.chat_id,
+                event.open_id,
+                event.text,
+                is_direct=event.direct,
+                is_mention=True,
+                is_from_person=True,
+                sent_at=as_datetime(event.at),
+                is_external=event.is_external,
+            )
+
+
 def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessage:
     """Return a message to an app as the chat application sees it; `bot` is the bot's open_id."""
     content = read_content(message.kind, message.content, message.mentions, bot=bot)
@@ -329,6 +377,7 @@ def incoming_message(message: LarkMessage, bot: str, app: str) -> IncomingMessag
         is_direct=message.direct,
         is_mention=message.mentioned(bot),
         is_from_person=message.by_person and message.open_id != bot,
+        is_from_bot=not message.by_person and message.open_id != bot,
         sent_at=as_datetime(message.created),
         quoted_id="" if is_place_in_thread else message.parent_id,
         thread_id=message.thread_id,

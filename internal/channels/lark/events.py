@@ -1,7 +1,8 @@
-"""Lark's message events: read and receive them."""
+"""Lark's events of chats: read and receive them."""
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -10,10 +11,17 @@ from cachetools import LRUCache, TTLCache
 
 from internal.agent.domain.chats import edit_id
 from internal.agent.domain.errors import LarkspurError
+from internal.agent.domain.tasks import Rating
 from internal.agent.domain.text import truncate_line
-from internal.channels.chat.transport import OnMessage, ReceivedMessage
+from internal.channels.chat.transport import OnMessage, ReceivedMessage, reaction_prefix
 from internal.channels.lark.api import as_datetime, read_milliseconds
 from internal.channels.lark.content.message_content import Mention
+from internal.channels.lark.greeting_card import CARD_ACTION_EVENT, LarkSuggestion, read_suggestion
+from internal.channels.lark.reactions import rating_of
+
+MAX_EVENT_KEY_LENGTH = 100
+_FIRST_MILLISECONDS = 10**11
+"""Menu events give seconds; a number from here on is in milliseconds."""
 
 
 class _Ids(msgspec.Struct):
@@ -72,6 +80,61 @@ class _Removal(msgspec.Struct):
     operator_id: _Ids | None = None
 
 
+class _Emoji(msgspec.Struct, frozen=True):
+    emoji_type: str = ""
+
+
+class _Reaction(msgspec.Struct, frozen=True):
+    message_id: str = ""
+    reaction_type: _Emoji = _Emoji()
+    operator_type: str = ""
+    user_id: _Ids | None = None
+    action_time: str = ""
+
+
+class _Addition(msgspec.Struct, frozen=True):
+    chat_id: str = ""
+    operator_id: _Ids | None = None
+    operator_tenant_key: str = ""
+    name: str = ""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    chat_id: str = ""
+    operator_id: _Ids | None = None
+    last_message_id: str | None = None
+
+
+class _MenuOperator(msgspec.Struct, frozen=True):
+    operator_id: _Ids | None = None
+
+
+class _Menu(msgspec.Struct, frozen=True):
+    operator: _MenuOperator = _MenuOperator()
+    event_key: str = ""
+    timestamp: int = 0
+
+
+class _Operator(msgspec.Struct, frozen=True):
+    open_id: str = ""
+    tenant_key: str = ""
+
+
+class _Action(msgspec.Struct, frozen=True):
+    value: Any = None
+
+
+class _Place(msgspec.Struct, frozen=True):
+    open_message_id: str = ""
+    open_chat_id: str = ""
+
+
+class _Click(msgspec.Struct, frozen=True):
+    operator: _Operator = _Operator()
+    action: _Action = _Action()
+    context: _Place = _Place()
+
+
 class EventHeader(msgspec.Struct, frozen=True):
     """The type and the id of an event, and the app and the tenant that it belongs to."""
 
@@ -96,6 +159,11 @@ _event = msgspec.json.Decoder(_Event)
 _edit = msgspec.json.Decoder(_Edit)
 _recall = msgspec.json.Decoder(_Recall)
 _removal = msgspec.json.Decoder(_Removal)
+_reaction = msgspec.json.Decoder(_Reaction)
+_addition = msgspec.json.Decoder(_Addition)
+_entry = msgspec.json.Decoder(_Entry)
+_click = msgspec.json.Decoder(_Click)
+_menu = msgspec.json.Decoder(_Menu, strict=False)
 _REMOVALS = frozenset({"im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"})
 
 
@@ -184,11 +252,89 @@ class LarkRemoval(NamedTuple):
         return f"event:{self.event_id}"
 
 
-LarkEvent = LarkMessage | LarkEdit | LarkRecall | LarkRemoval
+class LarkReaction(NamedTuple):
+    """A rating emoji of a person on a message, or its removal, at milliseconds since 1970."""
+
+    message_id: str
+    open_id: str
+    emoji: str
+    rating: Rating
+    at: int | None
+    is_removed: bool
+
+    @property
+    def chat_id(self) -> str:
+        """The message: Lark does not name the chat."""
+        return self.message_id
+
+    @property
+    def name(self) -> str:
+        """A stable id of the change; the event's own id may change between deliveries."""
+        change = f"{self.emoji}:{self.at}:{'removed' if self.is_removed else 'added'}"
+        return f"{reaction_prefix(self.message_id, self.open_id)}{change}"
+
+
+class LarkAddition(NamedTuple):
+    """The bot was added to a group by the user `open_id`."""
+
+    chat_id: str
+    open_id: str
+    group_name: str
+    is_external: bool
+    event_id: str
+
+    @property
+    def name(self) -> str:
+        """The id of the event."""
+        return f"event:{self.event_id}"
+
+
+class LarkEntry(NamedTuple):
+    """The user `open_id` opened the direct chat with the bot, which `has_messages` or not."""
+
+    chat_id: str
+    open_id: str
+    has_messages: bool
+
+    @property
+    def name(self) -> str:
+        """An id of the chat: Lark reports every opening, and only the first one counts."""
+        return f"entered:{self.chat_id}"
+
+
+class LarkMenuChoice(NamedTuple):
+    """The user `open_id` chose an entry of the bot's menu, at milliseconds since 1970."""
+
+    open_id: str
+    key: str
+    at: int
+
+    @property
+    def chat_id(self) -> str:
+        """The user: Lark does not name the direct chat."""
+        return self.open_id
+
+    @property
+    def name(self) -> str:
+        """A stable id of the choice; the event's own id may change between deliveries."""
+        return f"menu:{self.open_id}:{self.at}:{self.key}"
+
+
+LarkEvent = (
+    LarkMessage
+    | LarkEdit
+    | LarkRecall
+    | LarkRemoval
+    | LarkReaction
+    | LarkAddition
+    | LarkEntry
+    | LarkMenuChoice
+    | LarkSuggestion
+)
 
 
 def read_event(payload: bytes | str) -> LarkEvent | None:
-    """Return the message, edit, recall or removal of an event, None for other events.
+    """Return what an event of a chat says, None for other events.
 
     Raises:
         msgspec.DecodeError: The payload is not an event, or it lacks required ids.
@@ -209,10 +355,8 @@ def _read_envelope(envelope: _Envelope) -> LarkEvent | None:
                 raise msgspec.ValidationError("recall without message_id or chat_id")
             by_sender = recall.recall_type == "message_owner"
             return LarkRecall(recall.message_id, recall.chat_id, by_sender=by_sender)
-        case "im.message.updated_v1":
-            return _read_edit(envelope)
-        case kind if kind in _REMOVALS:
-            return _read_removal(envelope)
+        case kind if reader := _READERS.get(kind):
+            return reader(envelope)
         case _:
             return None
 
@@ -241,6 +385,75 @@ def _read_removal(envelope: _Envelope) -> LarkRemoval:
     return LarkRemoval(
         header.event_id, removal.chat_id, operator, read_milliseconds(header.create_time)
     )
+
+
+def _read_reaction(envelope: _Envelope) -> LarkReaction | None:
+    """Return None for a reaction that rates nothing, and for those of bots."""
+    event = _reaction.decode(envelope.event)
+    open_id, emoji = _open_id(event.user_id), event.reaction_type.emoji_type
+    rating = rating_of(emoji)
+    if event.operator_type != "user" or rating is None:
+        return None
+    if not event.message_id or not open_id:
+        raise msgspec.ValidationError("reaction without message_id or user_id")
+    is_removed = envelope.header.event_type == "im.message.reaction.deleted_v1"
+    at = read_milliseconds(event.action_time)
+    return LarkReaction(event.message_id, open_id, emoji, rating, at, is_removed)
+
+
+def _read_addition(envelope: _Envelope) -> LarkAddition:
+    event, header = _addition.decode(envelope.event), envelope.header
+    if not event.chat_id or not header.event_id:
+        raise msgspec.ValidationError("addition without chat_id or event_id")
+    return LarkAddition(
+        event.chat_id,
+        _open_id(event.operator_id),
+        event.name,
+        event.operator_tenant_key != header.tenant_key,
+        header.event_id,
+    )
+
+
+def _read_entry(envelope: _Envelope) -> LarkEntry:
+    event = _entry.decode(envelope.event)
+    if not event.chat_id or not _open_id(event.operator_id):
+        raise msgspec.ValidationError("opened chat without chat_id or operator_id")
+    return LarkEntry(event.chat_id, _open_id(event.operator_id), bool(event.last_message_id))
+
+
+def _read_menu_choice(envelope: _Envelope) -> LarkMenuChoice:
+    event = _menu.decode(envelope.event)
+    open_id = _open_id(event.operator.operator_id)
+    if not open_id or len(event.event_key) > MAX_EVENT_KEY_LENGTH:
+        raise msgspec.ValidationError("menu event without operator_id, or with a long event_key")
+    seconds = event.timestamp
+    at = seconds * 1000 if seconds < _FIRST_MILLISECONDS else seconds
+    return LarkMenuChoice(open_id, event.event_key, at)
+
+
+def _read_suggestion(envelope: _Envelope) -> LarkSuggestion | None:
+    event, header = _click.decode(envelope.event), envelope.header
+    chosen = read_suggestion(
+        event.action.value,
+        card_id=event.context.open_message_id,
+        chat_id=event.context.open_chat_id,
+        open_id=event.operator.open_id,
+        is_external=event.operator.tenant_key != header.tenant_key,
+    )
+    at = read_milliseconds(header.create_time)
+    return None if chosen is None else chosen._replace(at=at)
+
+
+_READERS: dict[str, Callable[[_Envelope], LarkEvent | None]] = {
+    **dict.fromkeys(_REMOVALS, _read_removal),
+    "im.message.updated_v1": _read_edit,
+    "im.message.reaction.created_v1": _read_reaction,
+    "im.message.reaction.deleted_v1": _read_reaction,
+    "im.chat.member.bot.added_v1": _read_addition,
+    "im.chat.access_event.bot_p2p_chat_entered_v1": _read_entry,
+    "application.bot.menu_v6": _read_menu_choice,
+    CARD_ACTION_EVENT: _read_suggestion,
+}
 
 
 def _read_message(raw: msgspec.Raw, tenant_key: str) -> LarkMessage:
@@ -325,7 +538,7 @@ class EventReceiver:
         self._overdue: Future[Any] | None = None
 
     async def receive(self, payload: bytes) -> None:
-        """Store a message, an edit, a recall or a removal; other events are ignored.
+        """Store an event of a chat; others are ignored, such as reactions that rate nothing.
 
         May be called again before it returns. Messages are stored in call order: nothing is awaited
         before. A malformed event is logged and acknowledged: a second delivery would not differ.

@@ -15,6 +15,7 @@ from internal.channels.chat.transport import (
     AlbumContent,
     ChatPost,
     FileContent,
+    GreetingContent,
     QuestionContent,
     QuestionNotice,
     SentPost,
@@ -41,6 +42,7 @@ from internal.channels.lark.card_ladder import (
     first_form,
     simpler_form,
 )
+from internal.channels.lark.greeting_card import render_greeting
 from internal.channels.lark.lark_markdown import NO_PICTURES, Pictures, match_pictures
 from internal.channels.lark.message_format import (
     PROGRESS_MARK,
@@ -81,7 +83,9 @@ _CLOCK_SKEW_SECONDS = 60.0
 
 _MAX_IMAGE_KEYS, _IMAGE_KEY_SECONDS = 512, 3_600.0
 
-ReplyContent = TextContent | QuestionContent | QuestionNotice | FileContent | AlbumContent
+ReplyContent = (
+    TextContent | GreetingContent | QuestionContent | QuestionNotice | FileContent | AlbumContent
+)
 
 
 class _Sender(msgspec.Struct):
@@ -136,7 +140,7 @@ class ReplySender:
         """
         rejection: LarkRejected | None = None
         pictures = await self._upload_pictures(content)
-        forms = await asyncio.to_thread(self._render, content, pictures.by_target)
+        forms = await asyncio.to_thread(self._render, content, post.chat_id, pictures.by_target)
         if post.replaces and self._replaces_texts:  # a card cannot replace a text
             forms = sorted(forms, key=lambda each: each[1][0].kind == "interactive")
         attempt = _Attempt(post, key, self._memory.begin(key, post.chat_id))
@@ -192,7 +196,7 @@ class ReplySender:
         """
         if is_open_id(post.chat_id):
             raise TransportRejected("the id of the direct chat is not known")
-        forms = await asyncio.to_thread(self._render, content)
+        forms = await asyncio.to_thread(self._render, content, post.chat_id)
         needed = 1
         if isinstance(content, TextContent):
             needed = max(len(parts) for _, parts in forms[: max(1, simplicity)])
@@ -216,9 +220,11 @@ class ReplySender:
         return found[0] if len(found) >= needed else None
 
     def _render(
-        self, content: ReplyContent, pictures: Pictures = NO_PICTURES
+        self, content: ReplyContent, chat_id: str, pictures: Pictures = NO_PICTURES
     ) -> Sequence[Rendering]:
         match content:
+            case GreetingContent():
+                return render_greeting(content, chat_id)
             case TextContent(text, phrases, mentions, _, buttons):
                 elements = tuple(map(run_button, buttons))
                 return render_answer(text, phrases, AnswerExtras(pictures, mentions, elements))

@@ -14,6 +14,10 @@ GROUP_MESSAGES = "im:message.group_msg"
 URGENT = "im:message.urgent"
 """The scope for urgent messages."""
 DIRECT_EVENTS, MENTION_EVENTS = "im:message.p2p_msg:readonly", "im:message.group_at_msg:readonly"
+BOT_MENTION_EVENTS = "im:message.group_at_msg.include_bot:readonly"
+"""The scope for messages of other bots in groups that mention this one."""
+BOT_MESSAGES = "im:message.group_msg.include_bot:read"
+"""The scope for all messages of other bots in groups."""
 DEFAULT_SCOPES = frozenset(
     {
         DIRECT_EVENTS,
@@ -33,7 +37,10 @@ DEFAULT_SCOPES = frozenset(
 DEFAULT_EVENTS = frozenset(
     {
         "im.chat.disbanded_v1",
+        "im.chat.member.bot.added_v1",
         "im.chat.member.bot.deleted_v1",
+        "im.message.reaction.created_v1",
+        "im.message.reaction.deleted_v1",
         "im.message.recalled_v1",
         "im.message.receive_v1",
         "im.message.updated_v1",

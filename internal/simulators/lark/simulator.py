@@ -186,6 +186,19 @@ class LarkSim:
         await asyncio.sleep(0)  # let the delivery start
         return message.message_id
 
+    async def send_as_bot(
+        self, app_id: str, chat: Chat | str, words: str, mentions: Sequence[str] = ()
+    ) -> str:
+        """Send a text to a group as the bot of another app and return its message_id.
+
+        Raises:
+            ActionError: The bot is not in that group.
+        """
+        draft = user_actions.text_draft(self.lark.state, words, mentions)
+        message = user_actions.send_as_bot(self.lark.state, app_id, _id(chat), draft)
+        await asyncio.sleep(0)  # let the delivery start
+        return message.message_id
+
     async def edit_text(
         self, person: Person | str, message_id: str, words: str, *, mention_bot: bool = False
     ) -> None:

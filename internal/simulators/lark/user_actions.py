@@ -1,4 +1,6 @@
-"""Actions of people: send, recall, react, read, add and remove bots, disband groups.
+"""Actions of people: send, recall, react, read, use the menu, add and remove bots, disband groups.
+
+Other bots can send messages to groups as well.
 
 Each emits Lark's events.
 """
@@ -8,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from internal.simulators.lark.model import (
+    BOT_MENTION_EVENTS,
+    BOT_MESSAGES,
     DIRECT_EVENTS,
     GROUP_MESSAGES,
     MENTION_EVENTS,
@@ -27,6 +31,10 @@ from internal.simulators.lark.state import LarkState
 
 MediaKind = Literal["image", "file", "audio", "media"]
 """A picture, a file, a voice message or a video."""
+
+
+MAX_EVENT_KEY_LENGTH = 30
+"""Characters of the key of an entry of a menu."""
 
 
 class ActionError(ValueError):
@@ -100,14 +108,33 @@ def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> Ch
     Raises:
         ActionError: The person or the parent message is not in the chat.
     """
-    chat = joined_chat(state, person, chat_id)
+    return _send(state, joined_chat(state, person, chat_id), draft, sender=person, kind="user")
+
+
+def send_as_bot(state: LarkState, app_id: str, chat_id: str, draft: MessageDraft) -> ChatMessage:
+    """Send a message to a group as the bot of an app; other bots that may receive it get an event.
+
+    Raises:
+        ActionError: The bot or the parent message is not in the group.
+    """
+    chat = state.chats.get(chat_id)
+    if chat is None or chat.mode == "p2p" or app_id not in chat.bots:
+        raise ActionError("the bot is not in this group")
+    return _send(state, chat, draft, sender=app_id, kind="app")
+
+
+def _send(
+    state: LarkState, chat: Chat, draft: MessageDraft, *, sender: str, kind: Literal["user", "app"]
+) -> ChatMessage:
+    chat_id = chat.chat_id
     now = state.clock.now_ms() - int(draft.age_seconds * 1000)
     message = ChatMessage(
-        new_id("om"), chat_id, person, "user", draft.msg_type, encode(draft.content).decode(), now
+        new_id("om"), chat_id, sender, kind, draft.msg_type, encode(draft.content).decode(), now
     )
     message.mentions = list(draft.mentions)
     message.children = list(draft.children)
-    message.tenant_key = state.people[person].tenant_key
+    if kind == "user":
+        message.tenant_key = state.people[sender].tenant_key
     if draft.reply_to:
         parent = state.messages.get(draft.reply_to)
         if parent is None or parent.chat_id != chat_id or parent.deleted:
@@ -123,8 +150,13 @@ def send(state: LarkState, person: str, chat_id: str, draft: MessageDraft) -> Ch
 
 def _receiving_apps(state: LarkState, chat: Chat, message: ChatMessage) -> list[App]:
     named = {mentioned["id"]["open_id"] for mentioned in message.mentions}
-    apps = [state.apps[app_id] for app_id in sorted(chat.bots)]
-    return [app for app in apps if _receives(app, chat, is_mentioned=app.open_id in named)]
+    apps = [state.apps[app_id] for app_id in sorted(chat.bots - {message.sender})]
+    receives = _receives if message.sender_type == "user" else _receives_of_bot
+    return [app for app in apps if receives(app, chat, is_mentioned=app.open_id in named)]
+
+
+def _receives_of_bot(app: App, _: Chat, *, is_mentioned: bool) -> bool:
+    return app.has_scope(BOT_MESSAGES) or (is_mentioned and app.has_scope(BOT_MENTION_EVENTS))
 
 
 def _receives(app: App, chat: Chat, *, is_mentioned: bool) -> bool:
@@ -134,11 +166,15 @@ def _receives(app: App, chat: Chat, *, is_mentioned: bool) -> bool:
 
 
 def _received_event(state: LarkState, chat: Chat, message: ChatMessage) -> Json:
+    if message.sender_type == "user":
+        ids, tenant = state.people[message.sender].ids(), state.people[message.sender].tenant_key
+    else:
+        ids, tenant = {"open_id": state.apps[message.sender].open_id}, TENANT
     return {
         "sender": {
-            "sender_id": state.people[message.sender].ids(),
-            "sender_type": "user",
-            "tenant_key": state.people[message.sender].tenant_key,
+            "sender_id": ids,
+            "sender_type": message.sender_type,
+            "tenant_key": tenant,
         },
         "message": {
             "message_id": message.message_id,
@@ -265,6 +301,26 @@ def enter_chat(state: LarkState, person: str, chat_id: str) -> None:
         event |= {"last_message_create_time": str(last.created)}
     if chat.mode == "p2p":
         _emit_to_bots(state, chat, "im.chat.access_event.bot_p2p_chat_entered_v1", event)
+
+
+def choose_menu(state: LarkState, person: str, app_id: str, key: str) -> None:
+    """Choose an entry of the menu in the direct chat with a bot, one that sends an event.
+
+    Raises:
+        ActionError: The person or the app is unknown, or the key is longer than Lark allows.
+    """
+    if person not in state.people or app_id not in state.apps:
+        raise ActionError("unknown person or app")
+    if not 0 < len(key) <= MAX_EVENT_KEY_LENGTH:
+        raise ActionError(f"the key must have 1 to {MAX_EVENT_KEY_LENGTH} characters")
+    found = state.people[person]
+    operator: Json = {"operator_name": found.name, "operator_id": found.ids()}
+    event: Json = {
+        "operator": operator,
+        "event_key": key,
+        "timestamp": state.clock.now_ms() // 1000,
+    }
+    state.emit(state.apps[app_id], "application.bot.menu_v6", event)
 
 
 def set_bot_presence(

@@ -114,6 +114,16 @@ update inbox set status = 'handled' where run_id = $1 and status = 'assigned' an
 select session_id from inbox
 where channel = $1 and app = $2 and message_id = $3 and session_id is not null;
 
+-- name: raw_messages_between
+select raw from inbox
+where channel = $1 and app = $2 and message_id >= $3 and message_id < $4 order by message_id;
+
+-- name: accepted_messages_of_chat
+select channel, app, message_id, chat_id, principal, raw, received, sent,
+    attempts, next_attempt, failure
+from inbox
+where channel = $1 and app = $2 and chat_id = $3 and status = 'accepted' order by number limit $4;
+
 -- name: active_chats
 with recursive active_chats (chat_id) as (
     select min(chat_id) from inbox where channel = $1 and app = $2 and session_id is not null

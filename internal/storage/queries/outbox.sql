@@ -139,3 +139,8 @@ select outbox.question_id, coalesce(runs.session_id, '')
 from outbox left join runs on runs.id = outbox.run_id
 where outbox.remote_id = $3 and outbox.remote_id <> ''
     and outbox.channel = $1 and outbox.app = $2 limit 1;
+
+-- name: answer_of_message
+select runs.task_id, runs.id from outbox join runs on runs.id = outbox.run_id
+where outbox.remote_id = $3 and outbox.remote_id <> '' and outbox.channel = $1
+    and outbox.app = $2 and outbox.question_id = '' and outbox.status = 'sent' limit 1;

@@ -125,6 +125,11 @@ update tasks set instruction = $2, prompt = $3, attachments = $4 where id = $1;
 -- name: set_task_attachments
 update tasks set attachments = $2 where id = $1;
 
+-- name: rated_tasks
+select id, session_id, kind, lane, instruction, origin, spec, status, created, attachments,
+    parent_task_id, stop_reason, team_id, prompt, feedback, depends_on, reports
+from tasks where feedback <> 'null' and created > '' order by created desc, id desc limit $1;
+
 -- name: set_task_feedback
 update tasks set feedback = $2 where id = $1;
 

@@ -156,6 +156,7 @@ async def test_polling_waits_for_the_next_change(sim: LarkSim) -> None:
     assert "Nova" in {one["name"] for one in looking.result().json()["people"]}
 
 
+# ruff: noqa: PLR0915 - one statement for each action
 async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     done = set()
 
@@ -184,6 +185,10 @@ async def test_every_action_of_the_page_works(bot: Bot, sim: LarkSim) -> None:
     await do("recall", person=person, message=first)
     await do("read", **where)
     await do("enter", **where)
+    await do("menu", person=person, key="help")
+    bot_message = {"app": sim.app.app_id, "chat": chat, "text": "I am a bot."}
+    by_bot = (await do("bot_message", **bot_message))["message_id"]
+    assert sim.lark.state.messages[by_bot].sender_type == "app"
     shown = await bot.sent(chat, card(button("yes", {"k": 1})), "interactive")
     press = {"path": ["body", "elements", 0]}
     async with bot.listening():

@@ -35,8 +35,11 @@ async def test_feedback_is_stored_replaced_and_removed(home: Path) -> None:
         assert (stored["comment"], stored["by"]) == (COMMENT.replace("\0", "\ufffd"), "local")
         assert (await app.client.request("PUT", path, {"rating": "up"})).status == 200
         assert ((await shown())["rating"], (await shown())["comment"]) == ("up", "")
+        [listed] = (await app.client.get("/api/feedback")).json()["feedback"]
+        assert (listed["task_id"], listed["rating"], listed["by"]) == (made.task_id, "up", "local")
         assert (await app.client.request("PUT", path, {"rating": None})).status == 200
         assert await shown() is None
+        assert (await app.client.get("/api/feedback")).json()["feedback"] == []
 
 
 async def test_feedback_that_cannot_be_stored_is_refused(home: Path) -> None:

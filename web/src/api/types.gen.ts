@@ -227,6 +227,22 @@ export interface Feedback {
   at?: string;
 }
 
+/** Feedback on the answer of a task. `by` is the principal, `at` the time (RFC 3339). */
+export interface FeedbackItem {
+  task_id: string;
+  session_id: string;
+  instruction: string;
+  rating: "down" | "up" | null;
+  comment: string;
+  by: string;
+  at: string;
+}
+
+/** The feedback on tasks, the newest tasks first. */
+export interface FeedbackView {
+  feedback: Array<FeedbackItem>;
+}
+
 /** The result of a check. `advice` says what to do. `base_url` is the address that works in place of the one that was entered, "" if there is none or none is needed; `provider` is the one to choose with it, "" if it is the same. */
 export interface Finding {
   state: "fail" | "ok" | "warn";

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.files_fetched", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -93,6 +93,13 @@ export interface DiagnosticError {
   error: string;
   recoverable?: boolean;
   call_id?: string;
+}
+
+/** A person rated the answer of the run, or took that back. It comes after the end of the run. `rating` is `up`, `down` or null, `by` the principal. Without rating and comment there is no feedback any more. `GET /api/tasks/{task_id}` returns the stored feedback. */
+export interface FeedbackGiven {
+  rating: "down" | "up" | null;
+  comment: string;
+  by: string;
 }
 
 /** A tool that the run does not have. `reason` is "profile", or why it is withheld. */
@@ -458,6 +465,7 @@ export interface Payloads {
   "workflow.result.final": ResultFinal;
   "workflow.result.cancelled": ResultCancelled;
   "workflow.session.titled": SessionTitled;
+  "workflow.feedback.given": FeedbackGiven;
   "workflow.diagnostic.error": DiagnosticError;
   "workflow.diagnostic.tool_filtering": ToolFiltering;
   "workflow.diagnostic.context_compression": ContextCompression;

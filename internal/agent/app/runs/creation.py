@@ -47,7 +47,8 @@ class Submission(msgspec.Struct, frozen=True):
     such as the instruction with the name of the person who wrote it; "" is the instruction alone.
     A session of `one_shot` submissions alone is one-shot. `reports` are the ended subtasks that it
     tells the person about. `joins` is the task in the background that a message is for. `writing`
-    says when it was written: it steers and interrupts no run that began later.
+    says when it was written: it steers and interrupts no run that began later. `joined` are further
+    accepted messages whose texts it contains, with their content as `raw`; see `message_content`.
     """
 
     instruction: str
@@ -67,6 +68,7 @@ class Submission(msgspec.Struct, frozen=True):
     reports: tuple[TaskId, ...] = ()
     joins: TaskId | None = None
     writing: Writing = None
+    joined: tuple[InboundMessage, ...] = ()
 
     @property
     def model_text(self) -> str:
@@ -237,6 +239,12 @@ def load_task(stores: Stores, run: Run) -> Read[Task]:
     return task
 
 
+def message_content(text: str, prompt: str = "", attachments: tuple[Attachment, ...] = ()) -> str:
+    """Return the content of an inbox row that is assigned to a run, as JSON."""
+    content = {"text": text, "prompt": prompt, "attachments": attachments}
+    return msgspec.json.encode(content).decode()
+
+
 def inbox_message(
     submission: Submission, principal: Principal, *, ids: TaskIds, now: str
 ) -> InboundMessage:
@@ -257,12 +265,8 @@ def inbox_message(
 
 def with_content(row: InboundMessage, submission: Submission) -> InboundMessage:
     """Return an inbox row with a submission as its `raw`, as `InboxStore.assign` reads it."""
-    content = {
-        "text": submission.instruction,
-        "prompt": submission.prompt,
-        "attachments": submission.attachments,
-    }
-    return msgspec.structs.replace(row, raw=msgspec.json.encode(content).decode())
+    raw = message_content(submission.instruction, submission.prompt, submission.attachments)
+    return msgspec.structs.replace(row, raw=raw)
 
 
 def resume_submission(

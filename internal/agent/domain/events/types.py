@@ -559,6 +559,20 @@ class SessionTitled(Event, frozen=True, kw_only=True):
     title: str
 
 
+class FeedbackGiven(Event, frozen=True, kw_only=True):
+    """A person rated the answer of the run, or took that back. It comes after the end of the run.
+
+    `rating` is `up`, `down` or null, `by` the principal. Without rating and comment there is no
+    feedback any more. `GET /api/tasks/{task_id}` returns the stored feedback.
+    """
+
+    name: ClassVar[str] = "workflow.feedback.given"
+    durable: ClassVar[bool] = False
+    rating: Literal["up", "down"] | None
+    comment: str
+    by: str
+
+
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
     InputEdited,
@@ -587,6 +601,7 @@ EVENTS: tuple[type[Event], ...] = (
     ResultFinal,
     ResultCancelled,
     SessionTitled,
+    FeedbackGiven,
     DiagnosticError,
     ToolFiltering,
     ContextCompression,

@@ -54,6 +54,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("skills", "records.skills", "add, review, list, check and remove skills"),
     Command("mcp", "records.mcp", "add, review, list and remove MCP servers; serve as one", True),
     Command("audit", "records.audit", "list who did what"),
+    Command("feedback", "records.feedback", "list what people think of the answers"),
     Command("dead-letters", "records.dead_letters", "list and retry what was given up"),
     Command("db", "system.db", "show, back up, export, clean up and move the database"),
     Command("doctor", "system.doctor", "check the installation"),

@@ -1,5 +1,5 @@
 """The HTTP routes, one module per resource.
 
 `table` lists all of them: `tasks`, `questions`, `sessions`, `events`, `attachments`, `usage`,
-`people`, `dead_letters`, `reviews`, `login`, `meta`.
+`people`, `feedback`, `dead_letters`, `reviews`, `login`, `meta`.
 """

@@ -31,6 +31,7 @@ from internal.channels.web.routes import (
     chat_completions,
     dead_letters,
     events,
+    feedback,
     login,
     meta,
     people,
@@ -64,6 +65,7 @@ from internal.channels.web.routes.dead_letters import (
     DeadLettersView,
     RetryRequest,
 )
+from internal.channels.web.routes.feedback import FeedbackQuery, FeedbackView
 from internal.channels.web.routes.login import LinkView, LoginRequest, LoginView
 from internal.channels.web.routes.meta import ProcessesView
 from internal.channels.web.routes.people import (
@@ -496,6 +498,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("DELETE", "/api/people/{principal}", people.remove_person, None, 204),
     Endpoint(
         "GET", "/api/audit", people.list_audit_entries, AuditView, query=AuditQuery, errors=(403,)
+    ),
+    Endpoint(
+        "GET",
+        "/api/feedback",
+        feedback.list_feedback,
+        FeedbackView,
+        query=FeedbackQuery,
+        errors=(403,),
     ),
     Endpoint(
         "GET",

@@ -101,6 +101,24 @@ class CreateRequest(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("name must have 1 to 60 characters")
 
 
+class BotMessageRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A text of the bot of another app in a group; `mentions` are open_ids."""
+
+    app: str
+    chat: str
+    text: str
+    mentions: list[str] = []
+    reply_to: str = ""
+
+
+class MenuRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A choice in the menu of a bot, by default the first one."""
+
+    person: str
+    key: str
+    app: str = ""
+
+
 class DurationRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A duration in seconds, at most a year."""
 
@@ -187,6 +205,18 @@ async def _read(lark: LarkServices, given: ChatRequest) -> Json:
 
 async def _enter(lark: LarkServices, given: ChatRequest) -> Json:
     user_actions.enter_chat(lark.state, given.person, given.chat)
+    return {}
+
+
+async def _bot_message(lark: LarkServices, given: BotMessageRequest) -> Json:
+    draft = user_actions.text_draft(lark.state, given.text, given.mentions)
+    draft = user_actions.as_reply(draft, given.reply_to, in_thread=False)
+    return _sent(user_actions.send_as_bot(lark.state, given.app, given.chat, draft))
+
+
+async def _menu(lark: LarkServices, given: MenuRequest) -> Json:
+    app_id = given.app or next(iter(lark.state.apps))
+    user_actions.choose_menu(lark.state, given.person, app_id, given.key)
     return {}
 
 
@@ -281,6 +311,8 @@ ACTIONS = {
     "recall": ControlAction(MessageRequest, _recall),
     "read": ControlAction(ChatRequest, _read),
     "enter": ControlAction(ChatRequest, _enter),
+    "bot_message": ControlAction(BotMessageRequest, _bot_message),
+    "menu": ControlAction(MenuRequest, _menu),
     "bot": ControlAction(ChatRequest, _bot),
     "disband": ControlAction(ChatRequest, _disband),
     "person": ControlAction(CreateRequest, _person),

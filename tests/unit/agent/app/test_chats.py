@@ -46,6 +46,25 @@ async def chats(tmp_path: Path) -> AsyncGenerator[Chats]:
         yield Chats(database, stores)
 
 
+async def test_a_direct_chat_is_found_by_its_person(chats: Chats) -> None:
+    person = "echo:a:mei"
+    assert await chats.find_direct("echo", "a", person) == ""
+    await chats.count_bot_turn("echo", "a", "direct")  # the chat was known without its person
+    for _ in range(2):
+        await chats.add_direct("echo", "a", "direct", person)
+    assert await chats.find_direct("echo", "a", person) == "direct"
+    assert await chats.find_direct("echo", "b", person) == ""
+
+
+async def test_messages_of_bots_are_counted_until_a_person_writes(chats: Chats) -> None:
+    place = ("echo", "a", "group")
+    await chats.end_bot_turns(*place)
+    assert [await chats.count_bot_turn(*place) for _ in range(3)] == [1, 2, 3]
+    await chats.end_bot_turns(*place)
+    assert await chats.count_bot_turn(*place) == 1
+    assert await chats.count_bot_turn("echo", "a", "other") == 1
+
+
 async def test_settings_are_replaced(chats: Chats) -> None:
     assert await chats.get_settings("echo:a:1") == ChatSettings()
     await chats.save_settings("echo:a:1", ChatSettings("always", "big-1"))

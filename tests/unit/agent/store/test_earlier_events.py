@@ -41,6 +41,8 @@ _NEWER = (
     "drop index inbox_reactions",  # of migration 31
     *(f"alter table inbox drop column {name}" for name in ("reaction", "reaction_run")),
     "alter table questions drop column urged",
+    "drop table chat_contacts",  # of migration 30
+    "drop index tasks_with_feedback",
     "alter table inbox drop column sent",  # of migration 28
     "alter table outbox drop column sent",
     "drop table call_repairs",  # of migration 27

@@ -7,7 +7,7 @@ from typing import Any
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.ids import QuestionId
 from internal.agent.domain.questions import Question
-from internal.channels.chat.transport import ActionResult, ChatAction, RunAction, StopAction
+from internal.channels.chat.transport import ActionResult, ChatAction, StopAction, UserAction
 from internal.channels.lark.card_actions import MAX_RUNNING, CardActionHandler
 from tests.support.chat_texts import EN_TEXTS
 
@@ -26,9 +26,9 @@ def event(value: Any, event_id: str = "e1", **changes: Any) -> bytes:
 
 
 async def test_an_action_is_passed_on_once_and_answered_with_a_toast() -> None:
-    actions: list[ChatAction | StopAction | RunAction] = []
+    actions: list[UserAction] = []
 
-    async def on_action(action: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def on_action(action: UserAction) -> ActionResult:
         actions.append(action)
         return ActionResult("success", "Approved")
 
@@ -44,9 +44,9 @@ async def test_an_action_is_passed_on_once_and_answered_with_a_toast() -> None:
 
 
 async def test_the_button_of_a_run_names_the_run_and_who_used_it() -> None:
-    actions: list[ChatAction | StopAction | RunAction] = []
+    actions: list[UserAction] = []
 
-    async def on_action(action: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def on_action(action: UserAction) -> ActionResult:
         actions.append(action)
         return ActionResult("success", "Stopping…")
 
@@ -56,7 +56,7 @@ async def test_the_button_of_a_run_names_the_run_and_who_used_it() -> None:
 
 
 async def test_other_events_are_left_to_the_receiver_and_malformed_actions_refused() -> None:
-    async def on_action(_: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def on_action(_: UserAction) -> ActionResult:
         raise AssertionError
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
@@ -69,7 +69,7 @@ async def test_other_events_are_left_to_the_receiver_and_malformed_actions_refus
 
 
 async def test_a_failing_action_is_reported_and_does_not_raise() -> None:
-    async def on_action(_: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def on_action(_: UserAction) -> ActionResult:
         raise RuntimeError("broken")
 
     handler = CardActionHandler("cli_1", EN_TEXTS, on_action)
@@ -82,7 +82,7 @@ async def test_actions_run_at_the_same_time() -> None:
     running = asyncio.Semaphore(0)
     answered = asyncio.Event()
 
-    async def on_action(_: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def on_action(_: UserAction) -> ActionResult:
         running.release()
         await answered.wait()
         return ActionResult("success", "Approved")
@@ -99,7 +99,7 @@ async def test_actions_run_at_the_same_time() -> None:
 async def test_the_number_of_running_actions_is_bounded() -> None:
     answered = asyncio.Event()
 
-    async def on_action(_: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def on_action(_: UserAction) -> ActionResult:
         await answered.wait()
         return ActionResult("success", "Approved")
 

@@ -91,7 +91,8 @@ def test_the_first_person_of_the_local_lark_is_its_operator(tmp_path: Path) -> N
     ("changed", "seen"),
     [
         ({}, {}),
-        ({"by_person": False}, {"is_from_person": False}),
+        ({"by_person": False}, {"is_from_person": False, "is_from_bot": True}),
+        ({"by_person": False, "open_id": BOT}, {"user_id": BOT, "is_from_person": False}),
         ({"open_id": BOT}, {"user_id": BOT, "is_from_person": False}),
         ({"direct": False}, {"is_direct": False}),
         ({"mentions": (Mention("@_user_1", BOT, "L"),)}, {"is_mention": True}),

@@ -1,4 +1,4 @@
 """Commands on stored records.
 
-Modules: `sessions`, `cost`, `pair`, `rules`, `audit`, `dead_letters`.
+Modules: `sessions`, `cost`, `pair`, `rules`, `audit`, `feedback`, `dead_letters`.
 """

@@ -17,6 +17,7 @@ from internal.agent.domain.events.types import (
     ContextSnapshot,
     DiagnosticError,
     Event,
+    FeedbackGiven,
     FilteredTool,
     InputEdited,
     InputFilesFetched,
@@ -250,6 +251,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         ("result", "result"),
     ),
     (SessionTitled(title=ODD), None),
+    (FeedbackGiven(rating="up", comment=ODD, by="local"), None),
     (
         DiagnosticError(phase="gate", error=ODD, recoverable=False, call_id="c1"),
         ("gate", "diagnostic"),
@@ -300,6 +302,7 @@ def test_the_durable_terminal_and_inner_flags() -> None:
         "workflow.tool.progress",
         "partial",
         "workflow.session.titled",
+        "workflow.feedback.given",
     }
     assert named("terminal", value=True) == {
         "workflow.result.final",
