@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
-from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.chat_delivery import ChatDelivery
 from internal.agent.domain.answers import AnswerInput
 from internal.channels.chat.channel import ChatApp, ChatChannel
 from internal.channels.chat.transport import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from internal.agent.app.access import Access
-from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.chat_delivery import ChatDelivery
 from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.chats import OutgoingMessage, PendingMessage, UnsentMessage
 from internal.agent.domain.events.envelope import rfc3339

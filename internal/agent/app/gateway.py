@@ -13,7 +13,8 @@ from internal.agent.app.administration.dead_letters import DeadLetters
 from internal.agent.app.administration.mcp_servers import McpAdministration
 from internal.agent.app.administration.skills import SkillAdministration
 from internal.agent.app.background_task import wait_for_completion
-from internal.agent.app.chats import ChatDelivery, Chats
+from internal.agent.app.chat_delivery import ChatDelivery
+from internal.agent.app.chats import Chats
 from internal.agent.app.edited_messages import EditResult, MessageEdit, edit_message
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.events.live_buffer import LiveSink, SessionFilter

@@ -161,7 +161,7 @@ class AcceptedMessage(NamedTuple):
         return self.attempts > 0 and not self.failure
 
 
-class MessageReaction(NamedTuple):
+class MessageMark(NamedTuple):
     """A reaction of the bot on a message that a run received, by its id in the channel.
 
     `is_done`: the message was carried out, so that a last reaction says so.

@@ -9,7 +9,7 @@ from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,
     InboundMessage,
-    MessageReaction,
+    MessageMark,
     OutboxBacklog,
     OutgoingMessage,
     OutgoingState,
@@ -388,10 +388,10 @@ class InboxStore:
 
     def list_settled_reactions(
         self, channel: Channel, app: str, limit: int, /
-    ) -> Read[list[MessageReaction]]:
+    ) -> Read[list[MessageMark]]:
         """Return the reactions on messages whose run has ended."""
         rows = yield Statement("settled_reactions", (channel, app, limit))
-        return [MessageReaction(row[0], row[1], row[2], bool(row[3])) for row in rows]
+        return [MessageMark(row[0], row[1], row[2], bool(row[3])) for row in rows]
 
     def clear_reaction(self, number: int, /) -> Write[None]:
         """Store that a message has its last reaction."""

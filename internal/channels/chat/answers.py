@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from internal.agent.app.chats import MessageFacts
+from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.runs.questions import Actor, can_answer
 from internal.agent.app.runs.visibility import Writing, written_at

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from internal.agent.app.chats import Acceptance
+from internal.agent.app.chat_delivery import Acceptance
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.mentions import MentionTool

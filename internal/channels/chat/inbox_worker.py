@@ -13,17 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
-from functools import partial
 
 import msgspec
 from cachetools import TTLCache
 
-from internal.agent.app.chats import MessageFacts
+from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.edited_messages import MessageEdit
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.prompt.chat_instructions import ChatInstructions
-from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, message_content
 from internal.agent.app.runs.finalization import LEFT_CHAT
 from internal.agent.app.runs.questions import Actor
 from internal.agent.app.supervision import Supervisor
@@ -56,23 +54,15 @@ from internal.channels.chat.answers import (
     CommandResult,
     MessageContext,
     TextAnswers,
-    is_answer_word,
 )
 from internal.channels.chat.background import BackgroundReader, PromptBuilder
 from internal.channels.chat.command_handlers import CommandHandlers
 from internal.channels.chat.command_parser import (
-    is_help_word,
-    is_stop_word,
     parse_command,
     read_menu_key,
 )
+from internal.channels.chat.gathered_messages import MessageGatherer, without_words
 from internal.channels.chat.greetings import build_greeting
-from internal.channels.chat.message_burst import (
-    BurstCollector,
-    BurstEnd,
-    BurstItem,
-    BurstMessage,
-)
 from internal.channels.chat.policy import (
     Accepted,
     ChatUsers,
@@ -104,7 +94,7 @@ from internal.channels.chat.transport import (
     recall_id,
 )
 from internal.config.chat import ChatChannelSettings, SessionScope
-from internal.i18n.chat import ChatPhrases, ChatTexts
+from internal.i18n.chat import ChatTexts
 
 log = logging.getLogger(__name__)
 
@@ -122,8 +112,6 @@ UNAVAILABLE_SECONDS = 10.0
 DIED = "The process died {} times while it processed this message."
 MAX_FAILURE_CHARACTERS = 500
 _PAGE_SIZE = 1_000
-_WORDS = (is_stop_word, is_help_word, is_answer_word)
-"""Texts that are more than words for the model."""
 _CACHE_SIZE, _THREAD_SECONDS, _LOOKUP_TIMEOUT_SECONDS = 2_048, 3_600.0, 2.0
 
 
@@ -183,7 +171,6 @@ class InboxWorker:
         self._prompts = PromptBuilder(self._background, people)
         self._router = TaskRouter(gateway, settings, defaults)
         self._reactions = ReactionFeedback(transport, gateway, people)
-        self._bursts = BurstCollector(gateway.delivery.seconds_since, settings.gather_ms)
         self._direct_chats: TTLCache[tuple[str, str], bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
         """The direct chats that are stored, by chat and user."""
         self._poll = PollLoop(SWEEP_SECONDS, f"{transport.name} inbox")
@@ -200,11 +187,12 @@ class InboxWorker:
         """Messages by id whose last attempt does not count, which could not be stored."""
         self._threads: TTLCache[str, bool] = TTLCache(_CACHE_SIZE, _THREAD_SECONDS)
         """Whether the bot takes part in a thread."""
+        self._gatherer = MessageGatherer(transport, gateway, settings, texts, threads=self._threads)
 
     def wake(self) -> None:
         """Look for accepted messages now."""
         self._poll.wake()
-        self._bursts.notify()
+        self._gatherer.notify()
 
     def take(self, message: InboundMessage, *, is_begun: bool = False) -> None:
         """Process a message that this process has just accepted, if it leads.
@@ -219,7 +207,7 @@ class InboxWorker:
             self._undo([accepted])
         elif chat_id in self._chats:
             self._chats[chat_id].append(accepted)
-            self._bursts.notify(chat_id)
+            self._gatherer.notify(chat_id)
         else:
             self._begin(chat_id, [accepted])
 
@@ -546,7 +534,7 @@ class InboxWorker:
             case Accepted() as accepted:
                 context = self._context(current, message, accepted, facts)
                 await self._change_run(
-                    row, context, accepted.text or _without_words(message, context.phrases)
+                    row, context, accepted.text or without_words(message, context.phrases)
                 )
 
     async def _change_run(self, row: InboundMessage, context: MessageContext, text: str) -> None:
@@ -690,7 +678,7 @@ class InboxWorker:
         match await self._answer(context, accepted.text):
             case None:
                 await self._submit(
-                    context, accepted.text or _without_words(message, context.phrases)
+                    context, accepted.text or without_words(message, context.phrases)
                 )
             case Ignored(reason):
                 await self._ignore(row, reason)
@@ -735,7 +723,7 @@ class InboxWorker:
         return ChatRef(message.chat_id, scope, message.is_direct, is_personal)
 
     async def _submit(self, context: MessageContext, text: str) -> None:
-        context, text, joined = await self._gather(context, text)
+        context, text, joined = await self._gatherer.gather(context, text)
         prompt = await self._prompts.build(context, text)
         run_id, is_waiting = await self._router.submit(
             context, text, prompt=prompt.text, attachments=prompt.attachments, joined=joined
@@ -745,85 +733,6 @@ class InboxWorker:
         for each in joined:
             self._listener.on_received(each.message_id, run_id)
         self._listener.on_run(run_id)
-
-    async def _gather(
-        self, context: MessageContext, text: str
-    ) -> tuple[MessageContext, str, tuple[InboundMessage, ...]]:
-        """Return a message with the further ones of its burst, and their rows."""
-        if context.facts.questions or context.incoming.is_from_bot:
-            return context, text, ()  # what follows may be an answer
-        read_later = partial(self._read_later, context)
-        found = await self._bursts.collect(context.row, read_later)
-        texts, incoming = [text], context.incoming
-        joined: list[InboundMessage] = []
-        for each in found:
-            if (event := await self._complete_later(each.incoming)) is None:
-                break
-            words = event.text or _without_words(event, context.phrases)
-            if sum(map(len, texts)) + len(texts) + len(words) > MAX_INSTRUCTION_CHARACTERS:
-                break
-            texts.append(words)
-            joined.append(msgspec.structs.replace(each.row, raw=message_content(words)))
-            incoming = incoming._replace(
-                attachments=(*incoming.attachments, *event.attachments),
-                forwarded="\n".join(filter(None, (incoming.forwarded, event.forwarded))),
-            )
-        if not joined:
-            return context, text, ()
-        row = msgspec.structs.replace(context.row, attachments=incoming.attachments)
-        text = "\n".join(each for each in texts if each)
-        return context._replace(row=row, incoming=incoming), text, tuple(joined)
-
-    async def _complete_later(self, message: IncomingMessage) -> IncomingMessage | None:
-        """Return a message of a burst with all of it; None if that cannot be read.
-
-        Then it is a message of its own, so that its failures do not count against the first one.
-        """
-        if message.is_partial:
-            try:
-                message = await self._transport.complete(message)
-            except TransportUnavailable as error:
-                log.info("message not gathered", extra={"reason": str(error)})
-                return None
-        return None if message.text is None else message
-
-    async def _read_later(self, context: MessageContext) -> list[BurstItem]:
-        """Return what the messages are that wait in the chat after one that becomes a task."""
-        row = context.row
-        accepted = await self._gateway.delivery.list_accepted_in(
-            row.channel, row.app, row.chat_id, _PAGE_SIZE
-        )
-        ids = [each.message.message_id for each in accepted]
-        start = ids.index(row.message_id) + 1 if row.message_id in ids else len(ids)
-        return [await self._as_burst_item(each.message, context) for each in accepted[start:]]
-
-    async def _as_burst_item(self, row: InboundMessage, context: MessageContext) -> BurstItem:
-        """Return a message of the burst, its end, or None for a message of its own.
-
-        Commands, answers and news about the chat end a burst: they are never gathered.
-        """
-        event, first = await self._transport.parse(row.raw), context.incoming
-        if not isinstance(event, IncomingMessage):
-            return BurstEnd()
-        text = event.text or ""
-        if parse_command(text) is not None or any(is_(text) for is_ in _WORDS):
-            return BurstEnd()
-        if (event.user_id, event.thread_id) != (first.user_id, first.thread_id):
-            return None
-        facts = await self._gateway.delivery.get_facts(row, recall=recall_id(row.message_id))
-        sender = SenderContext(
-            principal_id=row.principal,
-            received=datetime.fromisoformat(row.received),
-            granted=facts.granted,
-            in_our_thread=self._threads.get(event.thread_id, False),
-        )
-        checked = check_message(event, self._settings, sender, texts=self._texts)
-        if facts.is_recalled or isinstance(checked, Ignored):
-            return None
-        if facts.questions or event.quoted_id or isinstance(checked, Reply):
-            return BurstEnd()
-        row = msgspec.structs.replace(row, thread_id=event.thread_id, attachments=event.attachments)
-        return BurstMessage(row, event)
 
     async def _finish(self, row: InboundMessage, result: CommandResult) -> None:
         if result.stopped:
@@ -868,11 +777,3 @@ def _describe(error: Exception) -> str:
     """Return the reason for the owner, with every secret masked."""
     words = str(error) if isinstance(error, LarkspurError) else f"{type(error).__name__}: {error}"
     return truncate_line(mask_secrets(words), MAX_FAILURE_CHARACTERS)
-
-
-def _without_words(message: IncomingMessage, phrases: ChatPhrases) -> str:
-    """Return what stands for the text of a message that only quotes, forwards or has only files."""
-    if message.forwarded:
-        return phrases("only_forwarded")
-    names = ", ".join(each.name for each in message.attachments)
-    return phrases("only_files", names=names) if names else phrases("only_quote")

@@ -5,7 +5,7 @@ import logging
 
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.supervision import Supervisor
-from internal.agent.domain.chats import MessageReaction
+from internal.agent.domain.chats import MessageMark
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.events.types import ResultCancelled, ResultFinal
@@ -68,7 +68,7 @@ class MessageMarks:
         if len(found) == _PAGE_SIZE:
             self._poll.wake()
 
-    async def _settle(self, mark: MessageReaction) -> bool:
+    async def _settle(self, mark: MessageMark) -> bool:
         """Replace a reaction; False if it must be tried again."""
         try:
             if mark.is_done:

@@ -11,7 +11,12 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import astuple
 
-from internal.agent.app.chats import BegunMessage, ChatDelivery, QuestionContext, ReplyContext
+from internal.agent.app.chat_delivery import (
+    BegunMessage,
+    ChatDelivery,
+    QuestionContext,
+    ReplyContext,
+)
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor

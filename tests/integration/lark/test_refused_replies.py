@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.app.chats import ChatDelivery
+from internal.agent.app.chat_delivery import ChatDelivery
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import App
 from internal.simulators.lark.simulator import LarkSim

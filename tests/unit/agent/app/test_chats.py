@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from internal.agent.app.chats import (
-    Acceptance,
-    ChatDelivery,
-    Chats,
-    MessageFacts,
-    ReplyContext,
-)
+from internal.agent.app.chat_delivery import Acceptance, ChatDelivery, MessageFacts, ReplyContext
+from internal.agent.app.chats import Chats
 from internal.agent.domain.chats import (
     AcceptedMessage,
     ChatSettings,

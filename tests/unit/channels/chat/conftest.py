@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from internal.agent.app.chats import MessageFacts
+from internal.agent.app.chat_delivery import MessageFacts
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.gateway import Gateway
 from internal.agent.app.prompt.chat_instructions import ChatInstructions

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from internal.agent.app.chats import Acceptance
+from internal.agent.app.chat_delivery import Acceptance
 from internal.agent.domain.chats import AcceptedMessage, InboundMessage
 from internal.channels.chat.inbox_worker import InboxListener, InboxWorker, conversation_scope
 from internal.config.chat import SessionScope
