@@ -15,7 +15,6 @@ from internal.agent.domain.errors import LarkspurError, RemoteFileUnavailable
 from internal.agent.ports.attachments import RemoteContent
 from internal.channels.chat.transport import (
     ActionResult,
-    ChatAction,
     ChatEvent,
     ChatPost,
     Content,
@@ -28,14 +27,13 @@ from internal.channels.chat.transport import (
     Reaction,
     RecalledMessage,
     ReceivedMessage,
-    RunAction,
     RunContent,
     SentPost,
-    StopAction,
     TextContent,
     TransportHealth,
     TransportRejected,
     TransportUnavailable,
+    UserAction,
     recall_id,
 )
 
@@ -119,7 +117,7 @@ class EchoService:
         received = ReceivedMessage(name, message.chat_id, "", raw)
         await asyncio.wrap_future(self.connected[0][0](received))
 
-    async def act(self, action: ChatAction | StopAction | RunAction) -> ActionResult:
+    async def act(self, action: UserAction) -> ActionResult:
         """Activate a button of a post."""
         return await self.connected[0][1](action)
 

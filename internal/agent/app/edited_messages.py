@@ -50,7 +50,8 @@ def edit_message(
     if state is None or run is None or run.status in ENDED or run.stop is not None:
         yield from stores.inbox.dismiss(row.channel, row.app, row.message_id)
         return "too late", None, []
-    if state.status == "assigned" and state.steer:
+    is_unread = state.status == "assigned" and state.steer
+    if is_unread and not state.other_messages:
         return (yield from _replace_steering(stores, state, run, edit))
     if (yield from stores.inbox.get_text(state.number)) == edit.submission.instruction:
         yield from stores.inbox.dismiss(row.channel, row.app, row.message_id)
@@ -64,7 +65,8 @@ def edit_message(
     yield from withdraw_edits(stores, run.id, [original])
     message = with_content(row, edit.notice)
     yield from stores.inbox.assign(message, run.session_id, run.id, steer=True)
-    yield from stores.inbox.replace_content(state.number, with_content(row, edit.submission))
+    if not is_unread:  # else it contains the texts of other messages that the run has not read
+        yield from stores.inbox.replace_content(state.number, with_content(row, edit.submission))
     return "told", run.id, (yield from wake_run(stores, run.id, now=now))
 
 

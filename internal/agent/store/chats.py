@@ -102,8 +102,8 @@ class Steering(NamedTuple):
 class InboxState(NamedTuple):
     """The state of a received message.
 
-    `run_id` is the run it was assigned to ("" for none) and `other_messages` the number of other
-    messages that started this run.
+    `run_id` is the run it was assigned to ("" for none). `other_messages` is the number of other
+    messages that started this run; for one that steers it, of those that were gathered with it.
     """
 
     number: int

@@ -101,6 +101,7 @@ where channel = $1 and app = $2 and message_id = $3 and status = 'accepted' retu
 select number, status, steer, run_id, (
         select count(*) from inbox as other
         where other.run_id = inbox.run_id and other.steer = 0 and other.number <> inbox.number
+        and (inbox.steer = 0 or other.number > inbox.number)
     )
 from inbox where channel = $1 and app = $2 and message_id = $3;
 

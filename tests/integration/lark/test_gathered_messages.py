@@ -8,7 +8,8 @@ import pytest
 from internal.config.chat import BusyMode
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.simulator import LarkSim
-from tests.integration.lark.test_busy_mode import tasks, until, until_statuses
+from tests.integration.lark.test_busy_mode import said_to_model, tasks, until, until_statuses
+from tests.integration.lark.test_edits import TOLD, edit
 from tests.support.agent_app import core
 from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import (
@@ -20,7 +21,7 @@ from tests.support.lark_gateway import (
     open_lark,
     open_lark_gateway,
 )
-from tests.support.scripted_model import Reply
+from tests.support.scripted_model import Call, Reply
 
 LONG, SHORT = with_values(QUIET, gather_ms=30_000), with_values(QUIET, gather_ms=400)
 
@@ -91,6 +92,37 @@ async def test_a_message_that_is_recalled_while_it_is_gathered_is_left_out(tmp_p
         await lark.until_replies(1)
         await lark.settled()
         assert await instructions(lark) == ["one"]
+
+
+@pytest.mark.first_rows(1)
+@pytest.mark.parametrize("edited", [0, 1])
+async def test_an_edit_ends_the_moment_and_is_told(tmp_path: Path, edited: int) -> None:
+    script = [Reply("", calls=[Call("glob", {"pattern": "*"})], hold="go"), Reply("done")]
+    async with open_lark_gateway(tmp_path, script, LONG) as lark:
+        messages = [await lark.say("ship on"), await lark.say("Friday")]
+        await until_accepted(lark, 2)
+        await edit(lark, messages[edited], "later")
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["done"]
+        await lark.settled()
+        assert await instructions(lark) == ["ship on\nFriday"]
+        assert f"{TOLD}\\nlater" in said_to_model(lark)
+
+
+async def test_an_edit_replaces_no_other_message_that_steers_with_it(tmp_path: Path) -> None:
+    script = [Reply("", calls=[Call("glob", {"pattern": "*"})], hold="go"), Reply("done")]
+    async with open_lark_gateway(tmp_path, script, SHORT) as lark:
+        await lark.say("work")
+        await lark.core.model.until_open(1)
+        first, second = await lark.say("also one"), await lark.say("and two")
+        await lark.sim.until(lambda _: lark.sim.lark.state.messages[second].reactions)
+        await edit(lark, first, "also three")
+        lark.core.model.release("go")
+        assert await lark.until_replies(1) == ["done"]
+        await lark.settled()
+        said = said_to_model(lark)
+        assert "also one\\nand two" in said
+        assert f"{TOLD}\\nalso three" in said
 
 
 async def test_what_was_gathered_survives_the_end_of_the_process(tmp_path: Path) -> None:

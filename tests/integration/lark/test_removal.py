@@ -19,6 +19,7 @@ from tests.support.lark_gateway import APP, QUIET, LarkGateway, open_lark_gatewa
 from tests.support.scripted_model import Call, Reply, Rules
 
 TOUCH = Call("shell", {"command": "touch ran"})
+SILENT = with_values(QUIET, greeting=False)
 OPERATORS = with_values(QUIET, access=ChatAccess(operate=("*",)))
 
 
@@ -134,7 +135,8 @@ async def test_waiting_replies_to_the_chat_are_dropped(tmp_path: Path) -> None:
 
 
 async def test_a_bot_that_is_added_again_answers(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("never", hold="go"), Reply("back")]) as lark:
+    script = [Reply("never", hold="go"), Reply("back")]
+    async with open_lark_gateway(tmp_path, script, SILENT) as lark:
         await ask(lark, "work")
         await lark.core.model.until_open(1)
         remove(lark)
@@ -149,7 +151,7 @@ async def test_a_removal_that_is_delivered_again_stops_nothing_new(
     tmp_path: Path, event_id: str
 ) -> None:
     script = [Reply("never", hold="go"), Reply("back", hold="again")]
-    async with open_lark_gateway(tmp_path, script) as lark:
+    async with open_lark_gateway(tmp_path, script, SILENT) as lark:
         await ask(lark, "work")
         await lark.core.model.until_open(1)
         remove(lark)
