@@ -28,7 +28,7 @@ async def test_two_groups_have_two_profiles(tmp_path: Path) -> None:
         settings = with_values(QUIET, groups=groups, access=ChatAccess(operate=("*",)))
         script = [Reply("from support"), Reply("from the analyst"), Reply("as usual")]
         async with open_lark_gateway(tmp_path, script, settings, sim=sim) as lark:
-            await sim.send_text(lark.person, first, "help", mention_bot=True)
+            await sim.send_text(lark.person, first, "help me", mention_bot=True)
             assert await lark.until_replies(1, first) == ["from support"]
             await sim.send_text(lark.person, second, "/profile", mention_bot=True)
             assert "profile `analyst`" in (await lark.until_replies(1, second))[0]

@@ -99,6 +99,8 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
                 "workspace",
             )
         ),
+        "drop table chat_contacts",  # of migration 30
+        "drop index tasks_with_feedback",
         "alter table tasks drop column feedback",  # of migration 12
         "alter table chat_settings drop column network",  # of migration 13
         "alter table chat_settings drop column profile",  # of migration 14
