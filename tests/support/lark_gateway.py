@@ -28,8 +28,8 @@ from tests.support.chat_texts import AUTO_TEXTS
 APP = App("cli_larkspur_test", "the-secret")
 PACE = ConnectionTimeouts(first_delay=0.1, max_delay=0.5, stable_after=5.0)
 CONFIG = ClientConfig()
-QUIET = ChatChannelSettings(react_emoji="off", progress="off")
-"""Settings with which a run has no display besides its reply."""
+QUIET = ChatChannelSettings(react_emoji="off", progress="off", greeting=False)
+"""Settings with which a run has no display besides its reply, and no chat is greeted."""
 
 
 @dataclass

@@ -14,6 +14,8 @@ GROUP_MESSAGES = "im:message.group_msg"
 URGENT = "im:message.urgent"
 """The scope for urgent messages."""
 DIRECT_EVENTS, MENTION_EVENTS = "im:message.p2p_msg:readonly", "im:message.group_at_msg:readonly"
+ENTRY_EVENTS = "im:chat.access_event.bot_p2p_chat:read"
+"""The scope for the event that a direct chat was opened."""
 BOT_MENTION_EVENTS = "im:message.group_at_msg.include_bot:readonly"
 """The scope for messages of other bots in groups that mention this one."""
 BOT_MESSAGES = "im:message.group_msg.include_bot:read"
@@ -22,6 +24,7 @@ DEFAULT_SCOPES = frozenset(
     {
         DIRECT_EVENTS,
         MENTION_EVENTS,
+        ENTRY_EVENTS,
         "contact:user.base:readonly",
         "im:chat:read",
         "im:chat.members:read",
@@ -33,7 +36,7 @@ DEFAULT_SCOPES = frozenset(
         "application:application:self_manage",
     }
 )
-"""The scopes that docs/lark.md lists, without those for all messages of groups and urgent ones."""
+"""The scopes that docs/lark.md lists, but for all messages of groups, urgent ones, and bots."""
 DEFAULT_EVENTS = frozenset(
     {
         "im.chat.disbanded_v1",

@@ -13,6 +13,7 @@ from internal.simulators.lark.model import (
     BOT_MENTION_EVENTS,
     BOT_MESSAGES,
     DIRECT_EVENTS,
+    ENTRY_EVENTS,
     GROUP_MESSAGES,
     MENTION_EVENTS,
     TENANT,
@@ -299,8 +300,9 @@ def enter_chat(state: LarkState, person: str, chat_id: str) -> None:
     if last is not None:
         event |= {"last_message_id": last.message_id}
         event |= {"last_message_create_time": str(last.created)}
-    if chat.mode == "p2p":
-        _emit_to_bots(state, chat, "im.chat.access_event.bot_p2p_chat_entered_v1", event)
+    for app in (state.apps[app_id] for app_id in sorted(chat.bots) if chat.mode == "p2p"):
+        if app.has_scope(ENTRY_EVENTS):
+            state.emit(app, "im.chat.access_event.bot_p2p_chat_entered_v1", event)
 
 
 def choose_menu(state: LarkState, person: str, app_id: str, key: str) -> None:

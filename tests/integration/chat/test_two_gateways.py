@@ -146,3 +146,13 @@ async def test_a_deposed_leader_sends_nothing(tmp_path: Path) -> None:
         await services.database.write(partial(services.stores.leaderships.release, held))
         await place.service.until(lambda: place.service.replies() == [("hello", "")])
         assert place.service.service.attempts == 1
+
+
+async def test_messages_gather_whichever_gateway_accepts_them(tmp_path: Path) -> None:
+    settings = with_values(SETTINGS, gather_ms=30_000)
+    async with two_gateways(tmp_path, settings=settings) as place:
+        asked = [await place.service.say(f"say {number}") for number in range(3)]
+        await place.service.say("/status")
+        await place.service.until(partial(has_replies, place, 0, 2))
+        answers = [each for each in place.service.replies() if each[0].startswith("re")]
+        assert answers == [("re 2", asked[0])]

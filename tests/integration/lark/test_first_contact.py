@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.config.chat import ChatAccess
+from internal.config.chat import ChatAccess, ChatChannelSettings
 from internal.i18n.chat import ChatPhrases
 from internal.simulators.lark import user_actions
 from internal.simulators.lark.model import Chat
@@ -14,7 +14,6 @@ from tests.support.chat_settings import with_values
 from tests.support.lark_gateway import (
     APP,
     CONFIG,
-    QUIET,
     LarkGateway,
     open_lark,
     open_lark_gateway,
@@ -23,6 +22,7 @@ from tests.support.scripted_model import Reply, Rules
 
 EN, ZH = ChatPhrases("en"), ChatPhrases("zh")
 SUGGESTED = EN("suggest_abilities")
+GREETS = ChatChannelSettings(react_emoji="off", progress="off")
 HELP = EN("help_new", command="`/new`")
 
 
@@ -59,7 +59,7 @@ def choose(lark: LarkGateway, key: str) -> None:
 
 
 async def test_a_direct_chat_is_greeted_once_whoever_serves_it(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("three examples")]) as lark:
+    async with open_lark_gateway(tmp_path, [Reply("three examples")], GREETS) as lark:
         enter(lark)
         await lark.sim.until(lambda _: lark.from_bot())
         assert buttons(lark, lark.dm) == [
@@ -67,14 +67,16 @@ async def test_a_direct_chat_is_greeted_once_whoever_serves_it(tmp_path: Path) -
         ]
         enter(lark)
         await lark.settled()
-        async with open_lark(lark.core, lark.sim):  # another process with the same database
+        async with open_lark(lark.core, lark.sim, GREETS):  # another process with the same database
             enter(lark)
             await lark.settled()
         assert len(lark.from_bot()) == 1
 
 
 async def test_a_suggestion_starts_its_task_as_if_written_and_once(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("three examples"), Reply("more")]) as lark:
+    async with open_lark_gateway(
+        tmp_path, [Reply("three examples"), Reply("more")], GREETS
+    ) as lark:
         enter(lark)
         await lark.sim.until(lambda _: lark.from_bot())
         [card] = lark.from_bot()
@@ -97,7 +99,7 @@ async def test_a_suggestion_starts_its_task_as_if_written_and_once(tmp_path: Pat
 
 
 async def test_a_chat_of_somebody_who_may_not_talk_is_not_greeted(tmp_path: Path) -> None:
-    nobody = with_values(QUIET, access=ChatAccess(talk=("ou_nobody",)))
+    nobody = with_values(GREETS, access=ChatAccess(talk=("ou_nobody",)))
     async with open_lark_gateway(tmp_path, [Reply("no")], nobody) as lark:
         add_to(lark, group := new_group(lark, "Team"))
         enter(lark)
@@ -107,7 +109,7 @@ async def test_a_chat_of_somebody_who_may_not_talk_is_not_greeted(tmp_path: Path
 
 async def test_a_stranger_cannot_start_a_suggestion(tmp_path: Path) -> None:
     async with LarkSim([APP], speed=100.0, config=CONFIG) as sim:
-        allowed = with_values(QUIET, access=ChatAccess(talk=(sim.people[0].open_id,)))
+        allowed = with_values(GREETS, access=ChatAccess(talk=(sim.people[0].open_id,)))
         async with open_lark_gateway(tmp_path, [Reply("no")], allowed, sim=sim) as lark:
             add_to(lark, group := new_group(lark, "Team"))
             await sim.until(lambda _: lark.from_bot(group))
@@ -119,7 +121,7 @@ async def test_a_stranger_cannot_start_a_suggestion(tmp_path: Path) -> None:
 
 
 async def test_a_group_is_greeted_once_in_the_language_of_its_name(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("x")]) as lark:
+    async with open_lark_gateway(tmp_path, [Reply("x")], GREETS) as lark:
         group = new_group(lark, "产品讨论")
         add_to(lark, group)
         await lark.sim.until(lambda _: lark.from_bot(group))
@@ -132,15 +134,14 @@ async def test_a_group_is_greeted_once_in_the_language_of_its_name(tmp_path: Pat
 
 @pytest.mark.slow
 async def test_a_greeting_can_be_switched_off_and_a_known_chat_gets_none(tmp_path: Path) -> None:
-    async with open_lark_gateway(tmp_path, [Reply("hi")] * 2) as lark:
+    async with open_lark_gateway(tmp_path, [Reply("hi")] * 2, GREETS) as lark:
         await lark.say("hello")
         await lark.until_replies(1)
         enter(lark)
         await lark.settled()
         assert len(lark.from_bot()) == 1
-    silent = with_values(QUIET, greeting=False)
     (tmp_path / "other").mkdir()
-    async with open_lark_gateway(tmp_path / "other", [Reply("hi")], silent) as lark:
+    async with open_lark_gateway(tmp_path / "other", [Reply("hi")]) as lark:
         enter(lark)
         add_to(lark, group := new_group(lark, "Team"))
         await lark.settled()
