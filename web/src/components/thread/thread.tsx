@@ -24,6 +24,9 @@ const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) =
 const VIRTUALIZE_FROM = 200;
 /** The rows of an earlier conversation are the first one of the list. */
 const ROWS_BEFORE = 1;
+/** Scrolling this soon after an input is that of a person. */
+const TOUCHED_MS = 1_000;
+const INPUTS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
 /** The view follows the end while it is closer than this. */
 const NEAR_END_PX = 80;
 /** Earlier events are loaded while the view is closer to the start than this. */
@@ -87,6 +90,7 @@ export function Thread() {
   const content = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const follows = useRef(true);
+  const touched = useRef(-Infinity);
   const hasToggled = useRef(false);
   const shown = useRef('');
   const isVirtual = isLong || entries.length > VIRTUALIZE_FROM;
@@ -97,12 +101,28 @@ export function Thread() {
   const streamed = entries.flatMap((one) => ('node' in one ? [one.key] : []));
   if (!streamed.every((key) => open.has(key))) setOpen(new Set([...open, ...streamed]));
 
-  const measure = useCallback(() => {
+  const measure = useCallback((mayFollow = false) => {
     const box = view.current;
     if (box === null) return;
-    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
+    const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
+    follows.current = isNearEnd || (mayFollow && follows.current);
     setIsAwayFromEnd(!follows.current);
     if (!follows.current && box.scrollTop < NEAR_START_PX) void loadEarlier();
+  }, []);
+
+  // rows that are measured or replaced before this event move the end away: only people leave it
+  const scrolled = useCallback(() => {
+    measure(performance.now() - touched.current > TOUCHED_MS);
+  }, [measure]);
+  useEffect(() => {
+    const box = view.current;
+    const touch = () => {
+      touched.current = performance.now();
+    };
+    for (const input of INPUTS) box?.addEventListener(input, touch, { passive: true });
+    return () => {
+      for (const input of INPUTS) box?.removeEventListener(input, touch);
+    };
   }, []);
 
   const scrollToEnd = useCallback(() => {
@@ -149,7 +169,7 @@ export function Thread() {
         return next;
       });
       // an expanded row may move the end out of reach, which ends following
-      requestAnimationFrame(measure);
+      requestAnimationFrame(() => measure());
     },
     [measure],
   );
@@ -205,7 +225,7 @@ export function Thread() {
     <div className="relative min-h-0 flex-1">
       <div
         ref={view}
-        onScroll={measure}
+        onScroll={scrolled}
         tabIndex={0}
         role="log"
         aria-live="off"
