@@ -1,4 +1,4 @@
-"""What chat channels read and write of chats and their tasks."""
+"""Chats and their tasks, as the chat channels read and write them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

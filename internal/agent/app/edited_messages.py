@@ -1,4 +1,4 @@
-"""What the edit of a message changes in the task or the run that the message belongs to."""
+"""Edits of messages: the task that waits is replaced, or its run is told."""
 
 from collections.abc import Iterable
 from typing import Literal

@@ -49,7 +49,7 @@ class ChatStore:
 
 
 class ContactStore:
-    """What is known of chats apart from their messages."""
+    """Facts about chats apart from their messages: direct chats, greetings, turns of bots."""
 
     def add(self, channel: Channel, app: str, chat_id: str, /, person: str = "") -> Write[None]:
         """Insert a chat. `person` is the principal of a direct one, "" for a group."""
@@ -155,16 +155,7 @@ class InboxStore:
         """Insert a message. False when its (channel, app, message_id) exists."""
         rows = yield Statement(
             "accept_message",
-            (
-                message.channel,
-                message.app,
-                message.message_id,
-                message.chat_id,
-                message.principal,
-                message.received,
-                storable(message.raw),
-                message.sent,
-            ),
+            _accepted_values(message),
         )
         return bool(rows)
 
@@ -175,14 +166,7 @@ class InboxStore:
         """
         rows = yield Statement(
             "accept_edited_message",
-            (
-                *_key(message),
-                message.chat_id,
-                message.principal,
-                message.received,
-                storable(message.raw),
-                message.sent,
-            ),
+            _accepted_values(message),
         )
         return bool(rows)
 
@@ -586,6 +570,17 @@ class OutboxStore:
         """Return how many messages and runs were given up; runs after that many crashes."""
         rows = yield Statement("dead_letter_count", (crashes,))
         return sum(rows[0])
+
+
+def _accepted_values(message: InboundMessage) -> tuple[str, ...]:
+    return (
+        *_key(message),
+        message.chat_id,
+        message.principal,
+        message.received,
+        storable(message.raw),
+        message.sent,
+    )
 
 
 def _key(message: InboundMessage) -> tuple[str, str, str]:

@@ -25,7 +25,7 @@ class BurstEnd(NamedTuple):
 
 
 BurstItem = BurstMessage | BurstEnd | None
-"""What a later message of the chat is to a burst; None for one that does not concern it."""
+"""A later message of the chat as a burst sees it; None if the burst ignores the message."""
 ReadLater = Callable[[], Awaitable[Sequence[BurstItem]]]
 """Returns what the later messages of the chat are that wait to be processed, oldest first."""
 

@@ -95,7 +95,7 @@ class IncomingMessage(NamedTuple):
     is_from_bot: bool = False
     """Another bot wrote it."""
     forwarded: str = ""
-    """What it carries of other people: forwarded messages or a card."""
+    """Text of other people in the message: forwarded messages or a card."""
     is_partial: bool = False
     """The service has more of it; `ChatTransport.complete` returns that."""
 
@@ -182,7 +182,7 @@ ChatEvent = (
     | ChatOpened
     | MenuChoice
 )
-"""What a stored event says."""
+"""A stored event, read."""
 
 
 def reaction_prefix(message_id: str, user_id: str) -> str:

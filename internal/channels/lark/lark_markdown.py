@@ -58,7 +58,7 @@ _SERVER_PATH = re.compile(r"file:|/(?!/)", re.IGNORECASE)
 """The target of a link that nobody can open from Lark."""
 _MARKS = re.compile(r"[*_~`\\!\[\]]")
 _ACTIVE = re.compile(r"[*_~`\\!\[\]()<>&\s]+")
-"""What the words of a picture cannot contain."""
+"""Characters that the alternative text of a picture cannot contain."""
 _BREAK = "\u200b"
 _MAY_NEED_SEPARATORS = re.compile(r"[^\w\s][*~]|[*~][^\w\s]")
 _TAG_LINE = re.compile(r"\n[ \t]*<[A-Za-z/!?]")
@@ -285,7 +285,7 @@ Marked = tuple[str, str, str]
 
 
 class _Document(NamedTuple):
-    """What is known of the whole text."""
+    """Facts about the whole text."""
 
     footnotes: frozenset[str]
     pictures: Pictures

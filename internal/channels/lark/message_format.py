@@ -91,7 +91,7 @@ Rendering = tuple[str, tuple[MessagePart, ...]]
 
 
 class AnswerExtras(NamedTuple):
-    """What an answer has besides its text.
+    """The parts of an answer besides its text.
 
     `pictures` are the image keys of files of the run by the targets in the text, "" for one that
     Lark does not accept. `buttons` are elements below the text; forms without cards have none.

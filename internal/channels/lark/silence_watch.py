@@ -95,7 +95,7 @@ class SilenceWatch:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found, and what cannot be looked up."""
+        """Sentences about what was found, and about histories that cannot be read."""
         scopes = [
             f"missed messages of {_CHATS[kind]} cannot be looked up: the scope {_SCOPES[kind]} is"
             " missing"
@@ -106,7 +106,7 @@ class SilenceWatch:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """Which messages were missed and not taken."""
+        """Sentences about messages that were missed and not taken."""
         return self._told(is_loss=True)
 
     def wake(self) -> None:

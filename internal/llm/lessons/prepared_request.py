@@ -113,8 +113,8 @@ def _short_names(tools: Iterable[ToolSpec], max_characters: int) -> Iterator[tup
     for tool in tools:
         if len(tool.name) > max_characters:
             digest = hashlib.blake2s(tool.name.encode(), digest_size=_HASH_CHARACTERS // 2)
-            room = max_characters - _HASH_CHARACTERS - 1
-            yield tool.name, f"{tool.name[: max(room, 0)]}_{digest.hexdigest()}"
+            kept = max_characters - _HASH_CHARACTERS - 1
+            yield tool.name, f"{tool.name[: max(kept, 0)]}_{digest.hexdigest()}"
 
 
 def _with_names(request: ModelRequest, names: Mapping[str, str]) -> ModelRequest:

@@ -1,4 +1,4 @@
-"""Which buttons help after the end of a run, by its error code or stop reason."""
+"""The buttons that help after the end of a run, by its error code or stop reason."""
 
 from collections.abc import Mapping
 

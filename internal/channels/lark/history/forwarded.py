@@ -48,8 +48,8 @@ class ForwardedMessages:
     def text(self, names: Mapping[str, str]) -> str:
         """Return a line `[time] name: text` for each message, with the names of its writers.
 
-        Further lines of a text begin with a bar, and bundles inside are indented: no text looks
-        like the message of somebody else. Returns "" without messages.
+        Further lines of a text begin with a bar, and bundles inside are indented, so that no text
+        can imitate the message of another person. Returns "" if there are no messages.
         """
         self._has_files = False
         lines: list[str] = []
