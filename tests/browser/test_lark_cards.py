@@ -120,7 +120,13 @@ class Chat:
         return card
 
     def press(self, message: ChatMessage, label: str) -> None:
-        self.card(message).get_by_role("button", name=label, exact=True).click()
+        """Press a button and return when the answer is in the card.
+
+        The press is on its way when the page has been clicked: a message sent then can come first.
+        """
+        button = self.card(message).get_by_role("button", name=label, exact=True)
+        button.click()
+        expect(button).to_have_count(0)
 
 
 @pytest.fixture
