@@ -163,6 +163,7 @@ def test_code_formulas_and_tables_are_shown_as_such(
     expect(thread.locator("td").nth(1)).to_have_attribute("align", "right")
     expect(thread.get_by_text("costs $5.")).to_be_visible()
     thread.get_by_role("button", name="Copy the code").first.click()
+    expect(thread.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("() => navigator.clipboard.readText()").startswith("def price(x):\n")
     accessible(page)
     page.screenshot(path=shots / "content.png")
