@@ -9,7 +9,6 @@ Source: open.feishu.cn, "Rich text (Markdown) component" and "Message content".
 import html
 import posixpath
 import re
-import textwrap
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
@@ -248,11 +247,20 @@ def _move_code_out(text: str) -> str:
 
 
 def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
-    """Return the lines between code; after nested code they would be indented too far."""
-    if not lines:
-        return []
-    text = "\n".join(lines)
-    return [textwrap.dedent(text) if is_nested else text]
+    """Return the lines between code; after nested code they would be indented too far.
+
+    The text of an inner list ends where a line is indented less, so each line loses the least
+    indentation so far: what follows a fence never looks like indented code.
+    """
+    if not lines or not is_nested:
+        return ["\n".join(lines)] if lines else []
+    outdented, least = list[str](), len(max(lines, key=len))
+    for line in lines:
+        words = line.lstrip(" \t")
+        if words:
+            least = min(least, len(line) - len(words))
+        outdented.append(line[least:])
+    return ["\n".join(outdented)]
 
 
 def match_pictures(text: str, names: Sequence[str]) -> dict[str, str]:

@@ -50,6 +50,8 @@ def test_nothing_of_an_answer_is_active(answer: str) -> None:
 
 @examples(400)
 @given(answers)
+@example("-     a\n    b\nc")
+@example("10.  a\n\n     ```\n     b\n     ```\n     c\n\nd")
 def test_code_blocks_are_kept_exactly(answer: str) -> None:
     assert block_codes(in_card(answer)) == written_blocks(limit_nesting(answer))
 
