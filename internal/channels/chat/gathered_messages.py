@@ -62,6 +62,8 @@ class MessageGatherer:
         """Return a message with the further ones of its burst, and their rows."""
         if context.facts.questions or context.incoming.is_from_bot:
             return context, text, ()  # what follows may be an answer
+        if _is_lone(text):
+            return context, text, ()
         read_later = partial(self._read_later, context)
         found = await self._bursts.collect(context.row, read_later)
         texts, incoming = [text], context.incoming
@@ -116,7 +118,7 @@ class MessageGatherer:
         if not isinstance(event, IncomingMessage):
             return BurstEnd()
         text = event.text or ""
-        if parse_command(text) is not None or any(is_(text) for is_ in _WORDS):
+        if parse_command(text) is not None or _is_lone(text):
             return BurstEnd()
         if (event.user_id, event.thread_id) != (first.user_id, first.thread_id):
             return None
@@ -134,6 +136,11 @@ class MessageGatherer:
             return BurstEnd()
         row = msgspec.structs.replace(row, thread_id=event.thread_id, attachments=event.attachments)
         return BurstMessage(row, event)
+
+
+def _is_lone(text: str) -> bool:
+    """Return True for a word that is never gathered: to stop, for help, for an answer."""
+    return any(is_(text) for is_ in _WORDS)
 
 
 def without_words(message: IncomingMessage, phrases: ChatPhrases) -> str:
