@@ -8,7 +8,7 @@ made once. What is sent is said in the task: the last ``bench:MODE:COUNT`` of th
 - ``each``: COUNT text deltas, each in a packet of its own, about one a millisecond.
 - ``late``: a short text after COUNT milliseconds.
 - ``calls``: COUNT calls of ``shell true`` in one reply, then a short text.
-- ``steps``: COUNT replies with one call of ``list_dir``, then a short text.
+- ``steps``: COUNT replies with a call of ``list_dir``, no two in a row equal, then a short text.
 - ``hostile``: one call of the command in `HOSTILE` with that number, then a short text.
 """
 
@@ -45,7 +45,7 @@ def packets(mode: str, count: int) -> tuple[bytes, ...]:
     text = "word " * count
     calls = [Call("shell", {"command": "true"}) for _ in range(count)] if mode == "calls" else []
     if mode == "steps":
-        calls = [Call("list_dir", {"path": "."})]
+        calls = [Call("list_dir", {"path": "/".join("." * count)})]
     if mode == "hostile":
         command = list(HOSTILE.values())[count]
         calls = [Call("shell", {"command": command, "timeout_seconds": 3})]
@@ -91,8 +91,9 @@ class Connection(asyncio.Protocol):
         if mode in {b"calls", b"hostile"} and b'"tool_result"' in body:
             mode, count = b"words", 10
         if mode == b"steps":
-            is_done = body.count(b'"tool_result"') >= int(count)
-            mode, count = (b"words", 10) if is_done else (mode, 1)
+            done = body.count(b'"tool_result"')
+            # no two calls in a row are equal: a run that repeats itself is ended
+            mode, count = (b"words", 10) if done >= int(count) else (mode, 1 + done % 2)
         self._send(list(reversed(packets(mode.decode(), int(count)))))
 
     def _send(self, left: list[bytes]) -> None:
