@@ -97,7 +97,7 @@ tests:
 	$(PYTEST) -m "browser$(QUICK)" tests/browser
 	$(if $(COVERAGE),$(BIN)/coverage combine --quiet)
 	$(if $(COVERAGE),$(MAKE) --no-print-directory floors)
-	@[ ! -s $(NOT_RUN) ] || { echo "Not run on this machine:"; cat $(NOT_RUN); }
+	@[ ! -s $(NOT_RUN) ] || { echo "Not run on this machine:"; awk '!seen[$$0]++' $(NOT_RUN); }
 
 page-tests: $(PARTS)
 	$(NPM) --silent test
