@@ -438,7 +438,8 @@ async def test_cancel_leaves_no_process(place: Place, script: str) -> None:
 
 @pytest.mark.slow
 async def test_a_timeout_asks_first_and_kills_then(place: Place) -> None:
-    polite = "trap 'echo bye; exit 3' TERM; echo ready; sleep 600 & wait"
+    # bash may hear of the end of `sleep` first: its `wait` is over then, and the trap has not run
+    polite = "trap 'echo bye; exit 3' TERM; echo ready; sleep 600 & while :; do wait; done"
     assert await place.run(polite, 3.0) == SandboxResult(3, timed_out=True)
     assert place.output == b"ready\nbye\n"
     stubborn = await place.run(TREES["a stubborn one"], 1.0)
