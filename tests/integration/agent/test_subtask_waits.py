@@ -56,6 +56,8 @@ async def test_a_wait_for_the_run_lasts_until_its_subtasks_have_ended(tmp_path: 
         waiting = asyncio.create_task(gateway.wait_for_run(made, LOCAL_OWNER, 60))
         result = asyncio.create_task(task_result(tools, TaskResultArguments(made.task_id, 50)))
         await here.until(made.session_id, is_asking)
+        # the subtask may ask before its task has paused
+        await here.until(made.session_id, is_waiting_for_tasks)
         [state] = (await task_status(tools, TaskStatusArguments((made.task_id,)))).tasks
         assert (state.status, state.stop_reason) == ("waiting", "await_tasks")
         assert state.question is not None
