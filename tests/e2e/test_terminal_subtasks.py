@@ -70,7 +70,8 @@ async def test_ctrl_b_frees_the_prompt_and_the_end_of_the_task_is_one_line(
         repl.tty.type("\x02")
         await repl.tty.wait_for("goes on in the background")
         await repl.send("quick")
-        await repl.tty.wait_for("quick answer", " out")  # ended: Ctrl+D leaves only between runs
+        # with the tokens the run has ended: Ctrl+D leaves only between runs
+        await repl.tty.wait_for("quick answer", " out")
         repl.place.model.release("go")
         await repl.tty.wait_for("background · long  ✓")
         assert "words of the long task" not in repl.tty.screen.text

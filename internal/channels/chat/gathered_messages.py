@@ -60,9 +60,8 @@ class MessageGatherer:
         self, context: MessageContext, text: str
     ) -> tuple[MessageContext, str, tuple[InboundMessage, ...]]:
         """Return a message with the further ones of its burst, and their rows."""
-        if context.facts.questions or context.incoming.is_from_bot:
-            return context, text, ()  # what follows may be an answer
-        if _is_lone(text):
+        # a message that follows an open question may be its answer
+        if context.facts.questions or context.incoming.is_from_bot or _is_lone(text):
             return context, text, ()
         read_later = partial(self._read_later, context)
         found = await self._bursts.collect(context.row, read_later)

@@ -252,12 +252,11 @@ def _between(lines: Sequence[str], *, is_nested: bool) -> list[str]:
     The text of an inner list ends where a line is indented less, so each line loses the least
     indentation so far: what follows a fence never looks like indented code.
     """
-    if not lines or not is_nested:
-        return ["\n".join(lines)] if lines else []
-    outdented, least = list[str](), len(max(lines, key=len))
+    if not lines:
+        return []
+    outdented, least = list[str](), max(map(len, lines)) if is_nested else 0
     for line in lines:
-        words = line.lstrip(" \t")
-        if words:
+        if words := line.lstrip(" \t"):
             least = min(least, len(line) - len(words))
         outdented.append(line[least:])
     return ["\n".join(outdented)]
