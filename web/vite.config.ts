@@ -38,6 +38,7 @@ function smallIcons(): Plugin {
 }
 
 const ON_DEMAND_LIBRARIES = /[\\/](virtua|highlight\.js|katex|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
+const WAITING = /src[\\/](components[\\/]thread[\\/](action|waiting_messages)|(i18n|state)[\\/]waiting_messages)\./;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/](shortcuts|dialogs))/;
 const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
@@ -56,6 +57,9 @@ const TASKS = /src[\\/](components[\\/]tasks|i18n[\\/]tasks)/;
 const SETTINGS = /src[\\/](components[\\/]settings|i18n[\\/]settings|api[\\/]settings)/;
 
 const OPERATION = /src[\\/](components[\\/]operation|i18n[\\/]operation)/;
+
+const TASK_MODES =
+  /(src[\\/](components[\\/]composer[\\/]task_modes|i18n[\\/]modes)|icons[\\/](list-checks|shield-exclamation-point)\.)/;
 
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
@@ -84,8 +88,10 @@ export default defineConfig({
         codeSplitting: {
           includeDependenciesRecursively: false,
           groups: [
+            { name: 'waiting_messages', test: WAITING },
             { name: 'dialogs', test: DIALOGS },
             { name: 'sessions', test: SESSIONS },
+            { name: 'task_modes', test: TASK_MODES },
             { name: 'decision', test: DECISION },
             { name: 'settings', test: SETTINGS },
             { name: 'operation', test: OPERATION },

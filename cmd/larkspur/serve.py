@@ -54,12 +54,12 @@ from internal.dispatch.lock import database_lock
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
+from larkspur.chat_instructions import make_chat_instructions
 from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models
 from larkspur.retention import make_pruner
 from larkspur.services import (
     GatewayServices,
-    make_chat_instructions,
     open_gateway,
 )
 from larkspur.settings_editor import SettingsEditor

@@ -6,6 +6,7 @@ from functools import cache
 
 import msgspec
 
+from internal.i18n.call_summary import readable_tool
 from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import LANGUAGES, Language, LanguageSetting
 from internal.i18n.runs import RunMessages
@@ -26,7 +27,6 @@ _RESUMABLE |= {"model_quota_used_up", "model_not_found", "model_region_refused"}
 _RESUMABLE |= {"model_rate_limited", "model_loading", "model_empty", "model_error"}
 _RESUMABLE |= {"model_wrong_address"}
 """The codes and reasons of ends after which the same run may do better."""
-_SEPARATORS = re.compile(r"[_\-.]+")
 _MAX_SECONDS, _MAX_MINUTES = 120, 120
 """From here on a duration is given in minutes, and in hours."""
 _SUBTASK = re.compile(r"^task (\d+)")
@@ -116,7 +116,7 @@ class ChatPhrases(MessageCatalog):
     def tool(self, name: str) -> str:
         """Return the title of a tool; a general one if it has none in this language."""
         title = self._tool_titles.get(name, {}).get(self.language)
-        return title or self("tool_unnamed", tool=_readable(name[:60]))
+        return title or self("tool_unnamed", tool=readable_tool(name[:60]))
 
     def activity(self, preview: str) -> str:
         """Return what a subtask does, such as `web_fetch example.com`, with the tool's title."""
@@ -168,13 +168,6 @@ class ChatTexts(msgspec.Struct, frozen=True):
         if language == "auto":
             language = "zh" if has_chinese(text) else "en"
         return ChatPhrases(language, self.tool_titles)
-
-
-def _readable(tool: str) -> str:
-    """Return the name of a tool as words, with its server: `mcp__github__add_issue`."""
-    server, _, name = tool.removeprefix("mcp__").rpartition("__")
-    words = _SEPARATORS.sub(" ", name).strip() or tool
-    return f"{words} ({server})" if server else words
 
 
 def has_chinese(text: str) -> bool:

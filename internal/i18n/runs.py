@@ -3,6 +3,9 @@
 Standard library only: the terminal imports this at start-up.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import Language
 
@@ -30,20 +33,41 @@ class RunMessages(MessageCatalog):
 
     def __init__(self, language: Language) -> None:
         super().__init__("runs", language)
-        self._complete = frozenset(load_catalog("runs", language)["complete"])
+        catalog = load_catalog("runs", language)
+        self._complete, self._limits = frozenset(catalog["complete"]), frozenset(catalog["limits"])
 
-    def retry(self, reason: str, seconds: int, attempt: int, since: str = "") -> str:
-        """Return that the model is asked again in so many seconds, and when that is.
+    def retry(self, wait: Mapping[str, Any], since: str = "") -> str:
+        """Return that the model is asked again, when, for which of how many times, and why.
 
-        `since` is the RFC 3339 instant at which the wait began; "" leaves out its end, which a
-        short wait does not need.
+        Args:
+            wait: the fields of `workflow.node.retry`. Without `attempts`, as in events of earlier
+                versions, only the number of the attempt is told.
+            since: the RFC 3339 instant at which the wait began; "" leaves out its end, which a
+                short wait does not need.
         """
-        key = f"retry_{reason}"
+        key, seconds = f"retry_{wait['reason']}", wait["seconds"]
+        attempts, cause = wait.get("attempts", 0), wait.get("cause", "")
+        attempt = self(
+            "attempt_of" if attempts else "attempt", attempt=wait["attempt"], attempts=attempts
+        )
         sentence = self(
             key if key in self else "retry_overloaded", seconds=seconds, attempt=attempt
         )
         end = end_of_wait(since, seconds) if seconds >= MIN_TIMED_SECONDS else ""
-        return self("retry_until", sentence=sentence, time=end) if end else sentence
+        if end:
+            sentence = self("retry_until", sentence=sentence, time=end)
+        return self("retry_because", sentence=sentence, cause=cause) if cause else sentence
+
+    def call_failure(self, metadata: Mapping[str, Any]) -> str:
+        """Return how a command failed that could be run, such as `exit 3`; "" if it did not."""
+        if metadata.get("timed_out"):
+            return self("call_timed_out")
+        code = metadata.get("exit_code")
+        return self("call_exit", code=code) if code else ""
+
+    def is_limit(self, stop_reason: str) -> bool:
+        """Return True if a run ended at a limit: it did not fail, and can go on."""
+        return stop_reason in self._limits
 
     def answered_by(self, model: str, instead_of: str) -> str:
         """Return that another model than the chosen one wrote the answer."""
@@ -59,11 +83,45 @@ class RunMessages(MessageCatalog):
         keys = (f"ended_{error_code}", f"ended_{stop_reason}", "ended_error")
         return self(next(key for key in keys if key in self))
 
+    def not_run(self, reason: str) -> str:
+        """Return why a call was not run; a reason that this version does not know is a rule."""
+        key = f"not_run_{reason}"
+        return self(key if key in self else "not_run_gate")
+
+    def completed(self, calls_not_run: int) -> str:
+        """Return that a run is completed, and how many of its last calls were not run."""
+        if not calls_not_run:
+            return self("completed")
+        key = "completed_not_run" if calls_not_run == 1 else "completed_not_run_many"
+        return self(key, count=calls_not_run)
+
+    def step_remarks(self, step: Mapping[str, Any], *, is_over: bool) -> list[str]:
+        """Return what is said of a step of a plan besides its description and status.
+
+        `is_over`: the run has ended, so that a step without a report is one for good.
+        """
+        remarks: list[str] = []
+        if is_over and step["status"] in {"pending", "in_progress"}:
+            remarks.append(self("step_not_reported"))
+        if step.get("opened_by") == "larkspur":
+            remarks.append(self("step_by_larkspur"))
+        if criteria := "; ".join(step.get("success_criteria", "").splitlines()):
+            remarks.append(self("step_criteria", criteria=criteria))
+        return remarks
+
     def left_out(self, what: str, count: int, tool_name: str = "") -> str:
         """Return what a request was sent without, as a sentence."""
         plural = f"left_out_{what}_many"
         key = plural if count != 1 and plural in self else f"left_out_{what}"
         return self(key, count=count, name=tool_name)
+
+    def call_stopped(self, metadata: Mapping[str, Any]) -> str:
+        """Return what stopped a call, by the metadata of its end; "" if nothing did."""
+        cause, name = metadata.get("stopped"), metadata.get("stopped_by")
+        if cause == "person" and name:
+            return self("call_stopped_by", name=name)
+        key = f"call_stopped_{cause}"
+        return self(key) if key in self else ""
 
     def details(self, stop_reason: str, error_code: str, error: str) -> str:
         """Return what `error` adds to the sentence, such as the words of the provider."""

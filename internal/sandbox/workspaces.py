@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from internal.agent.domain.delegation.subtask import WorkspaceChoice
@@ -106,9 +106,18 @@ class Workspaces:
         home: the home folder of Larkspur.
         worktrees: makes copies of git repositories.
         root: the folder in which the folders of sessions are; None for the home folder.
+        remove_changes: removes what is recorded of the changes of a session. Blocks.
     """
 
-    def __init__(self, home: Path, worktrees: Worktrees, root: Path | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        worktrees: Worktrees,
+        root: Path | None = None,
+        *,
+        remove_changes: Callable[[SessionId], None] = lambda _: None,
+    ) -> None:
+        self._remove_changes = remove_changes
         self._home = home
         # commands are given folders whose paths pass no symbolic link
         self.root = (root or home).resolve()
@@ -214,6 +223,7 @@ class Workspaces:
             await self._remove_worktree(folder)
         for folders in (self.folders, self.task_folders, self.homes, self.files):
             await folders.remove(session_id)
+        await asyncio.to_thread(self._remove_changes, session_id)
         versions = self.root / VERSIONS_FOLDER / session_id
         if versions.is_file() and versions.parent.name == VERSIONS_FOLDER:
             await asyncio.to_thread(versions.unlink, missing_ok=True)

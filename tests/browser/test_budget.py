@@ -24,13 +24,15 @@ MAX_CHUNKS = {
     # a sentence for each refusal of a model, in both languages
     "run_texts": 6_000,
     "earlier_messages": 2_000,
-    "files": 14_700,
+    "files": 15_000,
     "highlight": 27_000,
     "math": 78_000,
     "operation": 2_500,
-    "settings": 12_000,
+    "settings": 12_500,
+    "task_modes": 2_500,
     "tasks": 5_000,
     "virtual_rows": 5_000,
+    "waiting_messages": 2_500,
     "welcome": 2_000,
     "zh": 3_000,
 }

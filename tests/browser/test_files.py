@@ -21,7 +21,7 @@ from playwright.sync_api import (
 from tests.browser.conftest import Open, Serve, is_blocked
 from tests.browser.gateway import Gateway
 from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import compare, follow, send, session_of, status
+from tests.browser.test_runs import choose_mode, compare, follow, send, session_of, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -129,7 +129,7 @@ def made(serve: Serve, script: Any, enter: Open, tmp_path: Path) -> tuple[Gatewa
     gateway = serve(script([*making(f"{comment}\ncp {folder}/* output/"), title()]))
     page = enter(gateway)
     follow(page)
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make the weekly report")
     status(page, "completed")
     return gateway, page
@@ -225,7 +225,7 @@ def test_versions_of_a_file_are_collapsed(serve: Serve, script: Any, enter: Open
     first = making("echo one > output/a.txt", "first")
     second = making("echo two > output/a.txt", "second")
     page = enter(serve(script([*first, *second, title()])))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "first")
     status(page, "completed")
     send(page, "second")
@@ -592,7 +592,7 @@ def test_a_link_shows_the_run_that_made_a_file(serve: Serve, script: Any, enter:
     long = "\n\n".join(f"Paragraph {number}" for number in range(80))
     later = Reply(text=long, when=When(last_user="later"))
     page = enter(gateway := serve(script([*making("echo 1 > output/a.txt"), later, title()])))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make a file")
     status(page, "completed")
     files = page.get_by_test_id("run-files")
@@ -645,7 +645,7 @@ def test_hostile_files_run_nothing_and_load_nothing(
     opened_context.on("request", note)
     page = opened_context.new_page()
     page.goto(gateway.link())
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make files")
     status(page, "completed")
     files = panel(page)
@@ -671,3 +671,42 @@ def test_hostile_files_run_nothing_and_load_nothing(
     loaded = [asked.url for asked in requests if not is_blocked(asked)]
     assert [url for url in loaded if url.endswith("hostile")] == []
     assert page.locator(".hostile, img[src=hostile]").count() == 0
+
+
+def test_changed_files_of_the_workspace_have_a_diff_and_are_undone(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    page = enter(
+        serve(script([*making("mkdir src; printf 'one\\ntwo\\n' > src/notes.txt"), title()]))
+    )
+    follow(page)
+    page.get_by_label("Permissions").select_option("full")
+    send(page, "make the weekly report")
+    status(page, "completed")
+    files = panel(page)
+    row = files.get_by_role("list", name="Changed files").get_by_role("button")
+    expect(row).to_have_text("src/notes.txtnew+2")
+    files.get_by_role("button", name="Workspace").click()
+    folder = files.get_by_role("button", name="src", exact=True)
+    expect(folder).to_be_visible()
+    files.get_by_label("Search files by name").fill("NOTES")
+    found = files.get_by_role("button", name=re.compile("notes.txt.* B$"))
+    expect(found).to_be_visible()
+    found.click()
+    preview = page.get_by_role("dialog", name="src/notes.txt")
+    expect(preview.locator("pre")).to_contain_text("two")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    accessible(page)
+    page.screenshot(path=shots / "changed-files.png")
+    row.click()
+    change = page.get_by_role("dialog", name="src/notes.txt")
+    expect(change.locator("pre")).to_contain_text("+two")
+    accessible(page)
+    page.screenshot(path=shots / "changed-file.png")
+    change.get_by_role("button", name="Undo this change").click()
+    expect(change.get_by_text("undone")).to_be_visible()
+    expect(change.get_by_role("button", name="Undo this change")).to_have_count(0)
+    change.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(row).to_contain_text("undone")

@@ -83,7 +83,7 @@ def test_permissions_by_keyboard_alone(serve: Serve, script: Any, enter: Open) -
     )
     page = enter(gateway := serve(model))
     send(page, "touch them")
-    expect(bar(page).get_by_role("heading", name="Run `touch one`?")).to_be_visible()
+    expect(bar(page).get_by_role("heading", name="Run this command?")).to_be_visible()
     command = bar(page).get_by_label("What shell would run")
     expect(command).to_have_text("touch one")
     expect(bar(page)).to_contain_text("Operators can answer")
@@ -205,7 +205,7 @@ def test_a_message_answers_the_question_above_it(
     say("A smaller release", "Type yes, or what to change…", "go ahead")
     say("touch one", "Type yes or no, or what to do instead…", "no, touch two instead")
     # an own control starts another task, and the question stays open
-    expect(bar(page).get_by_role("heading", name="Run `touch two`?")).to_be_visible()
+    expect(bar(page).get_by_role("heading", name="Run this command?")).to_be_visible()
     message.fill("what time is it")
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
     accessible(page)

@@ -419,7 +419,8 @@ async def test_a_port_that_is_in_use_is_named(tmp_path: Path, environ: dict[str,
             stderr=asyncio.subprocess.PIPE,
         )
         _, said = await process.communicate()
-        sentence = f"Port {port} on 127.0.0.1 is already in use. Stop the other program or set"
+        sentence = f"Port {port} on 127.0.0.1 is already in use. Stop the other program or"
+        sentence += " choose another port with the setting"
         assert f"{sentence} dispatch.health_port.\n" == said.decode().splitlines(keepends=True)[-1]
         assert process.returncode == 1
 

@@ -125,9 +125,7 @@ async def test_isolated_commands_run_unasked(way: str, home: Path, environ: dict
         Reply(text="done"),
     ]
     async with open_session(way, home, environ, script) as repl:
-        await repl.tty.wait_for(
-            "commands run isolated, no network", "sandboxed · no network · claude"
-        )
+        await repl.tty.wait_for("commands run isolated, no network", "run · no network · claude")
         await repl.send("touch it")
         await repl.tty.wait_for("● done", " out")
         assert "run?" not in repl.tty.screen.text

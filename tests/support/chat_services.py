@@ -24,7 +24,7 @@ from internal.config.chat import ChatChannelSettings
 from internal.simulators.lark.faults import AnswerFault
 from internal.simulators.lark.model import ChatMessage
 from internal.simulators.lark.simulator import LarkSim
-from larkspur.services import make_chat_instructions
+from larkspur.chat_instructions import make_chat_instructions
 from tests.support.agent_app import Core
 from tests.support.chat_texts import AUTO_TEXTS
 from tests.support.echo_channel import EchoService, EchoTransport, echo_message

@@ -1,7 +1,7 @@
 """The delivery of messages of chats: those received, and replies, questions and files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from enum import Enum
@@ -30,6 +30,7 @@ from internal.agent.domain.chats import (
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import (
     DiagnosticError,
+    FilesChanged,
     InputReceived,
     PartsLeftOut,
     PeopleMentioned,
@@ -74,6 +75,7 @@ class _Payload(msgspec.Struct):
     reason: str = ""
     model: str = ""
     instead_of: str = ""
+    calls_not_run: int = 0
 
 
 class _Input(msgspec.Struct):
@@ -91,6 +93,29 @@ class ModelLoss(msgspec.Struct, frozen=True):
     what: LeftOut
     count: int
     tool_name: str = ""
+
+
+class ChangedNames(msgspec.Struct, frozen=True):
+    """The names of the first changed files of a run, and how many there are; see `FilesChanged`."""
+
+    names: tuple[str, ...] = ()
+    total: int = 0
+
+
+class _ChangedName(msgspec.Struct):
+    path: str
+
+
+class _Changes(msgspec.Struct):
+    files: tuple[_ChangedName, ...]
+    total: int
+
+
+class _ChangesEvent(msgspec.Struct):
+    payload: _Changes
+
+
+_changes_event = msgspec.json.Decoder(_ChangesEvent).decode
 
 
 class _LeftOutEvent(msgspec.Struct):
@@ -128,6 +153,7 @@ _TOLD = tuple(
         DiagnosticError,
         PartsLeftOut,
         PeopleMentioned,
+        FilesChanged,
         ResultFinal,
         ResultCancelled,
     )
@@ -164,7 +190,8 @@ class ReplyContext(NamedTuple):
     which files of the messages could not be read, and why. `models` are the model that wrote the
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
     get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
-    the answer may show at their place.
+    the answer may show at their place. `calls_not_run` counts the last calls of the run if they
+    were not run. `changed` are the files of the workspace that it changed.
     """
 
     instruction: str
@@ -176,6 +203,8 @@ class ReplyContext(NamedTuple):
     left_out: tuple[ModelLoss, ...] = ()
     mentioned: tuple[str, ...] = ()
     pictures: tuple[NamedPicture, ...] = ()
+    calls_not_run: int = 0
+    changed: ChangedNames = ChangedNames()
 
 
 class BegunMessage(NamedTuple):
@@ -582,12 +611,13 @@ class ChatDelivery:
             tuple(dict.fromkeys(left_out)),
             mentioned_people(found[PeopleMentioned.name]),
             tuple((yield from self._named_pictures(outgoing))),
+            payload.calls_not_run,
+            _changed_names(found[FilesChanged.name]) if _is_reply(outgoing) else ChangedNames(),
         )
 
     def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:
         """Return the pictures of a run whose names are in its reply, from the messages after it."""
-        is_reply = outgoing.key == reply_key(outgoing.run_id)
-        if not is_reply or "![" not in outgoing.body:  # most replies show none
+        if not _is_reply(outgoing) or "![" not in outgoing.body:  # most replies show none
             return []
         found: list[NamedPicture] = []
         for key, files in (yield from self._stores.outbox.list_files(outgoing)):
@@ -640,3 +670,15 @@ class ChatDelivery:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _is_reply(outgoing: OutgoingMessage) -> bool:
+    return outgoing.key == reply_key(outgoing.run_id)
+
+
+def _changed_names(events: Sequence[bytes]) -> ChangedNames:
+    """Return the files of the last event, which replaces those before it."""
+    if not events:
+        return ChangedNames()
+    found = _changes_event(events[-1]).payload
+    return ChangedNames(tuple(each.path for each in found.files), found.total)

@@ -12,6 +12,7 @@ from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.types import ResultFinal
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
@@ -75,7 +76,8 @@ class TaskTree(NamedTuple):
     """A task, its newest run, and all subtasks below it, oldest first.
 
     `cost` is the known cost of all of them in US dollars. `artifacts` are the newest versions of
-    the files that they made, oldest first.
+    the files that they made, oldest first. `calls_not_run` counts the last calls of its newest run
+    if they were not run.
     """
 
     task: Task
@@ -83,6 +85,18 @@ class TaskTree(NamedTuple):
     subtasks: list[SubtaskItem]
     cost: float
     artifacts: list[Artifact]
+    calls_not_run: int = 0
+
+
+class _EndEvent(msgspec.Struct):
+    payload: "_EndPayload"
+
+
+class _EndPayload(msgspec.Struct):
+    calls_not_run: int = 0
+
+
+_decode_end = msgspec.json.Decoder(_EndEvent).decode
 
 
 class Queries:
@@ -150,7 +164,9 @@ class Queries:
             )
             made = yield from self._stores.artifacts.list_of_tree(root)
             newest = {each.name: each for each in made if each.task_id in above}
-            return TaskTree(task, run, found, cost, list(newest.values()))
+            ends = yield from self._stores.events.list_of_kinds(run.id, (ResultFinal.name,))
+            missed = _decode_end(ends[-1].json).payload.calls_not_run if ends else 0
+            return TaskTree(task, run, found, cost, list(newest.values()), missed)
 
         return await self._database.read(work)
 

@@ -10,8 +10,9 @@ from msgspec import Meta
 
 from internal.agent.domain.delegation.subtask import ReportMode
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import NetworkSetting, widens_network
-from internal.agent.domain.permissions.policy import Mode, Policy, with_network
+from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import MAX_RULES, RuleText, check_rule_lengths
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
@@ -21,7 +22,7 @@ from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.ports.skills import is_granted
 
-UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.SANDBOXED)
+UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.RUN)
 """Permission modes that everybody may choose for their own tasks."""
 
 
@@ -60,6 +61,7 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     `profile_problems` returns why profiles cannot be used, by name, `profile_warnings` what may be
     wrong with others.
     `isolated`: commands run in a sandbox that isolates them. `hosts`: it can let them reach hosts.
+    `has_folder` returns False for a path that is known to be no folder where tasks are executed.
     """
 
     profiles: Mapping[str, Profile]
@@ -79,6 +81,7 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     hosts: bool = True
     profile_problems: Callable[[], Mapping[str, str]] = dict
     profile_warnings: Callable[[], Mapping[str, str]] = dict
+    has_folder: Callable[[str], bool] = lambda _path: True
 
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
         """Return what commands reach if this is chosen; None for the value of the settings."""
@@ -104,7 +107,7 @@ def build_run_spec(
 
     Raises:
         InvalidRequest: a rule or a profile is unknown, the profile cannot be used or does not allow
-            the mode, or the model of a cost limit has no price.
+            the mode, the workspace is not a folder, or the model of a cost limit has no price.
         Forbidden: only the owner may choose a workspace, allow tools or widen the mode or the
             network.
     """
@@ -135,7 +138,7 @@ def build_run_spec(
         policy=policy,
         limits=_limits(_profile_limits(defaults.limits, profile), options, principal),
         gates=defaults.gates,
-        workspace=_workspace(options.workspace or defaults.workspace),
+        workspace=_workspace(defaults, options.workspace or defaults.workspace),
         provider=defaults.provider,
         model=model,
         people=True,
@@ -250,7 +253,9 @@ def _limits(limits: RunLimits, options: TaskOptions, principal: Principal) -> Ru
     )
 
 
-def _workspace(folder: str) -> str:
+def _workspace(defaults: TaskDefaults, folder: str) -> str:
     if folder and not PurePath(folder).is_absolute():
         raise InvalidRequest(f"workspace must be an absolute path, not {folder[:200]}.")
+    if folder and not defaults.has_folder(folder):
+        raise InvalidRequest(f"The workspace {escape_invisible(folder[:200])} is not a folder.")
     return folder

@@ -40,6 +40,7 @@ AuditAction = Literal[
     "question.refused",
     "task.stopped",
     "task.applied",
+    "change.undone",
     "rule.written",
     "dead_letter.retried",
     "dead_letter.dismissed",

@@ -41,6 +41,11 @@ MAX_STATUS_LENGTH, MAX_TASK_LENGTH, MAX_SKILL_LENGTH = 200, 100, 150
 _RESUMABLE = frozenset({"failed", "cancelled"})
 
 
+_MAX_SHOWN_COMMANDS = 5
+"""Background commands whose last lines are shown, the newest ones."""
+_MAX_OUTPUT_LINES = 5
+
+
 class CommandHandlers:
     """One method for each command."""
 
@@ -240,15 +245,19 @@ class CommandHandlers:
             found = []
         if not found:
             return phrases("no_commands")
-        lines = (
-            phrases(
-                "command_line",
-                id=one.id,
-                status=phrases("command_runs" if one.ended is None else "command_ended"),
-                command=escape_markdown(truncate_line(one.command, MAX_TASK_LENGTH)),
-            )
-            for one in found
-        )
+        lines: list[str] = []
+        for one in found:
+            status = phrases("command_runs" if one.ended is None else "command_ended")
+            command = escape_markdown(truncate_line(one.command, MAX_TASK_LENGTH))
+            lines.append(phrases("command_line", id=one.id, status=status, command=command))
+            if one.address:
+                lines.append(phrases("command_address", address=escape_markdown(one.address)))
+        for one in found[-_MAX_SHOWN_COMMANDS:]:
+            output = await self._gateway.read_command(newest[0].session_id, one.id, principal)
+            if last := output.text.splitlines()[-_MAX_OUTPUT_LINES:]:
+                shown = (escape_markdown(truncate_line(line, MAX_TASK_LENGTH)) for line in last)
+                text = "\n".join(f"> {line}" for line in shown)
+                lines.append(phrases("command_output", id=one.id, output=text))
         return phrases("commands", commands="\n".join(lines))
 
     async def _list_skills(self, message: MessageContext) -> str:

@@ -412,7 +412,8 @@ class TransportHealth(NamedTuple):
     """The state of the connection, since when (RFC 3339) and, if it is not connected, why.
 
     `notes` are facts about messages that the service did not deliver, and `losses` those that
-    could not be made good.
+    could not be made good. `last_event` is when the service sent something last (RFC 3339), "" for
+    not since this process started.
     """
 
     status: str
@@ -420,6 +421,7 @@ class TransportHealth(NamedTuple):
     why: str = ""
     notes: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
+    last_event: str = ""
 
 
 OnMessage = Callable[[ReceivedMessage], Future[Any]]

@@ -21,6 +21,8 @@ from internal.channels.cli.records import (
     ArtifactItem,
     AuditItem,
     BackgroundCommandItem,
+    BackgroundOutput,
+    ChangedFileItem,
     DeadLetterItem,
     GrantedRole,
     IssuedCode,
@@ -43,6 +45,7 @@ from internal.channels.cli.records import (
     UnusedFilesCount,
     UsageItem,
     UsageKey,
+    WaitingItem,
 )
 from internal.channels.cli.task_request import Ids
 from internal.channels.cli.transports.interface import (
@@ -175,6 +178,22 @@ class GatewayClient:
             "POST", path, body, lambda made: made["taken_as"] == "steering", retry=True
         )
 
+    async def waiting(self, session_id: str) -> list[WaitingItem]:
+        """Return the messages of a session that no model has read."""
+        path = f"/api/sessions/{_quoted(session_id)}/messages"
+        return await self._get(path, {"limit": 1}, _waiting)
+
+    async def take_back(self, session_id: str, number: int) -> bool:
+        """Take a message back; return False if a model has read it."""
+        path = f"/api/sessions/{_quoted(session_id)}/waiting/{number}"
+        try:
+            await self._send("DELETE", path, None, _ignore, retry=True)
+        except GatewayError as error:
+            if error.status != _CONFLICT:
+                raise
+            return False
+        return True
+
     async def stop(self, task_id: str, *, retry: bool = True) -> None:
         """Store a stop request. A task that has ended is not an error."""
         path = f"/api/tasks/{_quoted(task_id)}/stop"
@@ -230,15 +249,34 @@ class GatewayClient:
         """Return sessions, most recently active first."""
         return await self._get("/api/sessions", {"limit": limit}, _items("sessions", SessionItem))
 
+    async def session_choices(self, session_id: str) -> tuple[str | None, bool]:
+        """Return the mode of the newest task of a session, and whether its plans were reviewed."""
+        return await self._get(
+            f"/api/sessions/{_quoted(session_id)}",
+            {},
+            lambda found: (found["permission_mode"], found["plan_review"] == "always"),
+        )
+
     async def commands(self, session_id: str) -> list[BackgroundCommandItem]:
         """Return the background commands of a session, oldest first."""
         found = await self._get(f"/api/sessions/{_quoted(session_id)}/commands", {}, dict)
         return self._parse(
             lambda _: [
-                BackgroundCommandItem(one["id"], one["command"], one["ended"], one["exit_code"])
+                BackgroundCommandItem(
+                    one["id"], one["command"], one["ended"], one["exit_code"], one["address"]
+                )
                 for one in found["commands"]
             ],
             None,
+        )
+
+    async def command_output(self, session_id: str, command_id: str) -> BackgroundOutput:
+        """Return the end of the output of a background command."""
+        path = f"/api/sessions/{_quoted(session_id)}/commands/{_quoted(command_id)}/output"
+        return await self._get(
+            path,
+            {},
+            lambda found: BackgroundOutput(found["text"], found["missing_bytes"], found["end"]),
         )
 
     async def stop_command(self, session_id: str, command_id: str) -> None:
@@ -399,6 +437,16 @@ class GatewayClient:
         query = {"task_id": task_id, "versions": "all", "limit": _PAGE}
         found = await self._get("/api/artifacts", query, _worktree_diffs)
         return found[0] if found else None
+
+    async def changes(self, session_id: str) -> list[ChangedFileItem]:
+        """Return the newest change of each file of the workspace by runs of a session."""
+        path = f"/api/sessions/{_quoted(session_id)}/changes"
+        return await self._get(path, {}, _items("changes", ChangedFileItem))
+
+    async def change_diff(self, session_id: str, change_id: str) -> tuple[str, str]:
+        """Return the difference of a file before and after a run, and why there is none or less."""
+        path = f"/api/sessions/{_quoted(session_id)}/changes/{_quoted(change_id)}/diff"
+        return await self._get(path, {}, lambda found: (found["diff"], found["note"]))
 
     async def unused_files(self, *, removes: bool) -> UnusedFilesCount:
         """Count the stored files that nothing uses, or remove and count them."""
@@ -565,6 +613,7 @@ def _ids(made: Any) -> Ids:
 Item = TypeVar(
     "Item",
     TaskItem,
+    ChangedFileItem,
     SessionItem,
     PersonItem,
     RuleItem,
@@ -650,6 +699,13 @@ def _attachment(stored: Any) -> Mapping[str, str]:
 
 def _messages_page(page: Any) -> tuple[list[Mapping[str, Any]], str | None]:
     return page["messages"], page["next"]
+
+
+def _waiting(page: Any) -> list[WaitingItem]:
+    return [
+        WaitingItem(one["number"], one["waits_for"] == "given_back", one["task_id"], one["text"])
+        for one in page["waiting"]
+    ]
 
 
 def _message(message: Any) -> TranscriptMessage:

@@ -27,6 +27,7 @@ def render_question(question: Mapping[str, Any], messages: MessageCatalog) -> li
     if plan := question.get("plan"):
         lines += [f"  {plan['goal']}"] if plan["goal"] != asks else []
         lines += [f"  {n}. {step['description']}" for n, step in enumerate(plan["steps"], 1)]
+        lines += [f"  {runs('plan_by_larkspur')}"] if plan.get("made_by") == "larkspur" else []
     calls = question.get("calls") or ()
     for number, call in enumerate(calls, 1):
         lines += _call(call, number if len(calls) > 1 else 0, messages)

@@ -51,6 +51,15 @@ class BackgroundCommandItem(NamedTuple):
     command: str
     ended: str | None
     exit_code: int | None
+    address: str
+
+
+class BackgroundOutput(NamedTuple):
+    """The end of what a background command printed; `end` says how it ended, "" while it runs."""
+
+    text: str
+    missing_bytes: int
+    end: str
 
 
 class SessionMove(NamedTuple):
@@ -161,6 +170,15 @@ class ListedTaskTree(NamedTuple):
     completed_at: str | None
     cost: float
     subtasks: Sequence[ListedSubtask]
+
+
+class WaitingItem(NamedTuple):
+    """A message that no model has read: it waits, or was given back by the run of `task_id`."""
+
+    number: int
+    is_given_back: bool
+    task_id: str
+    text: str
 
 
 class TranscriptMessage(NamedTuple):
@@ -330,6 +348,17 @@ class ArtifactItem(NamedTuple):
         """The columns of a text listing."""
         when, size = format_minute(self.created), format_size(self.size)
         return self.artifact_id, when, self.type, size, self.name
+
+
+class ChangedFileItem(NamedTuple):
+    """A file of the workspace that a run changed. `added` and `removed` are lines, if known."""
+
+    change_id: str
+    path: str
+    kind: str
+    added: int | None
+    removed: int | None
+    is_undone: bool
 
 
 class UnusedFilesCount(NamedTuple):

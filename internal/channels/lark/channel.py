@@ -127,7 +127,13 @@ class LarkTransport:
     def health(self) -> TransportHealth:
         """The state of the connection, and what it did not bring."""
         watch = self._watch
-        return TransportHealth(*self._connection.state, notes=watch.notes, losses=watch.losses)
+        received = self._receiver
+        return TransportHealth(
+            *self._connection.state,
+            notes=watch.notes,
+            losses=watch.losses,
+            last_event="" if received is None else received.last_event,
+        )
 
     async def run(self, on_message: OnMessage, on_action: OnAction) -> None:
         """Stay connected until cancelled.

@@ -492,7 +492,10 @@ def _plan_blocks(
         return [ContentBlock("text", budget.fit(question.title))]
     goal = phrases("asked_goal", goal=budget.fit(plan.goal))
     steps = _numbered([step.description for step in plan.steps])
-    return [ContentBlock("text", goal), ContentBlock("text", budget.fit(steps))]
+    found = [ContentBlock("text", goal), ContentBlock("text", budget.fit(steps))]
+    if plan.made_by == "larkspur":
+        found.append(ContentBlock("text", phrases.runs("plan_by_larkspur")))
+    return found
 
 
 def _clarify_blocks(

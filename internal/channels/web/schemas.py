@@ -9,10 +9,11 @@ from internal.agent.app.events.subscription import parse_cursor
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS, Submitted
 from internal.agent.app.runs.visibility import Writing, WrittenAfter
 from internal.agent.app.task_options import TaskDefaults, TaskOptions
+from internal.agent.app.waiting_messages import WaitingMessage
 from internal.agent.domain.ids import MAX_ID_CHARS, RunId, SessionId, TaskId
 from internal.agent.domain.messages import Thinking
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import NetworkKind, NetworkSetting, network_kind
-from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal, Right
 from internal.agent.domain.react.history import StoredMessage
@@ -302,7 +303,8 @@ class StopView(msgspec.Struct, frozen=True):
 class SessionView(msgspec.Struct, frozen=True):
     """A session. `workspace` is the folder of its newest task, "" for a folder of its own.
 
-    `forked_from` is the session that it was branched from, "" for none.
+    `permission_mode` is the mode of its newest task, null without one, and `plan_review` which of
+    its plans were reviewed. `forked_from` is the session that it was branched from, "" for none.
     """
 
     session_id: SessionId
@@ -316,6 +318,8 @@ class SessionView(msgspec.Struct, frozen=True):
     one_shot: bool
     workspace: str
     forked_from: str
+    permission_mode: Mode | None
+    plan_review: PlanReview
 
 
 class SessionListItem(SessionView, frozen=True):
@@ -347,10 +351,21 @@ class MessageView(msgspec.Struct, frozen=True):
 
 
 class MessagesPage(msgspec.Struct, frozen=True):
-    """Messages, oldest first. `next` is the cursor of older ones, null on the first page."""
+    """Messages, oldest first. `next` is the cursor of older ones, null on the first page.
+
+    `waiting` are the messages that no model has read: they steer a run or start the next task, or
+    were given back by a run that was stopped or failed. They are on every page.
+    """
 
     messages: list[MessageView]
     next: str | None
+    waiting: list[WaitingMessage]
+
+
+class EditWaitingRequest(RequestModel, frozen=True):
+    """The new text of a message that waits."""
+
+    text: Instruction
 
 
 class EventItem(msgspec.Struct, frozen=True):
@@ -432,7 +447,7 @@ class MeView(msgspec.Struct, frozen=True):
     roles: list[Right]
     provider: str
     model: str
-    permission_mode: Literal["ask", "sandboxed"]
+    permission_mode: Mode
     isolated: bool
     network: NetworkKind
 
@@ -470,7 +485,7 @@ def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:
         sorted(principal.roles),
         defaults.provider,
         defaults.model,
-        "sandboxed" if defaults.policy.mode is Mode.SANDBOXED else "ask",
+        defaults.policy.mode,
         defaults.isolated,
         network_kind(defaults.policy.allow),
     )
@@ -540,6 +555,8 @@ def _session_values(session: Session) -> tuple[Any, ...]:
         session.one_shot,
         session.workspace,
         session.forked_from,
+        session.permission_mode,
+        session.plan_review,
     )
 
 

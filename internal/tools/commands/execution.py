@@ -54,7 +54,6 @@ ACCESS_TARGETS = (
     OutsidePathTarget("read_paths"),
     OutsidePathTarget("write_paths", writable=True),
 )
-_MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
 KILL_GRACE_SECONDS = 30.0
 """What a call may take beyond its timeout."""
 
@@ -130,14 +129,9 @@ async def run_session_command(
         ToolError: it cannot be started.
     """
     output = OutputBuffer()
-    live = 0
 
     def write(chunk: bytes) -> None:
-        nonlocal live
-        text = output.write(chunk)
-        if live < _MAX_LIVE_CHARS and text:
-            context.call.progress(text[: _MAX_LIVE_CHARS - live])
-            live += len(text)
+        context.call.progress(output.write(chunk))
 
     watch = session_watch(context, session_command(context, argv, float(seconds), stdin))
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.deferred_tools import MAX_TOOLS
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
@@ -40,7 +40,7 @@ async def accept(here: Core, name: str = "many") -> None:
     await reviews.decide(name, report.server.sha256, LOCAL_OWNER, "web", accept=True)
 
 
-async def go(here: Core, work: Path, mode: Mode = Mode.FULL, **more: Any) -> list[dict[str, Any]]:
+async def go(here: Core, work: Path, mode: Mode = Mode.ALL, **more: Any) -> list[dict[str, Any]]:
     made = await here.submit("go", workspace=str(work), permission_mode=mode, **more)
     await here.end_of(made)
     return await here.durable(made)

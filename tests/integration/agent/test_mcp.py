@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import Conflict
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.ports.mcp import McpReviewReport
 from internal.mcp.definition_files import DefinitionFiles
@@ -46,7 +46,7 @@ async def review(here: Core, name: str) -> McpReviewReport:
     return report
 
 
-async def go(here: Core, workspace: Path, mode: Mode = Mode.FULL) -> list[dict[str, Any]]:
+async def go(here: Core, workspace: Path, mode: Mode = Mode.ALL) -> list[dict[str, Any]]:
     made = await here.submit("go", workspace=str(workspace), permission_mode=mode)
     await here.end_of(made)
     return await here.durable(made)
@@ -166,7 +166,7 @@ async def test_tools_ask_by_default_and_rules_cover_a_tool_or_a_server(
         await here.end_of(made)
         (all_tools,) = await start(allow=("mcp__tested",))
         (one_tool,) = await start(allow=("mcp__tested__echo",))
-        (denied,) = await start(permission_mode=Mode.FULL, deny=("mcp__tested",))
+        (denied,) = await start(permission_mode=Mode.ALL, deny=("mcp__tested",))
     assert "mcp__tested__echo" in str(asked)
     assert "hi" in all_tools["result"]
     assert "hi" in one_tool["result"]

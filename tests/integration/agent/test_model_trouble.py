@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.closing_prompts import CONTINUE_PROMPT
 from internal.agent.ports.llm import MAX_REPLY_CHARACTERS

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from internal.agent.app.files.artifacts import ArtifactRecorder
+from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunContext, RunServices
@@ -48,6 +49,15 @@ def artifact_recorder(here: Core, services: RunServices) -> ArtifactRecorder:
     )
 
 
+def change_recorder(here: Core, services: RunServices) -> ChangeRecorder:
+    return ChangeRecorder(
+        services.database,
+        services.stores,
+        here.services.changes,
+        folders=here.services.workspaces.file_folders,
+    )
+
+
 class LateCompleter(RunCompleter):
     """Calls `before` when the work of a run is done, right before the transaction that says so."""
 
@@ -55,7 +65,8 @@ class LateCompleter(RunCompleter):
         services = here.services.coordinator.services
         artifacts = artifact_recorder(here, services)
         recipients = here.services.question_recipients
-        super().__init__(services, artifacts, here.services.keeper, recipients=recipients)
+        changes, keeper = change_recorder(here, services), here.services.keeper
+        super().__init__(services, artifacts, keeper, changes=changes, recipients=recipients)
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -265,6 +276,7 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
                 watched,
                 artifact_recorder(here, watched),
                 here.services.keeper,
+                changes=change_recorder(here, watched),
                 recipients=here.services.question_recipients,
             )
             await execute(here, await claim(here, made, "here"), completer, watched)

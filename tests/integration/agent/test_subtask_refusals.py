@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import core
 from tests.support.anthropic_server import Call, Reply, Rules, seen_in

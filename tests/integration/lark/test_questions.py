@@ -242,7 +242,7 @@ async def test_the_name_of_the_person_who_clicked_is_added_to_the_answer(tmp_pat
 
 
 async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Path) -> None:
-    again = [Reply(calls=[TOUCH]), Reply(text="over")]
+    again = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH]), Reply(text="over")]
     async with open_chat(tmp_path, [*script(TOUCH)[:3], *again, *again]) as one:
         gateway = one.lark.core.services.gateway
         await one.lark.say("touch it")

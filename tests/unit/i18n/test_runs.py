@@ -53,16 +53,45 @@ def test_nobody_is_asked_to_rephrase_what_no_other_words_help(language: Language
 def test_a_long_wait_has_its_end(language: Language, reason: str) -> None:
     said = RunMessages(language)
     since = datetime.now().astimezone()
-    short = said.retry(reason, 8, 2, since.isoformat())
-    assert short == said.retry(reason, 8, 2)
-    long = said.retry(reason, 330, 2, since.isoformat())
+    wait = {"reason": reason, "seconds": 8, "attempt": 2}
+    assert said.retry(wait, since.isoformat()) == said.retry(wait)
+    wait["seconds"] = 330
+    long = said.retry(wait, since.isoformat())
     assert f"{since + timedelta(seconds=330):%H:%M:%S}" in long
     assert "330" in long
-    assert said.retry(reason, 330, 2, "never") == said.retry(reason, 330, 2)
+    assert said.retry(wait, "never") == said.retry(wait)
 
 
 def test_a_reason_of_a_later_version_is_a_wait() -> None:
-    assert RunMessages("en").retry("of_a_later_version", 8, 2).startswith("The model is overloaded")
+    wait = {"reason": "of_a_later_version", "seconds": 8, "attempt": 2}
+    assert RunMessages("en").retry(wait).startswith("The model is overloaded")
+
+
+def test_a_wait_names_the_last_attempt_and_the_cause() -> None:
+    wait = {"reason": "rate_limited", "seconds": 8, "attempt": 2, "attempts": 11, "cause": "Slow."}
+    said = RunMessages("en").retry(wait)
+    assert said.endswith("retrying in 8 s (attempt 2 of 11). Slow.")
+    assert "11" in RunMessages("zh").retry(wait)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, ""),
+        ({"exit_code": 0, "timed_out": False}, ""),
+        ({"exit_code": 3}, "exit 3"),
+        ({"exit_code": -9, "timed_out": True}, "stopped at its time limit"),
+    ],
+)
+def test_a_command_that_failed_says_how(metadata: dict[str, object], said: str) -> None:
+    assert RunMessages("en").call_failure(metadata) == said
+
+
+def test_a_run_at_its_limit_did_not_fail() -> None:
+    limits = {each for each in get_args(StopReason) if RunMessages("en").is_limit(each)}
+    expected = {"max_iterations", "timeout", "budget_exceeded"}
+    assert limits == expected
+    assert {each for each in expected if RunMessages("zh").is_limit(each)} == limits
 
 
 def test_the_languages_agree_about_what_needs_no_details() -> None:

@@ -24,6 +24,8 @@ const en = {
   retry: 'Retry',
   retryHint: 'Run the same message again',
   resume: 'Resume',
+  goOn: 'Go on',
+  goOnHint: 'Send “Go on”: the next run continues from here',
   resumeHint: 'Continue this run after its last finished step',
 };
 
@@ -50,6 +52,8 @@ const zh: typeof en = {
   retry: '重试',
   retryHint: '重新运行同一条消息',
   resume: '继续',
+  goOn: '继续做',
+  goOnHint: '发送“继续做”，由下一次运行接着完成',
   resumeHint: '从最后完成的步骤继续此次运行',
 };
 

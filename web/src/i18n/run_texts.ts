@@ -6,23 +6,45 @@ import type { Payloads } from '../stream/events';
 /** `ended` has a sentence for each error code and reason; `details` is what an error adds to it. */
 export interface RunMessages {
   startsOver: string;
-  retry: (wait: Pick<Payloads['workflow.node.retry'], 'reason' | 'seconds' | 'attempt'>) => string;
+  retry: (wait: Pick<Payloads['workflow.node.retry'], 'reason' | 'seconds' | 'attempt' | 'attempts' | 'cause'>) => string;
+  /** How a command failed that could be run; "" if it did not. */
+  callFailure: (call: { exit?: number; timedOut?: boolean }) => string;
+  /** Whether a run ended at a limit: it did not fail, and can go on. */
+  isLimit: (reason: string) => boolean;
   answeredBy: (fallback: { model: string; first: string }) => string;
   ended: (reason: string, code: string) => string;
   leftOut: (parts: LeftOut) => string;
+  notRun: string;
+  /** Why a call was not run. */
+  whyNotRun: (reason: string) => string;
+  completedWithout: (calls: number) => string;
+  planByLarkspur: string;
+  stepByLarkspur: string;
+  notReported: string;
+  criteria: (criteria: string) => string;
   details: (reason: string, code: string, error: string) => string;
+  /** What stopped a call. */
+  callStopped: (cause: string, by: string) => string;
 }
 
 type LeftOut = Payloads['workflow.node.left_out'];
 
 const QUIET = new Set(['final_answer', 'await_user_input', 'user_stop']);
 
-function messagesOf({ messages, complete }: typeof en): RunMessages {
+function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
   const known = new Map(Object.entries(messages));
   return {
     startsOver: messages.starts_over,
-    retry: ({ reason, seconds, attempt }) =>
-      messages[`retry_${reason}`].replace('{seconds}', `${seconds}`).replace('{attempt}', `${attempt}`),
+    retry: ({ reason, seconds, attempt, attempts = 0, cause = '' }) => {
+      const which = (attempts === 0 ? messages.attempt : messages.attempt_of)
+        .replace('{attempts}', `${attempts}`)
+        .replace('{attempt}', `${attempt}`);
+      const sentence = messages[`retry_${reason}`].replace('{seconds}', `${seconds}`).replace('{attempt}', which);
+      return cause === '' ? sentence : messages.retry_because.replace('{sentence}', sentence).replace('{cause}', () => cause);
+    },
+    callFailure: ({ exit, timedOut }) =>
+      timedOut ? messages.call_timed_out : exit === undefined ? '' : messages.call_exit.replace('{code}', `${exit}`),
+    isLimit: (reason) => limits.includes(reason),
     answeredBy: ({ model, first }) =>
       messages.answered_by.replace('{model}', () => model).replace('{instead_of}', () => first),
     ended: (reason, code) =>
@@ -34,6 +56,18 @@ function messagesOf({ messages, complete }: typeof en): RunMessages {
       const text = many ?? messages[`left_out_${what}`];
       return text.replace('{count}', `${count}`).replace('{name}', name);
     },
+    notRun: messages.not_run,
+    whyNotRun: (reason) => known.get(`not_run_${reason}`) ?? messages.not_run_gate,
+    completedWithout: (calls) =>
+      (calls === 1 ? messages.completed_not_run : messages.completed_not_run_many).replace('{count}', `${calls}`),
+    planByLarkspur: messages.plan_by_larkspur,
+    stepByLarkspur: messages.step_by_larkspur,
+    notReported: messages.step_not_reported,
+    criteria: (criteria) => messages.step_criteria.replace('{criteria}', () => criteria),
+    callStopped: (cause, by) =>
+      cause === 'person' && by !== ''
+        ? messages.call_stopped_by.replace('{name}', () => by)
+        : (known.get(`call_stopped_${cause}`) ?? ''),
     details: (reason, code, error) => (complete.includes(code === '' ? reason : code) ? '' : error),
   };
 }

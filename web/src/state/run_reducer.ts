@@ -22,6 +22,7 @@ export function newRun(event: Envelope): RunState {
     started: event.timestamp,
     usage: NO_TOKENS,
     cost: null,
+    subtasks: null,
     duration: 0,
     iterations: 0,
     ended: [],
@@ -37,7 +38,9 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
     case 'workflow.lifecycle.updated': {
       const { status, stop_reason: reason } = event.payload;
       if (isOver(run.status)) return run;
-      const started = run.status === 'queued' ? event.timestamp : run.started;
+      // a run that waited for its subtasks began when it first ran
+      const begins = run.status === 'queued' && run.iterations === 0;
+      const started = begins ? event.timestamp : run.started;
       return { ...run, status, reason: reason ?? null, started };
     }
     case 'workflow.node.started': {
@@ -58,7 +61,9 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
     case 'workflow.tool.completed':
       return { ...run, ended: [...run.ended, ...endedNodes(event)].slice(-MAX_ENDED_NODES) };
     case 'workflow.result.final': {
-      const { stop_reason: reason, duration_ms: duration } = event.payload;
+      const { stop_reason: reason } = event.payload;
+      const passed = Math.max(0, Date.parse(event.timestamp) - Date.parse(run.started));
+      const duration = run.subtasks === null ? event.payload.duration_ms : passed;
       const usage = toTokens(event.payload.usage);
       const status = statusAfter(reason);
       const cost = event.payload.cost ?? null;
@@ -69,6 +74,15 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
     default:
       return run;
   }
+}
+
+/** Return a run after the end of one of its subtasks. */
+export function addSubtask(run: RunState, event: Extract<Envelope, { event: 'workflow.result.final' }>): RunState {
+  const known = run.subtasks ?? { usage: NO_TOKENS, cost: null };
+  const { cost = null } = event.payload;
+  const usage = sumTokens([known.usage, toTokens(event.payload.usage)]);
+  const sum = cost === null ? known.cost : (known.cost ?? 0) + cost;
+  return { ...run, subtasks: { usage, cost: sum } };
 }
 
 export function statusAfter(reason: StopReason): Status {

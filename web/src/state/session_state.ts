@@ -30,6 +30,9 @@ export interface Step {
   id: string;
   description: string;
   status: NonNullable<PlanStep['status']>;
+  /** How the agent knows that the step is done; "" if it did not say. */
+  criteria: string;
+  byLarkspur: boolean;
 }
 
 interface Placed {
@@ -45,6 +48,8 @@ export interface InputLine extends Placed {
   channel: string;
   sender: string;
   steer: boolean;
+  /** The person let an ended task go on, and wrote nothing. */
+  resumed: boolean;
   attachments: readonly Attachment[];
 }
 
@@ -74,13 +79,31 @@ export interface ToolLine extends Placed {
   call: string;
   name: string;
   arguments: Record<string, unknown>;
-  status: 'running' | 'done' | 'failed';
+  status: 'running' | 'done' | 'failed' | 'denied';
   result: string;
   error: string;
   duration: number;
   attachments: readonly Attachment[];
+  /** How a command failed that could be run: its exit code, or its time limit. */
+  exit?: number;
+  timedOut?: boolean;
+  /** The change that it made, as a unified diff; "" for none. */
+  diff: string;
+  /** A call that may not be made: the call as it was asked for; "" for others. */
+  denied: string;
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
+  /** What stopped it, and who; the error is then what it printed. */
+  stopped?: { cause: string; by: string };
+}
+
+/** A call that was returned to the model without being run. */
+export interface NotRunLine extends Placed {
+  kind: 'not-run';
+  tool: string;
+  /** The call for display. */
+  what: string;
+  reason: string;
 }
 
 export interface PlanLine extends Placed {
@@ -88,6 +111,7 @@ export interface PlanLine extends Placed {
   version: number;
   goal: string;
   complexity: Complexity;
+  byLarkspur: boolean;
   steps: readonly Step[];
 }
 
@@ -108,6 +132,8 @@ export interface EndLine extends Placed {
   duration: number;
   usage: Tokens | null;
   cost: number | null;
+  /** How many of its last calls were not run. */
+  notRun?: number;
   /** The model that wrote the answer, and the one that could not, if a fallback wrote it. */
   fallback?: { model: string; first: string };
 }
@@ -138,6 +164,7 @@ export type Line =
   | InputLine
   | SayLine
   | LeftOutLine
+  | NotRunLine
   | ThoughtLine
   | ToolLine
   | PlanLine
@@ -162,6 +189,9 @@ export interface RunState {
   started: string;
   usage: Tokens;
   cost: number | null;
+  /** What its subtasks used, which `usage` and `cost` do not contain; null without any. */
+  subtasks: { usage: Tokens; cost: number | null } | null;
+  /** From its start to its end if it had subtasks, which it waited for. */
   duration: number;
   iterations: number;
   /** Nodes whose late deltas are ignored; only while the run is active. */
@@ -200,8 +230,24 @@ export interface State {
   artifacts: readonly ArtifactFile[];
   /** Number of files that runs made and that are not kept. */
   omitted: number;
+  /** Paths of the workspace that runs changed, as far as events name them. */
+  changed: readonly string[];
+  /** Grows with each event about changed files. */
+  changes: number;
   questions: readonly SessionQuestion[];
   live: Readonly<Record<string, LiveNode>>;
+}
+
+/** Return what a run and its subtasks used; the cost is null if that of neither is known. */
+export function spendingOf({ usage, cost, subtasks }: RunState): { usage: Tokens; cost: number | null } {
+  if (subtasks === null) return { usage, cost };
+  const sum = {
+    in: usage.in + subtasks.usage.in,
+    cached: usage.cached + subtasks.usage.cached,
+    out: usage.out + subtasks.usage.out,
+  };
+  const known = cost !== null || subtasks.cost !== null;
+  return { usage: sum, cost: known ? (cost ?? 0) + (subtasks.cost ?? 0) : null };
 }
 
 export const NO_TOKENS: Tokens = { in: 0, cached: 0, out: 0 };
@@ -213,6 +259,8 @@ export const EMPTY: State = {
   files: [],
   artifacts: [],
   omitted: 0,
+  changed: [],
+  changes: 0,
   questions: [],
   live: {},
 };

@@ -1,7 +1,7 @@
 /** Builds the thread of a session: which line an event adds or updates. */
 import { statusAfter, toTokens } from './run_reducer';
-import type { Envelope } from '../stream/events';
-import { isOver, keyOf, type SubtaskLine, type Line, type Thread, type ToolLine } from './session_state';
+import type { Envelope, PlanStep } from '../stream/events';
+import { isOver, keyOf, type SubtaskLine, type Line, type Step, type Thread, type ToolLine } from './session_state';
 
 /** A mutable copy of a thread. */
 export class ThreadBuilder {
@@ -47,9 +47,9 @@ export class ThreadBuilder {
     const time = event.timestamp;
     switch (event.event) {
       case 'workflow.input.received': {
-        const { task: text, channel, sender, attachments = [], steer = false } = event.payload;
+        const { task: text, channel, sender, attachments = [], steer = false, resumed = false } = event.payload;
         const key = event.event_id ?? keyOf(run, `input:${time}`);
-        this.put({ kind: 'input', key, run, time, text, channel, sender, steer, attachments });
+        this.put({ kind: 'input', key, run, time, text, channel, sender, steer, resumed, attachments });
         return;
       }
       case 'workflow.input.edited': {
@@ -95,11 +95,12 @@ export class ThreadBuilder {
         this.finishTool(event);
         return;
       case 'workflow.plan.updated': {
-        const { version, goal, complexity } = event.payload;
-        const steps = event.payload.steps.map(({ status = 'pending', ...step }) => ({ ...step, status }));
+        const { version, goal, complexity, made_by: by = 'agent' } = event.payload;
+        const steps = event.payload.steps.map(toStep);
+        const byLarkspur = by === 'larkspur';
         const key = keyOf(run, `plan:${version}`);
         const began = this.lineAt(key)?.time ?? time;
-        this.put({ kind: 'plan', key, run, time: began, version, goal, complexity, steps }, true);
+        this.put({ kind: 'plan', key, run, time: began, version, goal, complexity, byLarkspur, steps }, true);
         return;
       }
       case 'workflow.question.asked': {
@@ -133,18 +134,33 @@ export class ThreadBuilder {
 
   private finishTool(event: Extract<Envelope, { event: 'workflow.tool.completed' }>): void {
     const done = event.payload;
+    const reason = done.metadata?.not_run;
+    if (typeof reason === 'string') {
+      const { tool_name: tool, call_id: call } = done;
+      const key = keyOf(event.run_id, call);
+      const what = String(done.metadata?.what ?? tool);
+      this.put({ kind: 'not-run', key, run: event.run_id, time: event.timestamp, tool, what, reason });
+      return;
+    }
     const known = this.lineAt(keyOf(event.run_id, done.call_id));
     const line =
       known?.kind === 'tool'
         ? known
         : newTool(event.run_id, event.timestamp, done.call_id, done.tool_name);
     const error = done.error ?? '';
-    const status = done.error === undefined ? 'done' : 'failed';
+    const { exit_code: code, timed_out: timedOut, diff, denied, what } = done.metadata ?? {};
+    const failure = timedOut === true ? { timedOut } : typeof code === 'number' && code !== 0 ? { exit: code } : {};
+    const refused = denied === true ? String(what ?? done.tool_name) : '';
+    const hasFailed = done.error !== undefined || Object.keys(failure).length > 0;
+    const status = refused !== '' ? 'denied' : hasFailed ? 'failed' : 'done';
+    const change = { diff: typeof diff === 'string' ? diff : '', denied: refused, ...failure };
     const { result = '', duration_ms: duration } = done;
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
     const changed = done.metadata?.configuration;
     const configuration = Array.isArray(changed) ? changed.map(String) : [];
-    this.put({ ...line, status, result, error, duration, attachments, configuration });
+    const { stopped: cause, stopped_by: by = '' } = done.metadata ?? {};
+    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by) } };
+    this.put({ ...line, status, result, error, duration, attachments, configuration, ...change, ...stopped });
   }
 
   private endRun(
@@ -166,8 +182,10 @@ export class ThreadBuilder {
     const status = statusAfter(reason);
     const { cost = null, error = '', error_code: code = '' } = event.payload;
     const { model = '', instead_of: first = '' } = event.payload;
+    const { calls_not_run: missed = 0 } = event.payload;
+    const notRun = missed > 0 && status === 'completed' ? { notRun: missed } : {};
     const fallback = first === '' ? {} : { fallback: { model, first } };
-    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost, ...fallback });
+    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost, ...notRun, ...fallback });
   }
 
   private lineAt(key: string): Line | undefined {
@@ -196,6 +214,12 @@ export class ThreadBuilder {
   }
 }
 
+/** Return a step of a plan as the page keeps it. */
+export function toStep(step: PlanStep): Step {
+  const { id, description, status = 'pending', success_criteria: criteria = '', opened_by: by = 'agent' } = step;
+  return { id, description, status, criteria, byLarkspur: by === 'larkspur' };
+}
+
 function newTool(run: string, time: string, call: string, name: string): ToolLine {
   return {
     kind: 'tool',
@@ -210,6 +234,8 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     error: '',
     duration: 0,
     attachments: [],
+    diff: '',
+    denied: '',
     configuration: [],
   };
 }

@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -43,6 +43,14 @@ export interface Attachment {
 /** The server closes the stream; reconnect after `retry` milliseconds. */
 export interface Bye {
   retry: number;
+}
+
+/** A file of the workspace that a run changed. `added` and `removed` are lines, if known. */
+export interface ChangedFile {
+  path: string;
+  kind: "changed" | "created" | "deleted";
+  added?: number;
+  removed?: number;
 }
 
 /** The first frame of a stream. `head` and `earliest` are wire ids. */
@@ -102,6 +110,13 @@ export interface FeedbackGiven {
   by: string;
 }
 
+/** Files of the workspace that the run made, changed or deleted, by a tool or a command. It comes before the run ends or waits, and replaces the one before it. `total` counts the files, also those that are not named. `is_complete` is false if the workspace was too large to look at all of it. */
+export interface FilesChanged {
+  files: Array<ChangedFile>;
+  total: number;
+  is_complete?: boolean;
+}
+
 /** A tool that the run does not have. `reason` is "profile", or why it is withheld. */
 export interface FilteredTool {
   name: string;
@@ -125,13 +140,21 @@ export interface InputFilesFetched {
   attachments: Array<Attachment>;
 }
 
-/** A message from a person: a new task, or steering of the current run. */
+/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. */
 export interface InputReceived {
   task: string;
   channel: string;
   sender: string;
   attachments?: Array<Attachment>;
   steer?: boolean;
+  resumed?: boolean;
+}
+
+/** What became of a message that steers the run and that no model has read yet. It waits for the next step, was edited or taken back by its writer, or was given back because the run was stopped or failed: then it starts nothing. `task` is its text. `GET /api/sessions/{session_id}/messages` has those that wait or were given back. A message that is delivered comes as `workflow.input.received`. */
+export interface InputWaiting {
+  number: number;
+  state: "edited" | "given_back" | "taken_back" | "waiting";
+  task: string;
 }
 
 /** The run's status changed. */
@@ -154,12 +177,14 @@ export interface ManifestEntry {
   caption?: string;
 }
 
-/** The model cannot answer now; it is asked again after `seconds`. `reason`: it is overloaded, its provider limits how often it is asked, it is still being loaded, or it cannot be reached. `attempt` counts the attempts of this reply: 2 is the first repetition. */
+/** The model cannot answer now; it is asked again after `seconds`. `reason`: it is overloaded, its provider limits how often it is asked, it is still being loaded, or it cannot be reached. `attempt` counts the attempts of this reply: 2 is the first repetition. `attempts` is the last one if nothing changes, 0 if it is not known. `cause` is the error. */
 export interface ModelRetry {
   node_id: string;
   reason: "loading" | "overloaded" | "rate_limited" | "unreachable";
   seconds: number;
   attempt: number;
+  attempts?: number;
+  cause?: string;
 }
 
 /** A stage, an iteration or a step is complete. */
@@ -234,29 +259,33 @@ export interface PeopleMentioned {
   names: Array<string>;
 }
 
-/** The plan of the model. A `plan` call makes the next version. */
+/** The plan of a run. A `plan` call makes the next version. One that is `made_by` Larkspur has the task as its only step: the agent made none. */
 export interface Plan {
   version: number;
   goal: string;
   complexity: "complex" | "simple";
   steps: Array<PlanStep>;
   title?: string;
+  made_by?: "agent" | "larkspur";
 }
 
-/** One step. `id` is short and stable across versions, such as `1` or `collect`. */
+/** One step. `id` is short and stable across versions, such as `1` or `collect`. `success_criteria` are lines that say how the agent knows that the step is done. */
 export interface PlanStep {
   id: string;
   description: string;
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
+  success_criteria?: string;
+  opened_by?: "agent" | "larkspur";
 }
 
-/** A new version of the plan, or a new status of a step. */
+/** A new version of the plan, or a new status of a step. `made_by` is larkspur for a plan of one step that a gate made from the task. */
 export interface PlanUpdated {
   version: number;
   goal: string;
   complexity: "complex" | "simple";
   steps: Array<PlanStep>;
   title?: string;
+  made_by?: "agent" | "larkspur";
 }
 
 /** The single accepted answer to a question. `answered_name` is a display name. */
@@ -300,7 +329,7 @@ export interface ResultCancelled {
   requested_via: string;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). */
+/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not run. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
@@ -313,6 +342,7 @@ export interface ResultFinal {
   attachments?: Array<Attachment>;
   model?: string;
   instead_of?: string;
+  calls_not_run?: number;
 }
 
 /** A model gave the session of the run a title. It may come after the end of the run. */
@@ -371,7 +401,7 @@ export interface TaskDispatched {
   depends_on?: Array<string>;
 }
 
-/** A tool call ended or was not run. A failed call has `error` and no `result`. */
+/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the call for display. The reason is plan, step, alone or gate for a gate, else plan_review, question, approvals or end. */
 export interface ToolCompleted {
   call_id: string;
   tool_name: string;
@@ -439,6 +469,7 @@ export interface Head {
 
 export interface Payloads {
   "workflow.input.received": InputReceived;
+  "workflow.input.waiting": InputWaiting;
   "workflow.input.edited": InputEdited;
   "workflow.input.files_fetched": InputFilesFetched;
   "workflow.people.mentioned": PeopleMentioned;
@@ -455,6 +486,7 @@ export interface Payloads {
   "workflow.tool.progress": ToolProgress;
   "workflow.tool.completed": ToolCompleted;
   "workflow.artifact.manifest": ArtifactManifest;
+  "workflow.files.changed": FilesChanged;
   "background.task.dispatched": TaskDispatched;
   "background.task.completed": TaskCompleted;
   "workflow.subflow.progress": SubflowProgress;

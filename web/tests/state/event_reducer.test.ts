@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventName } from '../../src/stream/events.gen';
 import { activeRun, markGaps, reduceEvents, reduceEvent, withoutLive } from '../../src/state/event_reducer';
-import { EMPTY, isAfterCursor, type Row, type State } from '../../src/state/session_state';
+import { EMPTY, isAfterCursor, spendingOf, type Row, type State } from '../../src/state/session_state';
 import { anyRows, deltas, Log, manifest, wholeRun } from '../envelopes';
 
 const lines = (state: State) => state.thread.lines.map((line) => line.kind);
@@ -341,4 +341,41 @@ test('a wait for the model is shown until the reply goes on or ends', () => {
     recoverable: false,
   });
   expect(reduceEvent(waiting, failed).live).toEqual({});
+});
+
+function callRow(result: object) {
+  const log = new Log();
+  const call = { call_id: 'c', tool_name: 'shell', duration_ms: 1, attachments: [], metadata: {}, ...result };
+  return reduceEvents(EMPTY, [log.durable('a', 'workflow.tool.completed', call)]).thread.lines[0];
+}
+
+describe('the rows of calls', () => {
+  test('a command that ended with an error or at its limit has failed', () => {
+    expect(callRow({ metadata: { exit_code: 0, timed_out: false } })).toMatchObject({ status: 'done' });
+    expect(callRow({ metadata: { exit_code: 3, timed_out: false } })).toMatchObject({ status: 'failed', exit: 3 });
+    expect(callRow({ metadata: { exit_code: -9, timed_out: true } })).toMatchObject({ status: 'failed', timedOut: true });
+  });
+
+  test('a refused call keeps what it was', () => {
+    const refused = callRow({ error: 'no', metadata: { denied: true, what: 'rm x', rules: [] } });
+    expect(refused).toMatchObject({ status: 'denied', denied: 'rm x' });
+  });
+
+  test('an edit has its diff', () => {
+    expect(callRow({ metadata: { diff: '-a\n+b\n' } })).toMatchObject({ status: 'done', diff: '-a\n+b\n' });
+  });
+});
+
+test('a run with subtasks has their tokens, and the time from its start to its end', () => {
+  const log = new Log();
+  const rows = wholeRun(log, 'A');
+  const end = rows.pop();
+  const usage = { input_tokens: 100, output_tokens: 50, cache_read_tokens: 0, cache_write_tokens: 0 };
+  const result = { final_answer: '', stop_reason: 'final_answer', total_iterations: 1, usage, cost: 0.5, duration_ms: 9 } as const;
+  const sub = log.durable('S', 'workflow.result.final', result, { is_subtask: true, correlation_id: 'A' });
+  if (end !== undefined) end.event.timestamp = '2026-01-31T08:01:00.000Z';
+  const last = end === undefined ? [] : [{ ...end, id: 'abcdef-99' }];
+  const [run] = reduceEvents(EMPTY, [...rows, sub, ...last]).runs;
+  expect(run?.duration).toBe(60_000);
+  expect(run && spendingOf(run)).toMatchObject({ usage: { out: 55 + 0 }, cost: 0.5 });
 });

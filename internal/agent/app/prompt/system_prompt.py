@@ -29,12 +29,17 @@ of the person of that name.
 - When a tool call is refused, do not try to achieve the same in another way.
 - Answer in the user's language, in Markdown, as briefly as the subject allows."""
 
-GATE_RULES: dict[GateMode, str] = {
-    "strict": """
-- Before the first action, call `plan` on its own. A greeting or a question that needs no tool \
-needs no plan: just answer.
+_STEP_RULES = """
 - When the plan is complex, start each step with `clarify`, on its own, before its first action.
-- Set each step's status with `update_plan` when it is done.""",
+- Set each step's status with `update_plan` when it is done."""
+GATE_RULES: dict[GateMode, str] = {
+    "adaptive": f"""
+- Without a plan you may make two calls that only read, or run one isolated command. Before any \
+further call, and before the first that changes something, reaches the network, leaves the \
+sandbox or starts a task, call `plan` on its own.{_STEP_RULES}""",
+    "strict": f"""
+- Before the first action, call `plan` on its own. A greeting or a question that needs no tool \
+needs no plan: just answer.{_STEP_RULES}""",
     "advisory": "",
     "off": "",
 }

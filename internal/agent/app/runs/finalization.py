@@ -12,6 +12,13 @@ from msgspec import UNSET
 
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task, load_task
 from internal.agent.app.runs.questions import close_question
+from internal.agent.app.runs.stopped_calls import (
+    PROCESS_ENDED,
+    CallStop,
+    call_stop,
+    close_call,
+)
+from internal.agent.app.runs.undelivered import give_back
 from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
 from internal.agent.app.subtasks.results import load_results
 from internal.agent.domain.artifacts import Artifact, names_file
@@ -37,7 +44,7 @@ from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer
 from internal.agent.domain.react.steps import TurnOutcome
-from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
+from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import (
     ENDED,
     STATUS_BY_STOP_REASON,
@@ -49,6 +56,7 @@ from internal.agent.domain.tasks import (
 )
 from internal.agent.domain.text import format_size, truncate_json
 from internal.agent.domain.usage import Usage
+from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputs
 from internal.agent.store.chats import Steering
 from internal.agent.store.checkpoints import StoredCheckpoint, decode_checkpoint, readable_turn
 from internal.agent.store.database import Read, Write
@@ -90,8 +98,8 @@ def finalize_run(
 
     A run that was stopped or whose plan was rejected sends no files.
 
-    Steering that the run has not read becomes the next tasks of the session, except when somebody
-    stopped the run. Returns the events of those tasks.
+    Steering that the run has not read becomes the next tasks of the session, or is given back if
+    the run was stopped or failed. Returns the events of those tasks.
 
     Raises:
         LeaseLost: another process executes the run.
@@ -110,11 +118,10 @@ def finalize_run(
         )
     yield from stores.usage.add_to_sums(run.id)
     yield from stores.questions.close_of_run(run.id, end.ended)
-    events: list[EventRecord] = []
-    if end.stop_reason == "user_stop":  # a stop also discards the steering that was not read
-        yield from stores.inbox.withdraw_all(run.id)
-    else:
+    if end.status == "completed":
         events = yield from queue_undelivered_messages(stores, run, task, ids=ids, now=end.ended)
+    else:
+        events = yield from give_back(stores, run, now=end.ended, silent=result.silent)
     yield from stores.inbox.mark_handled(run.id)
     if task.origin.chat_id and not result.silent and not task.is_subtask:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
@@ -243,8 +250,13 @@ def end_idle_run(
     turn = (yield from load_turn_to_end(stores, run)) if with_turn else None
     outcome = with_last_text(outcome, turn)
     events = find_unfinished_work(
-        (yield from stores.events.list_by_run(run.id)), error=truncate_json(outcome.error)
+        (yield from stores.events.list_by_run(run.id)),
+        error=truncate_json(outcome.error),
+        outputs=stores.call_outputs,
+        stop=call_stop(outcome),
     )
+    if turn is not None:
+        turn.note_stopped(stopped_texts(events))
     question = yield from stores.questions.get_open_of_run(run.id)
     if question is not None:
         by, via = outcome.by or NOBODY, outcome.via or CLOCK
@@ -395,6 +407,7 @@ def end_events(
         error_code=outcome.error_code or UNSET,
         model=outcome.model or UNSET,
         instead_of=outcome.instead_of or UNSET,
+        calls_not_run=(turn is not None and turn.not_run) or UNSET,
     )
 
 
@@ -534,18 +547,31 @@ class _StoredEvent(msgspec.Struct):
     """The fields of a stored envelope that are needed to find unfinished work."""
 
     event: str
+    run_id: RunId = RunId("")
+    timestamp: str = ""
     node_id: str = ""
     node_kind: NodeKind = "step"
     payload: dict[str, Any] = {}
 
 
-def find_unfinished_work(
-    log: Iterable[EventRecord], keep: frozenset[str] = frozenset(), error: str = INTERRUPTED
-) -> list[Event]:
-    """Return the events that close the nodes and tool calls that a log leaves open.
+def stopped_texts(events: Iterable[Event]) -> dict[str, str]:
+    """Return what the model reads of the calls that such events close, by call_id."""
+    closed = (each for each in events if isinstance(each, ToolCompleted))
+    return {each.call_id: each.error or "" for each in closed}
 
-    Calls in `keep` stay open because they run again. Plan steps are not closed: their status
-    belongs to the plan.
+
+def find_unfinished_work(
+    log: Iterable[EventRecord],
+    keep: frozenset[str] = frozenset(),
+    error: str = INTERRUPTED,
+    *,
+    outputs: CallOutputs = NO_OUTPUTS,
+    stop: CallStop = PROCESS_ENDED,
+) -> list[Event]:
+    """Return the events that close the nodes and tool calls that a log leaves open. Blocks.
+
+    Calls in `keep` stay open because they run again; of the others `outputs` has what they printed
+    until the `stop`. Plan steps are not closed: their status belongs to the plan.
     """
     nodes: dict[str, _StoredEvent] = {}
     calls: dict[str, _StoredEvent] = {}
@@ -565,11 +591,13 @@ def find_unfinished_work(
             case _:
                 pass
     closing: list[Event] = [
-        ToolCompleted(
-            call_id=call_id,
-            tool_name=started.payload.get("tool_name", ""),
-            duration_ms=0,
-            error=OUTCOME_UNKNOWN,
+        close_call(
+            outputs,
+            started.run_id,
+            call_id,
+            tool=started.payload.get("tool_name", ""),
+            started=started.timestamp,
+            stop=stop,
         )
         for call_id, started in calls.items()
         if call_id not in keep

@@ -127,12 +127,14 @@ def typescript() -> str:
 
 
 def interfaces(definitions: Mapping[str, Any]) -> str:
-    """Return TypeScript interfaces for the objects among JSON Schema definitions, by name."""
-    return "\n\n".join(_interface(one) for _, one in sorted(definitions.items()))
+    """Return TypeScript declarations of JSON Schema definitions, by name."""
+    return "\n\n".join(_declaration(one) for _, one in sorted(definitions.items()))
 
 
-def _interface(schema: Mapping[str, Any]) -> str:
+def _declaration(schema: Mapping[str, Any]) -> str:
     text = " ".join(schema.get("description", "").replace("*/", "").split())
+    if "enum" in schema:
+        return f"/** {text} */\nexport type {schema['title']} = {_typescript(schema)};"
     required = schema.get("required", ())
     # what has a default may be missing: a row may be older than the field
     fields = "\n".join(

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType, field
 from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.left_out import LeftOut
-from internal.agent.domain.plans import Complexity, Plan, PlanStep
+from internal.agent.domain.plans import Author, Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
 from internal.agent.domain.usage import ContextUse, Usage
@@ -161,7 +161,10 @@ class ContextSnapshot(Event, frozen=True, kw_only=True):
 
 
 class InputReceived(Event, frozen=True, kw_only=True):
-    """A message from a person: a new task, or steering of the current run."""
+    """A message from a person: a new task, or steering of the current run.
+
+    `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message.
+    """
 
     name: ClassVar[str] = "workflow.input.received"
     task: str
@@ -169,6 +172,23 @@ class InputReceived(Event, frozen=True, kw_only=True):
     sender: str
     attachments: tuple[Attachment, ...] = ()
     steer: bool | UnsetType = UNSET
+    resumed: bool | UnsetType = UNSET
+
+
+class InputWaiting(Event, frozen=True, kw_only=True):
+    """What became of a message that steers the run and that no model has read yet.
+
+    It waits for the next step, was edited or taken back by its writer, or was given back because
+    the run was stopped or failed: then it starts nothing. `task` is its text.
+    `GET /api/sessions/{session_id}/messages` has those that wait or were given back. A message that
+    is delivered comes as `workflow.input.received`.
+    """
+
+    name: ClassVar[str] = "workflow.input.waiting"
+    durable: ClassVar[bool] = False
+    number: int
+    state: Literal["waiting", "edited", "taken_back", "given_back"]
+    task: str
 
 
 class InputEdited(Event, frozen=True, kw_only=True):
@@ -256,6 +276,7 @@ class ModelRetry(Event, frozen=True, kw_only=True):
 
     `reason`: it is overloaded, its provider limits how often it is asked, it is still being loaded,
     or it cannot be reached. `attempt` counts the attempts of this reply: 2 is the first repetition.
+    `attempts` is the last one if nothing changes, 0 if it is not known. `cause` is the error.
     """
 
     name: ClassVar[str] = "workflow.node.retry"
@@ -263,6 +284,8 @@ class ModelRetry(Event, frozen=True, kw_only=True):
     reason: Literal["overloaded", "rate_limited", "loading", "unreachable"]
     seconds: int
     attempt: int
+    attempts: int = 0
+    cause: str = ""
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""
@@ -382,7 +405,12 @@ class ToolProgress(Event, frozen=True, kw_only=True):
 
 
 class ToolCompleted(Event, frozen=True, kw_only=True):
-    """A tool call ended or was not run. A failed call has `error` and no `result`."""
+    """A tool call ended or was not run. A failed call has `error` and no `result`.
+
+    For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the
+    call for display. The reason is plan, step, alone or gate for a gate, else plan_review,
+    question, approvals or end.
+    """
 
     name: ClassVar[str] = "workflow.tool.completed"
     call_id: str
@@ -414,6 +442,29 @@ class ArtifactManifest(Event, frozen=True, kw_only=True):
     def node(self) -> tuple[str, NodeKind]:
         """The files of the call."""
         return f"artifacts:{self.call_id}", "artifact"
+
+
+class ChangedFile(msgspec.Struct, frozen=True):
+    """A file of the workspace that a run changed. `added` and `removed` are lines, if known."""
+
+    path: str
+    kind: Literal["created", "changed", "deleted"]
+    added: int | UnsetType = UNSET
+    removed: int | UnsetType = UNSET
+
+
+class FilesChanged(Event, frozen=True, kw_only=True):
+    """Files of the workspace that the run made, changed or deleted, by a tool or a command.
+
+    It comes before the run ends or waits, and replaces the one before it. `total` counts the files,
+    also those that are not named. `is_complete` is false if the workspace was too large to look at
+    all of it.
+    """
+
+    name: ClassVar[str] = "workflow.files.changed"
+    files: tuple[ChangedFile, ...]
+    total: int
+    is_complete: bool = True
 
 
 class TaskDispatched(Event, frozen=True, kw_only=True):
@@ -490,7 +541,10 @@ class SubflowCompleted(Event, frozen=True, kw_only=True):
 
 
 class PlanUpdated(Event, frozen=True, kw_only=True):
-    """A new version of the plan, or a new status of a step."""
+    """A new version of the plan, or a new status of a step.
+
+    `made_by` is larkspur for a plan of one step that a gate made from the task.
+    """
 
     name: ClassVar[str] = "workflow.plan.updated"
     version: int
@@ -498,6 +552,7 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
     complexity: Complexity
     steps: tuple[PlanStep, ...]
     title: str | UnsetType = UNSET
+    made_by: Author = "agent"
 
     def node(self) -> tuple[str, NodeKind]:
         """The plan in this version."""
@@ -515,7 +570,8 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats,
     context_too_long, request_too_large.
     `model` is the model that wrote the answer in place of `instead_of`, which could not
-    (`llm.fallbacks`).
+    (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not
+    run.
     """
 
     name: ClassVar[str] = "workflow.result.final"
@@ -531,6 +587,7 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     model: str | UnsetType = UNSET
     instead_of: str | UnsetType = UNSET
+    calls_not_run: int | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""
@@ -575,6 +632,7 @@ class FeedbackGiven(Event, frozen=True, kw_only=True):
 
 EVENTS: tuple[type[Event], ...] = (
     InputReceived,
+    InputWaiting,
     InputEdited,
     InputFilesFetched,
     PeopleMentioned,
@@ -591,6 +649,7 @@ EVENTS: tuple[type[Event], ...] = (
     ToolProgress,
     ToolCompleted,
     ArtifactManifest,
+    FilesChanged,
     TaskDispatched,
     TaskCompleted,
     SubflowProgress,

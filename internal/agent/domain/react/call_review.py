@@ -29,7 +29,7 @@ from internal.agent.domain.permissions.policy import (
     call_hash,
     evaluate_call,
 )
-from internal.agent.domain.plans import Plan, needs_review, number_steps
+from internal.agent.domain.plans import Author, Plan, needs_review, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
 from internal.agent.domain.react.call_subject import call_subject
@@ -41,12 +41,17 @@ from internal.agent.domain.react.deferred_tools import (
 from internal.agent.domain.react.gates import (
     ClarifyCall,
     ControlCall,
+    Correction,
     FindToolsCall,
+    Gate,
     GateContext,
+    NotRunReason,
     PlanCall,
     RequestUserCall,
+    SoloGate,
     UpdatePlanCall,
     UseToolCall,
+    unplanned_cost,
 )
 from internal.agent.domain.react.hook_outcomes import NO_OUTCOME, HookOutcome, judge_outcome
 from internal.agent.domain.react.run_config import RunConfig
@@ -67,6 +72,9 @@ MAX_SHOWN_CHARS = 60_000
 MAX_SHORT_CHARACTERS = 500
 """Characters of the arguments of calls that take up to a millisecond to review or to display."""
 
+MAX_CRITERIA_BYTES = 10_000
+"""Bytes of the success criteria of all steps, which an event carries with the plan."""
+
 MAX_SENTENCE_BYTES = 8000
 """Bytes of the message about a call that is not run."""
 
@@ -86,6 +94,19 @@ PLAN_NOT_REVIEWED = (
     "A person must agree to the plan, and nobody can be asked in this run: nothing may be done. Say"
     " so in your answer."
 )
+
+
+_NOT_RUN: dict[NotRunReason, str] = {
+    "plan": "Not run: the agent had not made a plan.",
+    "step": "Not run: the agent had not opened the step of its plan.",
+    "alone": "Not run: the agent sent it together with a call that must come alone.",
+    "gate": "Not run: a rule about the order of calls was not kept.",
+    "plan_review": "Not run: a person is asked about the plan first.",
+    "question": "Not run: another question is open.",
+    "approvals": "Not run: too many calls wait for an answer already.",
+    "end": "Not run: only the answer of the run was asked for.",
+}
+"""What the log of events says; channels translate the reason."""
 
 
 def byte_budget(calls: int) -> int:
@@ -111,28 +132,34 @@ class ReviewState(msgspec.Struct, frozen=True):
     plan_reviewed: bool
     """True if a plan of this run was reviewed: every later one is reviewed as well."""
     corrections: dict[str, int]
-    released_gates: frozenset[str]
+    """The corrections of each gate in a row."""
+    unplanned: int
+    """What the calls so far took of the allowance without a plan."""
     question_count: int
     cut_at: int | None = None
     """The output tokens at which the reply was cut, None if it was not."""
     iteration: int = 0
+    task: str = ""
+    """What the person wrote."""
 
 
 class CallReview(msgspec.Struct):
     """The result. A call without a result and without a pending approval may run.
 
-    `calls` are the reviewed calls, with the arguments that hooks changed.
+    `calls` are the reviewed calls, with the arguments that hooks changed. `not_run` counts those
+    that were returned to the model for another reply.
     """
 
     plan: Plan | None
     open_step: str | None
     corrections: dict[str, int]
-    released_gates: frozenset[str]
+    unplanned: int
     calls: tuple[ToolCall, ...] = ()
     results: dict[str, ToolResult] = {}
     pending_approvals: dict[str, ApprovalItem] = {}
     question: Question | None = None
     events: list[Event] = []
+    not_run: int = 0
 
 
 def plan_updated(plan: Plan) -> PlanUpdated:
@@ -143,6 +170,7 @@ def plan_updated(plan: Plan) -> PlanUpdated:
         complexity=plan.complexity,
         steps=plan.steps,
         title=plan.title or msgspec.UNSET,
+        made_by=plan.made_by,
     )
 
 
@@ -159,6 +187,30 @@ def denied_event(
             "denied": True,
             "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
             "rules": list(rules),
+        },
+    )
+
+
+def failed_event(call: ToolCall, error: str) -> ToolCompleted:
+    """Return the event of a call that failed before it began."""
+    return ToolCompleted(
+        call_id=call.call_id,
+        tool_name=truncate(call.name, 200),
+        duration_ms=0,
+        error=truncate_json(error),
+    )
+
+
+def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -> ToolCompleted:
+    """Return the event of a call that was not run; the model may send it again."""
+    return ToolCompleted(
+        call_id=call.call_id,
+        tool_name=truncate(call.name, 200),
+        duration_ms=0,
+        error=_NOT_RUN[reason],
+        metadata={
+            "not_run": reason,
+            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
         },
     )
 
@@ -196,21 +248,23 @@ class ControlToolHandler:
         self._state = state
         self._review = review
 
-    def handle(self, call: ToolCall, parsed: ControlCall) -> str | None:
-        """Return the result for the model, None if a person is asked.
+    def handle(self, call: ToolCall, parsed: ControlCall, by: Author = "agent") -> str | None:
+        """Return the result for the model, None if a person is asked about the call.
+
+        `by` Larkspur is a control call that stands in for one of the model.
 
         Raises:
             ToolError: the call failed; the message is for the model.
         """
         match parsed:
             case PlanCall():
-                return self._plan(call, parsed)
+                return self._plan(call, parsed, by)
             case UpdatePlanCall():
                 return self._update_step(parsed)
             case ClarifyCall() if not parsed.needs_user_input:
-                return self._open_step(parsed)
+                return self._open_step(parsed, by)
             case ClarifyCall():
-                self._open_step(parsed)
+                self._open_step(parsed, by)
                 words = parsed.question or parsed.goal
                 return self._ask(call, words, parsed)
             case RequestUserCall():
@@ -237,17 +291,17 @@ class ControlToolHandler:
         self._review.events += (started, completed)
         return text
 
-    def _plan(self, call: ToolCall, parsed: PlanCall) -> str | None:
+    def _plan(self, call: ToolCall, parsed: PlanCall, by: Author) -> str | None:
         """Set the plan; return None if a person reviews it first."""
         if self._review.question is not None:
-            return ONE_AT_A_TIME
+            return self._refuse_question(call)
         version = 1 if self._review.plan is None else self._review.plan.version + 1
         max_bytes = min(
             44_000 // len(parsed.steps) - 60, 4000
         )  # the whole plan must fit into an event
         steps = number_steps([truncate_json(step, max_bytes) for step in parsed.steps])
         goal, title = truncate_json(parsed.goal, 4000), truncate_json(parsed.title, 500)
-        plan = Plan(version, goal, parsed.complexity, steps, title)
+        plan = Plan(version, goal, parsed.complexity, steps, title, by)
         self._review.open_step = None
         self._set_plan(plan)
         if not self._needs_review(plan):
@@ -280,7 +334,7 @@ class ControlToolHandler:
             self._review.events.append(NodeCompleted(node_id=f"step:{step.id}", duration_ms=0))
         return f"Step {step.id} is {parsed.status}."
 
-    def _open_step(self, parsed: ClarifyCall) -> str:
+    def _open_step(self, parsed: ClarifyCall, by: Author) -> str:
         plan = self._review.plan
         step = plan.step(parsed.step_id) if plan else None
         if plan is None or step is None:
@@ -294,14 +348,23 @@ class ControlToolHandler:
                 step_description=step.description,
             )
         )
-        self._set_plan(plan.marked(step.id, "in_progress"))
+        given = parsed.success_criteria
+        lines = "\n".join([given] if isinstance(given, str) else given).strip()
+        criteria = truncate_json(lines, min(MAX_CRITERIA_BYTES // len(plan.steps), 2_000))
+        self._set_plan(plan.opened(step.id, criteria, by))
         return f"Step {step.id} is open: go on."
+
+    def _refuse_question(self, call: ToolCall) -> str:
+        """Refuse to ask two questions at once."""
+        self._review.not_run += 1
+        self._review.events.append(not_run_event(call, self._config.tool(call.name), "question"))
+        return ONE_AT_A_TIME
 
     def _ask(self, call: ToolCall, words: str, parsed: ClarifyCall | RequestUserCall) -> str | None:
         if not self._config.people:
             return NOBODY_TO_ASK
         if self._review.question is not None:
-            return ONE_AT_A_TIME
+            return self._refuse_question(call)
         new_id = question_id(self._config.run_id, self._state.question_count + 1)
         title = truncate_json(words, 8000)
         shown_options = tuple(truncate_json(option, 1500) for option in parsed.options)
@@ -331,8 +394,11 @@ def review_calls(
     `hooks` are the outcomes of hooks by call_id.
     """
     reviewer = _Reviewer(config, state, calls, hooks or {})
-    for call in calls:
-        reviewer.review(call)
+    for part in reviewer.parts():
+        # behind a question the other calls of the reply wait for its answer
+        reply = calls if reviewer.has_asked else part
+        for call in part:
+            reviewer.review(call, reply)
     return reviewer.finish()
 
 
@@ -351,19 +417,38 @@ class _Reviewer:
         self._hooks = hooks
         self._specs = {tool.name: tool for tool in config.all_tools}
         self._deferred = {tool.name for tool in config.deferred}
-        self._corrected: set[str] = set()
+        self._broken: set[str] = set()
         self._state = state
         self._review = CallReview(
-            state.plan,
-            state.open_step,
-            dict(state.corrections),
-            state.released_gates,
-            tuple(calls),
+            state.plan, state.open_step, dict(state.corrections), state.unplanned, tuple(calls)
         )
         self._control_tools = ControlToolHandler(config, state, self._review)
 
-    def review(self, call: ToolCall) -> None:
-        """Review one call."""
+    def parts(self) -> Sequence[Sequence[ToolCall]]:
+        """Return the calls as the gates see them: in one reply, or in two if they ended so."""
+        solo = next((each for each in self._gates if isinstance(each, SoloGate)), None)
+        if solo is None or not self._stands_in(solo):
+            return (self._calls,)
+        parts = solo.split_reply(self._calls)
+        if len(parts) > 1:
+            self._broken.add(solo.name)
+        return parts
+
+    @property
+    def has_asked(self) -> bool:
+        """True if a call asked a person something."""
+        return self._review.question is not None
+
+    @property
+    def _gates(self) -> Sequence[Gate]:
+        return gates.GATES[self._config.gates]
+
+    def _stands_in(self, gate: Gate) -> bool:
+        """Return True if Larkspur does in the model's place what a gate asks for."""
+        return self._state.corrections.get(gate.name, 0) >= gates.MAX_CORRECTIONS
+
+    def review(self, call: ToolCall, reply: Sequence[ToolCall]) -> None:
+        """Review one call of a reply."""
         spec = self._specs.get(call.name)
         if spec is None:
             known = ", ".join(tool.name for tool in self._config.tools)
@@ -372,39 +457,62 @@ class _Reviewer:
             self._fail(call, self._malformed(call.malformed))
         elif call.name in self._deferred and (problem := argument_problem(spec, call.arguments)):
             self._fail(call, problem)
-        elif not self._is_corrected(call):
+        elif not self._is_corrected(spec, call, reply):
             self._check_permission(spec, call)
+            if self._review.plan is None and call.call_id not in self._review.results:
+                cost = unplanned_cost(spec, call.arguments, isolated=self._config.isolated)
+                self._review.unplanned += cost or 0
 
     def finish(self) -> CallReview:
-        """Return the review. A gate that corrected nothing starts counting again."""
+        """Return the review. A gate whose rule was kept starts counting again."""
         review = self._review
-        for gate in gates.GATES[self._config.gates]:
-            if gate.name not in self._corrected:
+        for gate in self._gates:
+            if gate.name in self._broken:
+                review.corrections[gate.name] = review.corrections.get(gate.name, 0) + 1
+            else:
                 review.corrections.pop(gate.name, None)
-                continue
-            review.corrections[gate.name] = review.corrections.get(gate.name, 0) + 1
-            if review.corrections[gate.name] >= gates.MAX_CORRECTIONS:
-                review.released_gates |= {gate.name}
-                limit = gates.MAX_CORRECTIONS
-                message = f"the gate “{gate.name}” is off after {limit} corrections in a row"
-                review.events.append(DiagnosticError(phase="gate", error=message))
         return review
 
-    def _is_corrected(self, call: ToolCall) -> bool:
-        context = GateContext(self._review.plan, self._review.open_step, self._calls)
-        for gate in gates.GATES[self._config.gates]:
-            if gate.name in self._state.released_gates:
-                continue
+    def _is_corrected(self, spec: ToolSpec, call: ToolCall, reply: Sequence[ToolCall]) -> bool:
+        """Correct a call that breaks a rule, or do in the model's place what the rule asks for."""
+        for gate in self._gates:
+            review = self._review
+            context = GateContext(
+                review.plan,
+                review.open_step,
+                reply,
+                spec,
+                self._config.isolated,
+                review.unplanned,
+                self._state.task,
+            )
             correction = gate.check(context, call)
-            if correction is not None:
-                self._corrected.add(gate.name)
-                self._correct(call, correction.text)
+            if correction is None:
+                continue
+            self._broken.add(gate.name)
+            if correction.substitute is None or not self._stands_in(gate):
+                self._correct(call, correction)
+                return True
+            if self._substitute(call, correction.substitute):
                 return True
         return False
 
-    def _correct(self, call: ToolCall, text: str) -> None:
+    def _substitute(self, call: ToolCall, made: PlanCall | ClarifyCall) -> bool:
+        """Make a control call in the model's place; return True if a person is asked about it."""
+        if self._control_tools.handle(call, made, by="larkspur") is not None:
+            return False
+        self._note_not_run(call, "plan_review")  # its result is the answer of the person
+        return True
+
+    def _correct(self, call: ToolCall, correction: Correction) -> None:
+        text = correction.text
         self._review.results[call.call_id] = ToolResult(call.call_id, text)
         self._review.events.append(DiagnosticError(phase="gate", error=text, call_id=call.call_id))
+        self._note_not_run(call, correction.reason)
+
+    def _note_not_run(self, call: ToolCall, reason: NotRunReason) -> None:
+        self._review.not_run += 1
+        self._review.events.append(not_run_event(call, self._specs.get(call.name), reason))
 
     def _check_permission(self, spec: ToolSpec, call: ToolCall) -> None:
         if spec.risk == "ui":
@@ -449,11 +557,11 @@ class _Reviewer:
         """Add a call to the approval question; its texts share the size limit of an event."""
         share = byte_budget(len(self._calls))
         if len(self._review.pending_approvals) >= MAX_APPROVAL_ITEMS:
-            self._correct(
-                call,
+            text = (
                 f"Not run: {MAX_APPROVAL_ITEMS} calls already wait for a person."
-                " Call it again later.",
+                " Call it again later."
             )
+            self._correct(call, Correction(text, "approvals"))
             return
         action, subject = call_subject(call, spec)
         self._review.pending_approvals[call.call_id] = ApprovalItem(
@@ -481,14 +589,7 @@ class _Reviewer:
 
     def _fail(self, call: ToolCall, sentence: str) -> None:
         self._review.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
-        self._review.events.append(
-            ToolCompleted(
-                call_id=call.call_id,
-                tool_name=truncate(call.name, 200),
-                duration_ms=0,
-                error=truncate_json(sentence),
-            )
-        )
+        self._review.events.append(failed_event(call, sentence))
 
     def _malformed(self, sent: str) -> str:
         if self._state.cut_at is not None:

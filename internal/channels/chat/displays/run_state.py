@@ -1,6 +1,6 @@
 """The state of a run, computed from its events, as a chat shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -51,7 +51,8 @@ _STEP_MARKS = {
     "failed": "✗",
     "skipped": "-",
 }
-_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗"}
+_NOT_REPORTED = "?"
+_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗", "not_run": "⊘"}
 
 
 class _Payload(msgspec.Struct):
@@ -66,13 +67,13 @@ class _Payload(msgspec.Struct):
     reason: str = ""
     seconds: int = 0
     attempt: int = 0
+    attempts: int = 0
+    cause: str = ""
     thinking: str = ""
     thinking_ms: int = 0
+    made_by: str = ""
+    calls_not_run: int = 0
     since: str = ""  # of a wait: the time of its event
-
-
-def _wait_of(retry: _Payload) -> tuple[str, int, int, str]:
-    return retry.reason, retry.seconds, retry.attempt, retry.since
 
 
 class _Envelope(msgspec.Struct):
@@ -86,18 +87,51 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 class _ToolState(NamedTuple):
     name: str
-    state: Literal["running", "done", "failed"]
+    state: Literal["running", "done", "failed", "not_run"]
     seconds: int = 0
     configuration: str = ""
+    metadata: Mapping[str, Any] = {}
 
 
 def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
     parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"]
+    if failure := phrases.runs.call_failure(tool.metadata):
+        parts.append(failure)
     if tool.seconds:
         parts.append(phrases("progress_seconds", seconds=tool.seconds))
+    if tool.state == "not_run":
+        reason = phrases.runs.not_run(str(tool.metadata["not_run"]))
+        parts.append(f"{phrases.runs('not_run')}: {reason}")
+    if stopped := phrases.runs.call_stopped(tool.metadata):
+        parts.append(truncate_line(stopped, MAX_LINE_LENGTH))
     if tool.configuration:
         parts.append(phrases("progress_configuration", files=tool.configuration))
     return " · ".join(parts)
+
+
+def _tool_state(payload: _Payload) -> _ToolState:
+    """Return the state of a call that has ended."""
+    metadata = payload.metadata
+    if "not_run" in metadata:
+        return _ToolState(payload.tool_name, "not_run", metadata=metadata)
+    has_failed = payload.error or metadata.get("exit_code") or metadata.get("timed_out")
+    changed = ", ".join(map(str, metadata.get("configuration", ())))
+    return _ToolState(
+        payload.tool_name,
+        "failed" if has_failed else "done",
+        payload.duration_ms // 1000,
+        truncate_line(changed, MAX_LINE_LENGTH),
+        metadata,
+    )
+
+
+def _describe_step(step: PlanStep, phrases: ChatPhrases, *, is_over: bool) -> str:
+    """Return the line of a step; one that nobody reported has another mark after the end."""
+    is_reported = step.status not in {"pending", "in_progress"}
+    mark = _STEP_MARKS[step.status] if is_reported or not is_over else _NOT_REPORTED
+    remarks = phrases.runs.step_remarks(msgspec.structs.asdict(step), is_over=is_over)
+    shown = [truncate_line(each, MAX_LINE_LENGTH) for each in (step.description, *remarks)]
+    return f"{mark} {' · '.join(shown)}"
 
 
 class RunProgress:
@@ -109,6 +143,8 @@ class RunProgress:
         self.place: int | None = None
         """The place of a queued run among those that wait, None if it is not known."""
         self._steps: tuple[PlanStep, ...] = ()
+        self._is_plan_by_larkspur = False
+        self._calls_not_run = 0
         self._tools: dict[str, _ToolState] = {}
         self._retry: _Payload | None = None
         self._thoughts, self._thinking_ms = "", 0
@@ -156,23 +192,21 @@ class RunProgress:
                 return is_retrying or bool(payload.thinking)
             case PlanUpdated.name:
                 self._steps = payload.steps
+                self._is_plan_by_larkspur = payload.made_by == "larkspur"
             case ToolStarted.name:
                 self._tools[payload.call_id] = _ToolState(payload.tool_name, "running")
             case ToolCompleted.name:
-                state: Literal["done", "failed"] = "failed" if payload.error else "done"
-                seconds = payload.duration_ms // 1000
-                changed = ", ".join(map(str, payload.metadata.get("configuration", ())))
-                self._tools[payload.call_id] = _ToolState(
-                    payload.tool_name, state, seconds, truncate_line(changed, MAX_LINE_LENGTH)
-                )
+                self._tools[payload.call_id] = _tool_state(payload)
             case _:
-                self.is_over = True
+                self.is_over, self._calls_not_run = True, payload.calls_not_run
         return True
 
     def title(self, phrases: ChatPhrases) -> str:
         """Return the phase in a word or two."""
         if self.phase == "queued" and self.place is not None:
             return phrases("progress_place", place=self.place)
+        if self.phase == "done" and self._calls_not_run:
+            return phrases.runs.completed(self._calls_not_run).capitalize()
         return phrases(f"progress_{self.phase}")
 
     def lines(self, phrases: ChatPhrases, subtasks: Sequence[str] = ()) -> list[str]:
@@ -180,17 +214,16 @@ class RunProgress:
 
         The lines of the subtasks are between the steps and the calls.
         """
-        steps = [
-            f"{_STEP_MARKS[step.status]} {truncate_line(step.description, MAX_LINE_LENGTH)}"
-            for step in self._steps
-        ]
+        steps = [_describe_step(step, phrases, is_over=self.has_ended) for step in self._steps]
+        if self._is_plan_by_larkspur:
+            steps = [f"▣ {phrases.runs('plan_by_larkspur')}", *steps]
         tools = [_describe_tool(tool, phrases) for tool in self._tools.values()]
         max_tools = max(MAX_LINES - len(steps) - len(subtasks), MIN_TOOL_LINES)
         if len(tools) > max_tools:
             hidden = phrases("progress_more", count=len(tools) - max_tools)
             tools = [hidden, *tools[-max_tools:]]
         if retry := self._retry:
-            tools.append(phrases.runs.retry(*_wait_of(retry)))
+            tools.append(phrases.runs.retry(msgspec.structs.asdict(retry), retry.since))
         parts = [steps[: MAX_STEPS - len(subtasks)], subtasks, tools]
         lines = [line for part in parts if part for line in ("", *part)]
         return lines[1:]

@@ -26,12 +26,19 @@ _EXIT_CODES = {
     "rejected": DENIED,
 }
 _ENDED = {"completed", "failed", "cancelled"}
+_NOTICES = {
+    "workflow.diagnostic.error",
+    "workflow.node.left_out",
+    "workflow.node.retry",
+    "workflow.tool.completed",
+}
 _RESULTS = {"workflow.result.final", "workflow.result.cancelled"}
 _COMPLETED = {"final_answer", "max_iterations", "max_output"}
 _QUESTION_FIELDS = ("question_id", "kind", "title", "options")
 _MAX_COMPLETE_CHARS = 10_000
 """Length from which the answer in an event may be truncated."""
 
+_MAX_WHAT_CHARS = 200
 
 REPORT_TASK = "Report the background tasks that have ended."
 """What a task is asked that reports subtasks; see `domain.delegation.reports`."""
@@ -56,6 +63,8 @@ class RunReport:
         self._output = output
         self._lines: list[bytes] = []
         self._denied: list[dict[str, Any]] = []
+        self._not_run: list[dict[str, Any]] = []
+        self._last_not_run = 0
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
@@ -201,9 +210,12 @@ class RunReport:
         return code, (text if text.endswith("\n") else f"{text}\n").encode() if text else b""
 
     def messages(self) -> list[str]:
-        """Return messages for standard error: files, denied calls, errors, open questions."""
+        """Return messages for standard error: files, refused calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
         messages = [*self._file_lines(), *(_format_denial(one) for one in self._denied)]
+        messages += map(_format_not_run, self._not_run)
+        if status == "completed" and self._last_not_run:
+            messages.append(f"The run is {RunMessages('en').completed(self._last_not_run)}.")
         sentence = RunMessages("en").ended(reason or "", self._error_code)
         if self._is_mismatch:
             messages.append(self._error)
@@ -227,11 +239,9 @@ class RunReport:
         own = event["run_id"] == self._run_id
         self._note_state(event, payload)
         match event["event"]:
-            case "workflow.tool.completed" if payload["metadata"].get("denied"):
-                named = {"call_id": payload["call_id"], "tool_name": payload["tool_name"]}
-                metadata, error = payload["metadata"], payload.get("error", "")
-                self._denied.append({**named, "rules": metadata["rules"], "error": error})
-            case "workflow.diagnostic.error" | "workflow.node.left_out" | "workflow.node.retry":
+            case "workflow.tool.completed" if payload["metadata"].keys() & {"denied", "not_run"}:
+                self._note_refusal(payload)
+            case name if name in _NOTICES:
                 self._add_notice(event, payload)
             case "workflow.node.output.summary" if own and payload.get("thinking"):
                 took = format_duration(payload["thinking_ms"] / 1000)
@@ -255,6 +265,17 @@ class RunReport:
             case _:
                 pass
 
+    def _note_refusal(self, payload: Mapping[str, Any]) -> None:
+        """Note a call that was denied or returned to the model."""
+        metadata, tool = payload["metadata"], payload["tool_name"]
+        call = {"call_id": payload["call_id"]}
+        if metadata.get("denied"):
+            error, rules = payload.get("error", ""), metadata["rules"]
+            self._denied.append({**call, "tool_name": tool, "rules": rules, "error": error})
+        elif reason := metadata.get("not_run"):
+            what = metadata["what"]
+            self._not_run.append({**call, "tool": tool, "what": what, "reason": reason})
+
     def _note_state(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         run_id, task_id = event["run_id"], event.get("task_id", "")
         if event["event"] in _RESULTS:
@@ -274,9 +295,11 @@ class RunReport:
     def _add_notice(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         messages = RunMessages("en")
         match event["event"]:
+            case "workflow.tool.completed":
+                if failure := messages.call_failure(payload["metadata"]):
+                    self._notices.append(f"{payload['tool_name']} failed: {failure}")
             case "workflow.node.retry":
-                wait = payload["reason"], payload["seconds"], payload["attempt"]
-                self._notices.append(messages.retry(*wait, event.get("timestamp", "")))
+                self._notices.append(messages.retry(payload, event.get("timestamp", "")))
             case "workflow.node.left_out":
                 lost = payload["what"], payload["count"], payload.get("tool_name", "")
                 self._notices.append(messages.left_out(*lost))
@@ -298,6 +321,7 @@ class RunReport:
         if first := payload.get("instead_of"):
             self._notices.append(RunMessages("en").answered_by(payload["model"], first))
         self._error, self._error_code = payload.get("error", ""), payload.get("error_code", "")
+        self._last_not_run = payload.get("calls_not_run", 0)
         self.has_ended = True
 
     def _code(self, signalled: int | None) -> int:
@@ -330,7 +354,8 @@ class RunReport:
         usage = {"usage": None, "cost": None}
         asked = [{name: one[name] for name in _QUESTION_FIELDS} for one in self._questions.values()]
         files = [{**one, "path": path} for one, path in self._located_files()]
-        found = {"denied": self._denied, "questions": asked, "files": files}
+        refused = {"denied": self._denied, "not_run": self._not_run}
+        found = {**refused, "questions": asked, "files": files}
         rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
         return _json_line({**kind, **usage, **self._result, **error, **rest})
@@ -345,6 +370,12 @@ def _stream_line(row_id: str, envelope: bytes) -> bytes:
 def _json_line(value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return replace_surrogates(text).encode() + b"\n"
+
+
+def _format_not_run(call: Mapping[str, Any]) -> str:
+    first = str(call["what"]).partition("\n")[0]
+    about = "" if first == call["tool"] else f" ({first[:_MAX_WHAT_CHARS]})"
+    return f"Not run: {call['tool']}{about}. {RunMessages('en').not_run(call['reason'])}"
 
 
 def _format_denial(denied: Mapping[str, Any]) -> str:

@@ -33,6 +33,8 @@ _DIFF_FILE = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
 _MAX_TITLE_WIDTH = 400
 _INDENT: Fragments = (("", "  "),)
 _MAX_SUMMARY_WIDTH = 60
+LOCAL_PRINCIPAL = "local"
+"""The owner of this machine: the person at the terminal."""
 _OUTCOMES = {("recovery", "approve"): "retry", ("recovery", "reject"): "give_up"}
 
 
@@ -176,6 +178,7 @@ class QuestionPanel:
 
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
+        by = self._messages("you") if answer.get("by") == LOCAL_PRINCIPAL else by
         return self._messages(
             "answered_by", who=truncate_line(by, _MAX_SUMMARY_WIDTH), via=answer.get("via", "")
         )
@@ -208,6 +211,9 @@ class QuestionPanel:
                     )
                     for n, step in enumerate(plan["steps"], 1)
                 ]
+                if plan.get("made_by") == "larkspur":
+                    by = self._run_messages("plan_by_larkspur")
+                    yield [StyledLine((("class:faint", by),), _INDENT, _INDENT)]
             case _:
                 title = self._run_messages.question_title(question.title, question.reason_code)
                 yield [

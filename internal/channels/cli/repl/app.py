@@ -219,7 +219,8 @@ class _ReplApp:
             ]
             wanted = newest[0].session_id if newest else None
         if wanted is not None and not start.lists:
-            await session.open(await find_session(services.client, wanted))
+            found = await find_session(services.client, wanted)
+            await session.open(found, keeps_choices=session.choices.chose_mode)
         if start.lists:
             self._commands.run("/resume")
         if start.prompt:

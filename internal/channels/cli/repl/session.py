@@ -11,6 +11,7 @@ from signal import SIGKILL
 from typing import Any
 
 from internal.agent.app.background_task import wait_shielded
+from internal.agent.domain.permissions.modes import Mode
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.clipboard import NoPicture, read_picture
 from internal.channels.cli.command_output import format_cost, short_id
@@ -27,7 +28,7 @@ from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
-CYCLED_MODES = ("ask", "plan", "accept-edits")
+CYCLED_MODES = ("ask", "plan", "edit")
 """The modes that Shift+Tab cycles through, after the default one."""
 
 
@@ -65,6 +66,17 @@ class TaskChoices:
         """Set the mode and return it."""
         self.mode, self.chose_mode = mode, True
         return mode
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether more runs without a question than by default."""
+        return Mode(self.mode).exceeds(Mode(self.default_mode))
+
+    def enter_session(self, mode: str | None, *, reviews_plans: bool) -> None:
+        """Use what a session last used: its mode, None for the default one, and its reviews."""
+        self.chose_mode = mode is not None and mode != self.default_mode
+        self.mode = mode or self.default_mode
+        self.plan_review = "always" if reviews_plans else None
 
     def options(self) -> dict[str, Any]:
         """Return the options of a task, as `POST /api/tasks` takes them."""
@@ -173,7 +185,7 @@ class ReplSession:
                 continue
             style = "class:faint"
             if name == "mode":
-                style = "class:need" if fact == "full" else "class:accent"
+                style = "class:need" if self.choices.is_widened else "class:accent"
             shown = (*shown, *((("class:faint", " · "),) if shown else ()), (style, fact))
         return shown
 
@@ -191,7 +203,7 @@ class ReplSession:
 
     def _mode(self) -> str:
         mode = self.choices.mode
-        return f"{mode} · {self.network_label()}" if mode == "sandboxed" else mode
+        return f"{mode} · {self.network_label()}" if mode == Mode.RUN else mode
 
     def network_label(self) -> str:
         """Return what isolated commands reach, in a few words."""
@@ -274,8 +286,16 @@ class ReplSession:
         self._send_queued()
 
     def unqueue(self) -> str | None:
-        """Remove the last queued text and return it, or None."""
-        return self.queue.pop() if self.queue else None
+        """Remove the last queued text and return it, or None.
+
+        Without one the last message that the run has not read is taken back, and put into the
+        input once that is certain; "" is returned then.
+        """
+        if self.queue or not self.view.waiting:
+            return self.queue.pop() if self.queue else None
+        number, text = self.view.waiting.popitem()
+        self.start(self._take_back(number, text))
+        return ""
 
     def stop(self) -> None:
         """Stop the running task, else the waiting one. Queued text goes back into the input."""
@@ -335,9 +355,14 @@ class ReplSession:
         self.view.set_messages(self.messages)
         self._services.set_result(services)
 
-    async def open(self, session_id: str) -> None:
-        """Resume a session: show its last messages, then its new events."""
+    async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:
+        """Resume a session: show its last messages, then its new events.
+
+        With `keeps_choices` the options of the command line stay, otherwise those of the session's
+        newest task are used.
+        """
         client = (await self.ready()).client
+        mode, reviews_plans = await client.session_choices(session_id)
         after = await client.head(session_id)
         messages = (await client.transcript(session_id))[-_MAX_RESUMED_MESSAGES:]
         tasks = await client.tasks(session_id)
@@ -346,18 +371,28 @@ class ReplSession:
         used = await client.usage("session", session_id)
         self.leave_session()
         self.session_id = session_id
+        if not keeps_choices:
+            self.choices.enter_session(mode, reviews_plans=reviews_plans)
         for one in messages:
             self.view.add_message(one.role, one.text)
         for task in reversed([one for one in tasks if one.status in _OPEN]):
             self._adopt(task, (await client.task(task.task_id)).run_id)
         for question in reversed(questions):
             self.view.open_question(question.view)
+        for waiting in await client.waiting(session_id):
+            if waiting.is_given_back:
+                self.view.add_given_back(waiting.text)
         self._asked = len(self.view.questions)
         self.view.cost = sum(one.cost or 0.0 for one in used)
         self.last_sent, self.last_run = (tasks[0].task if tasks else ""), last
         self._watch(session_id, after)
         await self._mark_read()
         self.redraw()
+
+    def begin_session(self) -> None:
+        """Leave the session for a new one, which has the default mode."""
+        self.leave_session()
+        self.choices.enter_session(None, reviews_plans=False)
 
     def leave_session(self) -> None:
         """Detach from the session: its events are no longer shown."""
@@ -494,6 +529,16 @@ class ReplSession:
         if self._stops_upload:
             raise GatewayError(INTERRUPTED, self.messages("sending_stopped"))
 
+    async def _take_back(self, number: int, text: str) -> None:
+        """Take a message back and put it into the input, unless the run has read it."""
+        if self.session_id is None:
+            return
+        if await (await self.ready()).client.take_back(self.session_id, number):
+            self.view.remove_sent(text)
+            self.restore_input(text)
+        else:
+            self.hint(self.messages("already_read"))
+
     async def _stop(self, task_id: str) -> None:
         await (await self.ready()).client.stop(task_id)
 
@@ -531,6 +576,8 @@ class ReplSession:
                     for row in batch.rows:
                         self._add_event(row.envelope)
                         self.seen = row.id or self.seen
+                    while self.view.given_back:
+                        self.start(self._take_back(*self.view.given_back.popitem()))
                     self._send_queued()
                     self._call_attention()
             # the event log was reset: continue from its current end

@@ -105,7 +105,8 @@ class TaskDetails(TaskView, frozen=True):
     """A task with its newest run, all subtasks below it and the files that they made.
 
     `skill_ids` null is every skill. `artifacts` are the newest versions, oldest first.
-    `total_cost` is the known cost of the task and its subtasks in US dollars.
+    `total_cost` is the known cost of the task and its subtasks in US dollars. `calls_not_run`
+    counts the last calls of the run if they were not run: it is completed without them.
     """
 
     run: RunView
@@ -124,6 +125,7 @@ class TaskDetails(TaskView, frozen=True):
     children: list[SubtaskView]
     artifacts: list[ArtifactView]
     total_cost: float
+    calls_not_run: int
 
 
 async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -> CreatedTask:
@@ -274,6 +276,7 @@ def _details(tree: TaskTree) -> TaskDetails:
         ],
         artifacts=[artifact_view(each) for each in tree.artifacts],
         total_cost=tree.cost,
+        calls_not_run=tree.calls_not_run,
     )
 
 

@@ -13,7 +13,8 @@ from internal.agent.app.task_options import (
     build_run_spec,
 )
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Profile, RunSpec
@@ -69,7 +70,7 @@ def test_options_override_the_settings() -> None:
         timeout_seconds=1.5,
     )
     assert made.policy == Policy(
-        Mode.FULL, allow=("shell(ls)", "write_file(out/**)"), deny=("shell(rm *)", "web_fetch")
+        Mode.ALL, allow=("shell(ls)", "write_file(out/**)"), deny=("shell(rm *)", "web_fetch")
     )
     assert made.limits == RunLimits(3, 0.5, 1.5, 3)
     assert (made.workspace, made.model) == ("/elsewhere", "claude-x-5")
@@ -241,7 +242,7 @@ REVIEWER = Profile(
 WITH_REVIEWER = msgspec.structs.replace(
     SOME_NETWORK,
     profiles={"default": Profile(), "reviewer": REVIEWER},
-    policy=Policy(Mode.SANDBOXED, allow=("network(a.example)",)),
+    policy=Policy(Mode.RUN, allow=("network(a.example)",)),
     profile_problems=lambda: {"broken": "x.yaml:1: role must be text."},
 )
 
@@ -258,7 +259,7 @@ def test_a_profile_narrows_the_mode_and_sets_limits_and_the_network() -> None:
 
 
 def test_a_mode_that_the_profile_does_not_allow_is_refused() -> None:
-    wide = TaskOptions(permission_mode=Mode.FULL)
+    wide = TaskOptions(permission_mode=Mode.ALL)
     with pytest.raises(InvalidRequest, match="reviewer allows at most the mode ask"):
         build_run_spec(WITH_REVIEWER, wide, LOCAL_OWNER, "reviewer")
 
@@ -278,9 +279,9 @@ def test_a_profile_that_cannot_be_used_is_named(name: str, sentence: str) -> Non
 
 
 def test_modes_are_compared_by_what_runs_unasked() -> None:
-    narrow = Profile(permission_mode=Mode.ACCEPT_EDITS)
+    narrow = Profile(permission_mode=Mode.EDIT)
     assert [narrow.narrow_mode(mode) for mode in Mode] == [
-        *(Mode.ASK, Mode.PLAN, Mode.ACCEPT_EDITS),
-        *(Mode.ACCEPT_EDITS, Mode.DENY, Mode.ACCEPT_EDITS),
+        *(Mode.PLAN, Mode.DENY, Mode.ASK),
+        *(Mode.EDIT, Mode.EDIT, Mode.EDIT),
     ]
     assert [mode for mode in Mode if Profile().exceeds(mode)] == []

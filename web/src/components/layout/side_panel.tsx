@@ -1,15 +1,16 @@
 import { useEffect, useState, type ReactNode } from 'react';
 import { sumTokens } from '../../state/run_reducer';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
-import { isOver, type PlanLine, type State } from '../../state/session_state';
+import { isOver, spendingOf, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
+import { useRunMessages } from '../../i18n/runs';
 import { useFileMessages } from '../../i18n/files';
 import { SessionFiles } from '../files/session_files';
 import { newestVersions } from '../../state/versions';
 import { BackgroundCommands } from './background_commands';
 import { StatusIcon } from '../thread/status_icon';
-import { stepProgress, Steps } from '../thread/plan_steps';
+import { PlanSteps, stepProgress } from '../thread/plan_steps';
 
 /** The end of a session is shown before the whole session is read. */
 const LOAD_ALL_AFTER_MS = 500;
@@ -31,7 +32,7 @@ export function SidePanel() {
   }, [earlier]);
   const tabs: Array<[Tab, string, number]> = [
     ['overview', f.overview, 0],
-    ['files', f.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length],
+    ['files', f.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length + state.changed.length],
   ];
   return (
     <div className="flex h-full flex-col">
@@ -71,8 +72,10 @@ function Overview({ state }: { state: State }) {
   const plan = planOf(state);
   const ended = state.runs.filter((run) => isOver(run.status)).length;
   const results = state.thread.lines.filter((line) => line.kind === 'tool' && line.status !== 'running').length;
-  const usage = sumTokens(state.runs.map((run) => run.usage));
-  const costs = state.runs.flatMap((run) => (run.cost === null ? [] : [run.cost]));
+  const spending = state.runs.map(spendingOf);
+  const usage = sumTokens(spending.map((one) => one.usage));
+  const costs = spending.flatMap((one) => (one.cost === null ? [] : [one.cost]));
+  const runMessages = useRunMessages();
   const cost = costs.reduce((sum, one) => sum + one, 0);
   const unpriced = state.runs.some((run) => isOver(run.status)) ? f.costUnknown : '–';
   return (
@@ -83,7 +86,7 @@ function Overview({ state }: { state: State }) {
         ) : (
           <>
             <p className="mb-1.5 break-words">{plan.goal}</p>
-            <Steps steps={plan.steps} />
+            <PlanSteps plan={plan} isOver={state.runs.some((run) => run.run === plan.run && isOver(run.status))} />
           </>
         )}
       </Section>
@@ -103,7 +106,11 @@ function Overview({ state }: { state: State }) {
               {run.status === 'waiting' && run.reason === 'await_tasks' ? (
                 <StatusIcon status="running" label={t.awaitsTasks} />
               ) : (
-                <StatusIcon status={run.status} label={t.status[run.status]} />
+                <StatusIcon
+                  status={run.status}
+                  label={t.status[run.status]}
+                  isLimit={runMessages?.isLimit(run.reason ?? '') ?? false}
+                />
               )}
               <span className="min-w-0 truncate">{run.channel === 'tasks' ? t.report : run.text || t.untitled}</span>
             </li>

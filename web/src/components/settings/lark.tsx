@@ -1,3 +1,4 @@
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { settingsApi } from '../../api/settings';
 import type { LarkAppView } from '../../api/types.gen';
@@ -5,6 +6,8 @@ import { useSettingsMessages } from '../../i18n/settings';
 import { FindingList } from './findings';
 import { Loaded } from './loaded';
 import { useChange, type Change } from './use_change';
+
+const HEALTH_REFRESH_MS = 5_000;
 
 /** The app of the Lark channel. */
 export function Lark() {
@@ -16,13 +19,31 @@ export function Lark() {
       <Loaded name="lark" load={settingsApi.lark}>
         {(app) => (
           <>
-            <p className="isolate-text mb-4">{describe(app, s)}</p>
+            <p className="isolate-text mb-2">{describe(app, s)}</p>
+            {app.enabled && <Connection />}
             {app.set_by === '' && <AppForm app={app} change={change} />}
             <FindingList findings={change.findings} />
           </>
         )}
       </Loaded>
     </>
+  );
+}
+
+const time = (text: string) => new Date(text).toLocaleString();
+
+/** The state of the connection, which is read again while it is shown. */
+function Connection() {
+  const s = useSettingsMessages();
+  const { data } = useQuery({ queryKey: ['lark-health'], queryFn: settingsApi.larkHealth, refetchInterval: HEALTH_REFRESH_MS });
+  if (data == null) return <p className="mb-4 text-warn">{s.larkNotRunning}</p>;
+  const { detail = '', last_event: lastEvent = '' } = data;
+  return (
+    <div role="status" aria-label={s.larkState} className="mb-4">
+      <p className={data.ok ? '' : 'text-warn'}>{data.ok ? s.larkOk(time(data.since)) : s.larkTrouble(detail, time(data.since))}</p>
+      <p className="text-dim">{lastEvent === '' ? s.larkNoEvent : s.larkLastEvent(time(lastEvent))}</p>
+      {!data.ok && <p className="text-dim">{s.larkMissing}</p>}
+    </div>
   );
 }
 

@@ -2,6 +2,7 @@ import { memo, Suspense, useRef } from 'react';
 import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
 import {
   isOver as isEnded,
+  spendingOf,
   type EndLine,
   type InputLine,
   type LeftOutLine,
@@ -19,7 +20,8 @@ import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
 import { MarkdownView } from './markdown_view';
 import { NoteRow, ExpandableRow, SentenceRow, StaticRow, Text, useFocus, type RowProps } from './row';
-import { PlanView, stepProgress, Steps } from './plan_steps';
+import { CallNotRun } from './call_not_run';
+import { PlanSteps, PlanView, stepProgress } from './plan_steps';
 import { Tool } from './tool_call';
 
 const FileChips = lazyComponent(() => import('../files/file_chips').then((module) => module.FileChips));
@@ -55,6 +57,8 @@ export const LineView = memo(function LineView(
       );
     case 'left-out':
       return <LeftOut line={line} {...row} />;
+    case 'not-run':
+      return <CallNotRun line={line} {...row} />;
     case 'end':
       return <End line={line} {...row} />;
     case 'subtask':
@@ -91,10 +95,10 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   const box = useRef<HTMLDivElement>(null);
   useFocus(box, row.here);
   const isOver = useSessionStore((store) => store.state.runs.some((run) => run.run === line.run && isEnded(run.status)));
-  if (line.channel === 'tasks' && !line.steer) {
+  if (line.resumed || (line.channel === 'tasks' && !line.steer)) {
     return (
       <NoteRow glyph="·" here={row.here}>
-        <span className="min-w-0 flex-1">{t.report}</span>
+        <span className="min-w-0 flex-1">{line.resumed ? t.resumed : t.report}</span>
         <time dateTime={line.time}>{formatTime(line.time, language)}</time>
       </NoteRow>
     );
@@ -159,9 +163,10 @@ function Say({ line, ...row }: RowProps & { line: SayLine }) {
 
 function Plan({ line, ...row }: RowProps & { line: PlanLine }) {
   const t = useMessages();
+  const isOver = useSessionStore((store) => store.state.runs.some((run) => run.run === line.run && isEnded(run.status)));
   return (
     <ExpandableRow {...row} id={line.key} glyph="▣" tone="text-accent" title={t.plan} hint={line.goal} end={line.steps.length > 0 ? stepProgress(line.steps) : ''}>
-      <Steps steps={line.steps} />
+      <PlanSteps plan={line} isOver={isOver} />
     </ExpandableRow>
   );
 }
@@ -171,15 +176,15 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
   const { asked, answered } = line;
   const { kind, plan, calls = [] } = asked;
   const runs = useRunMessages();
-  const end = answered && `${answerLabel(kind, answered, t)} · ${answererName(answered)}`;
+  const end = answered && `${answerLabel(kind, answered, t)} · ${answererName(answered, t)}`;
   return (
     <ExpandableRow
       {...row}
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs)}</span>}
-      hint={summaryOf({ body: asked.body, calls, plan: plan ?? null })}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, answered === undefined)}</span>}
+      hint={answered === undefined && calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
       {asked.body !== '' && <Text tone="">{asked.body}</Text>}
@@ -205,20 +210,27 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const sentence = runs?.ended(line.reason, line.code) ?? '';
   const details = runs?.details(line.reason, line.code, line.error) ?? '';
   // what can be done with a run is not for subtasks, which are no runs of the session
-  const isSubtask = !useSessionStore((store) => store.state.runs.some((run) => run.run === line.run));
+  const run = useSessionStore((store) => store.state.runs.find((one) => one.run === line.run));
+  const isSubtask = run === undefined;
+  const isLimit = runs?.isLimit(line.reason) ?? false;
+  // with its subtasks, as the panel says
+  const hasSubtasks = run !== undefined && run.subtasks !== null;
+  const { usage, cost } = hasSubtasks ? spendingOf(run) : line;
+  const duration = hasSubtasks && line.status !== 'cancelled' ? run.duration : line.duration;
   const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
   const sentences = [
-    line.status === 'completed' ? sentence : '',
+    line.status === 'completed' && !isLimit ? sentence : '',
     line.fallback === undefined ? '' : (runs?.answeredBy(line.fallback) ?? ''),
   ];
-  const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
+  const glyph = isLimit ? '⚠' : { completed: line.notRun === undefined ? '✓' : '!', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
     stop,
-    line.duration > 0 ? formatDuration(line.duration) : '',
-    line.usage === null || line.usage.in + line.usage.out === 0
+    line.notRun === undefined ? '' : (runs?.completedWithout(line.notRun) ?? t.status.completed),
+    duration > 0 ? formatDuration(duration) : '',
+    usage === null || usage.in + usage.out === 0
       ? ''
-      : `${formatCount(line.usage.in + line.usage.cached)} ${t.short.in} ${formatCount(line.usage.out)} ${t.short.out}`,
-    line.cost === null || line.cost === 0 ? '' : formatCost(line.cost),
+      : `${formatCount(usage.in + usage.cached)} ${t.short.in} ${formatCount(usage.out)} ${t.short.out}`,
+    cost === null || cost === 0 ? '' : formatCost(cost),
   ];
   return (
     <>
@@ -227,9 +239,9 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
           <MarkdownView text={line.answer} />
         </StaticRow>
       )}
-      {line.error !== '' && (
-        <StaticRow glyph="✕" tone="text-bad" here={false}>
-          <p className="break-words text-bad">{sentence}</p>
+      {(isLimit || line.error !== '') && (
+        <StaticRow glyph={isLimit ? '⚠' : '✕'} tone={isLimit ? 'text-warn' : 'text-bad'} here={false}>
+          <p className={`break-words ${isLimit ? 'text-warn' : 'text-bad'}`}>{sentence}</p>
           {details !== '' && <p className="isolate-text break-words text-dim">{details}</p>}
         </StaticRow>
       )}

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
 import { useRunActionMessages } from '../../i18n/run_actions';
+import { useRunMessages } from '../../i18n/runs';
 import type { EndLine, InputLine, State } from '../../state/session_state';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
@@ -32,7 +33,7 @@ export function RunActions({ line }: { line: EndLine }) {
     attempt(async () => {
       const { session } = useSessionStore.getState();
       const input = await findInput(line.run);
-      if (session !== null && input !== undefined) await submit(session, input, input.text);
+      if (session !== null && input !== undefined) await submit(session, input.text, input.attachments);
     });
   const regenerate = () =>
     attempt(async () => {
@@ -45,13 +46,24 @@ export function RunActions({ line }: { line: EndLine }) {
       const run = useSessionStore.getState().state.runs.find((one) => one.run === line.run);
       if (run !== undefined) await api.resume(run.task);
     });
+  const runs = useRunMessages();
+  const isLimit = runs?.isLimit(line.reason) ?? false;
+  const goOn = () =>
+    attempt(async () => {
+      const { session } = useSessionStore.getState();
+      if (session === null) return;
+      await submit(session, a.goOn);
+    });
   const isComplete = line.status === 'completed';
   return (
     <span className="inline-flex flex-wrap items-center gap-1">
       {answer !== '' && (
         <Action icon={copied ? <Check size={13} /> : <Copy size={13} />} name={copied ? a.copied : a.copy} busy={busy} onClick={copy} quiet />
       )}
-      {!isComplete && isLast && (
+      {isLimit && isLast && (
+        <Action icon={<PlayCircle size={13} />} name={a.goOn} title={a.goOnHint} busy={busy} onClick={goOn} />
+      )}
+      {!isComplete && !isLimit && isLast && (
         <>
           <Action icon={<PlayCircle size={13} />} name={a.resume} title={a.resumeHint} busy={busy} onClick={resume} />
           <Action icon={<RefreshCw size={13} />} name={a.retry} title={a.retryHint} busy={busy} onClick={retry} />
@@ -143,17 +155,18 @@ function openBranch(session: string): void {
 
 async function sendInBranch(input: InputLine, text: string): Promise<void> {
   const session = await fork({ run_id: input.run, after: false });
-  await submit(session, input, text);
+  await submit(session, text, input.attachments);
   openBranch(session);
 }
 
-async function submit(session: string, input: InputLine, text: string): Promise<void> {
+async function submit(session: string, text: string, attachments: InputLine['attachments'] = []): Promise<void> {
+  const [used, me] = await Promise.all([api.session(session), api.me()]);
   await api.submit({
     task: text,
     session_id: session,
-    attachments: input.attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
+    attachments: attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
     idempotency_key: randomId(),
-    ...taskFields(taskOptions(session)),
+    ...taskFields(taskOptions(session), used, me),
   });
 }
 

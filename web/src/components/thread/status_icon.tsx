@@ -9,9 +9,11 @@ const GLYPHS: Record<Status, { glyph: string; tone: string }> = {
   cancelled: { glyph: '■', tone: 'text-dim' },
 };
 
-/** The icon of a task status; `label` is read by screen readers. */
-export function StatusIcon({ status, label }: { status: Status; label?: string }) {
-  const { glyph, tone } = GLYPHS[status];
+const LIMIT = { glyph: '⚠', tone: 'text-warn' };
+
+/** The icon of a task status; `label` is read by screen readers. `isLimit`: it ended at a limit and can go on. */
+export function StatusIcon({ status, label, isLimit = false }: { status: Status; label?: string; isLimit?: boolean }) {
+  const { glyph, tone } = isLimit ? LIMIT : GLYPHS[status];
   return (
     <span className={`glyph ${tone}`}>
       <span aria-hidden="true">{glyph}</span>

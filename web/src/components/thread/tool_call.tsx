@@ -1,6 +1,8 @@
 import type { LiveNode, ToolLine } from '../../state/session_state';
 import { formatDuration } from '../../lib/format';
+import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
+import { changedLines } from '../../lib/diff';
 import { useElapsed } from './elapsed';
 import { ExpandableRow, type RowProps } from './row';
 
@@ -10,6 +12,7 @@ const TOOL_LOOK = {
   running: { glyph: '◆', tone: 'text-accent pulse' },
   done: { glyph: '✓', tone: 'text-ok' },
   failed: { glyph: '✕', tone: 'text-bad' },
+  denied: { glyph: '!', tone: 'text-warn' },
 };
 
 /** Return the first text argument of a call on one line, or what its tasks are. */
@@ -29,12 +32,21 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   const running = line.status === 'running';
   const end = running ? <Elapsed since={line.time} /> : formatDuration(line.duration);
   const output = running ? (live?.text ?? '') : '';
-  const failed = line.error !== '' ? line.error.split('\n')[0] : '';
+  const runs = useRunMessages();
+  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by);
+  const failed = stopped || (line.error.split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
+  const { added, removed } = changedLines(line.diff);
   const hint = (
     <>
       {line.configuration.length > 0 && <span className="text-warn">⚠ {line.configuration.join(', ')} · </span>}
-      {gist(line.arguments)}
-      {failed !== '' && <span className="text-bad"> · {failed}</span>}
+      {gist(line.arguments) || line.denied}
+      {line.diff !== '' && (
+        <span className="tabular-nums">
+          {' '}
+          <span className="text-ok">+{added}</span> <span className="text-bad">−{removed}</span>
+        </span>
+      )}
+      {failed !== '' && <span className={line.status === 'denied' ? 'text-warn' : 'text-bad'}> · {failed}</span>}
     </>
   );
   return (
@@ -45,6 +57,9 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
 }
 
 function ToolName({ name }: { name: string }) {
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
+  // as in the terminal and in chats
+  if (tool !== undefined) return <span className="isolate-text" title={name}>{`${tool.replace(/[_.-]+/g, ' ')} (${server})`}</span>;
   return <span className="font-mono text-[13px]">{name}</span>;
 }
 

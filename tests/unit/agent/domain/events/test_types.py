@@ -13,15 +13,18 @@ from internal.agent.domain.events.envelope import RunIds, encode_envelope, wrap_
 from internal.agent.domain.events.types import (
     EVENTS,
     ArtifactManifest,
+    ChangedFile,
     ContextCompression,
     ContextSnapshot,
     DiagnosticError,
     Event,
     FeedbackGiven,
+    FilesChanged,
     FilteredTool,
     InputEdited,
     InputFilesFetched,
     InputReceived,
+    InputWaiting,
     LifecycleUpdated,
     ModelRetry,
     NodeCompleted,
@@ -64,9 +67,12 @@ USAGE = Usage(1, 2, 3, 4)
 
 FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
     (
-        InputReceived(task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True),
+        InputReceived(
+            task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True, resumed=True
+        ),
         None,
     ),
+    (InputWaiting(number=7, state="given_back", task=ODD), None),
     (InputEdited(task=ODD, attachments=(FILE,)), None),
     (InputFilesFetched(attachments=(FILE,)), None),
     (PeopleMentioned(people=("lark:cli_a:ou_1",), names=(ODD,)), None),
@@ -157,6 +163,14 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
         ("artifacts:c1", "artifact"),
     ),
     (
+        FilesChanged(
+            files=(ChangedFile(ODD, "changed", 2, 1), ChangedFile("gone.bin", "deleted")),
+            total=3,
+            is_complete=False,
+        ),
+        None,
+    ),
+    (
         TaskDispatched(
             task_id=TaskId("task-2"),
             call_id="c1",
@@ -243,6 +257,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             attachments=(FILE,),
             model=ODD,
             instead_of=ODD,
+            calls_not_run=1,
         ),
         ("result", "result"),
     ),
@@ -298,6 +313,7 @@ def test_the_durable_terminal_and_inner_flags() -> None:
         return {event.name for event in EVENTS if getattr(event, flag) is value}
 
     assert named("durable", value=False) == {
+        "workflow.input.waiting",
         "workflow.node.output.delta",
         "workflow.tool.progress",
         "partial",

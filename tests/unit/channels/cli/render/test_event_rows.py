@@ -52,6 +52,44 @@ def test_the_summary_of_a_call(metadata: dict[str, Any], summary: str) -> None:
     assert text(line).endswith(f"1.2s · {summary}")
 
 
+def test_a_call_that_was_not_run_has_a_row_with_its_reason() -> None:
+    metadata = {"not_run": "plan", "what": "echo hi\nmore"}
+    row, why = ROWS.tool({}, completed(error="Not run.", metadata=metadata), 60)
+    assert text(row) == "· not run  shell  echo hi"
+    assert text(why) == "The agent had not made a plan."
+
+
+def test_the_end_of_a_run_counts_the_last_calls_that_were_not_run() -> None:
+    result = {"usage": {}, "duration_ms": 2_000, "calls_not_run": 2}
+    line = text(ROWS.result(result, "!"))
+    assert line.startswith("! completed, 2 calls were not run · 2.0s")
+
+
+def test_steps_show_their_criteria_and_that_nobody_reported_them() -> None:
+    step = {"description": "Look", "status": "in_progress", "success_criteria": "a\nb"}
+    plan = {"goal": "g", "steps": [step], "made_by": "larkspur"}
+    _, _, running = ROWS.steps(plan)
+    assert text(running) == "◆ Look  done when: a; b"
+    _, by, over = ROWS.steps(plan, is_over=True)
+    assert text(by).startswith("  made by Larkspur")
+    assert text(over) == "? Look  not reported · done when: a; b"
+
+
+def test_a_command_that_ended_with_an_error_is_a_failure() -> None:
+    started = {"arguments": {"command": "exit 3"}}
+    (line,) = ROWS.tool(started, completed(metadata={"exit_code": 3}), 60)
+    assert text(line).startswith("✕ shell  exit 3 ")
+    assert [style for style, said in line.body if "✕" in said or "1.2s" in said] == [
+        "class:failed",
+        "class:failed",
+    ]
+
+
+def test_a_call_of_an_mcp_server_is_named_in_words() -> None:
+    (line,) = ROWS.tool({}, completed("mcp__github__add_issue"), 60)
+    assert text(line).startswith("✓ add issue (github)")
+
+
 def test_a_failed_call_shows_the_first_line_of_its_error() -> None:
     (line,) = ROWS.tool({"arguments": {"path": "x"}}, completed(error="\nno file\nmore"), 60)
     assert text(line).startswith("✕ shell  no file ")

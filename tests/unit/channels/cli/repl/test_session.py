@@ -38,8 +38,8 @@ async def printed_until(gateway: GatewaySession, row: str) -> list[str]:
 
 def test_modes_cycle_and_an_unlisted_mode_returns_to_the_first() -> None:
     choices = TaskChoices({})
-    assert [choices.next_mode() for _ in range(3)] == ["plan", "accept-edits", "ask"]
-    choices.set_mode("full")
+    assert [choices.next_mode() for _ in range(3)] == ["plan", "edit", "ask"]
+    choices.set_mode("all")
     assert choices.next_mode() == "ask"
 
 

@@ -312,7 +312,7 @@ def test_an_end_and_a_question_of_a_run_are_in_the_language_of_the_terminal() ->
     retry = {"node_id": "1:say", "reason": "unreachable", "seconds": 8, "attempt": 3}
     add(view, "workflow.node.retry", retry)
     assert view.current is not None
-    assert view.current.notice == said.retry("unreachable", 8, 3)
+    assert view.current.notice == said.retry({"reason": "unreachable", "seconds": 8, "attempt": 3})
     refused = {"stop_reason": "error", "error_code": "model_refused", "error": "It declined."}
     add(view, "workflow.result.final", {**RESULT, **refused})
     rows = "\n".join(printed(view))
