@@ -129,8 +129,10 @@ class ChatPhrases(MessageCatalog):
         """Return the path of a subtask, such as `task 2 · analyst`, in this language."""
         return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
 
-    def status(self, name: str, stop_reason: str | None = None) -> str:
-        """Return the word for a status, or for the stop reason that it has."""
+    def status(self, name: str, stop_reason: str | None = None, calls_not_run: int = 0) -> str:
+        """Return the word for a status, for the stop reason that it has, or what it lacks."""
+        if exception := self.runs.exception(name, stop_reason, calls_not_run):
+            return exception.capitalize()
         words = self._vocabulary.statuses
         return words.get(stop_reason or "") or words.get(name, name)
 

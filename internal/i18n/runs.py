@@ -69,6 +69,15 @@ class RunMessages(MessageCatalog):
         """Return True if a run ended at a limit: it did not fail, and can go on."""
         return stop_reason in self._limits
 
+    def exception(self, status: str, stop_reason: str | None, calls_not_run: int = 0) -> str:
+        """Return what a run with this status lacks: it ended at a limit, or without its last calls.
+
+        "" if its status says all. Every place that shows the state of a run or task asks this.
+        """
+        if stop_reason is not None and self.is_limit(stop_reason):
+            return self(f"limit_reached_{stop_reason}")
+        return self.completed(calls_not_run) if calls_not_run and status == "completed" else ""
+
     def answered_by(self, model: str, instead_of: str) -> str:
         """Return that another model than the chosen one wrote the answer."""
         return self("answered_by", model=model, instead_of=instead_of)

@@ -125,5 +125,13 @@ def test_a_run_at_its_limit_is_amber_and_goes_on(
     expect(limit).to_have_class(re.compile("text-warn"))
     pictures(page, shots, "limit")
     page.set_viewport_size({"width": 1_400, "height": 900})
+    incomplete = "stopped at its step limit"
+    expect(page.get_by_test_id("status")).to_have_text(re.compile(f"⚠.*{incomplete}"))
+    expect(page.get_by_role("link", name="touch them")).to_contain_text(incomplete)
+    page.get_by_role("link", name="Tasks", exact=True).click()
+    expect(page.get_by_role("main").get_by_role("link")).to_contain_text(f"{incomplete}")
+    pictures(page, shots, "limit-tasks")
+    page.set_viewport_size({"width": 1_400, "height": 900})
+    page.go_back()
     thread.get_by_role("button", name="Go on").click()
     expect(thread.get_by_text("The other half.")).to_be_visible()

@@ -323,13 +323,16 @@ class SessionView(msgspec.Struct, frozen=True):
 
 
 class SessionListItem(SessionView, frozen=True):
-    """A session in a list, with the status of its newest task and its number of tasks.
+    """A session in a list, with the state of its newest task and its number of tasks.
 
-    `found` is the text around what a search found, "" without a search.
+    `calls_not_run` counts the last calls of that task if they were not run. `found` is the text
+    around what a search found, "" without a search.
     """
 
     status: Status | None
     tasks: int
+    stop_reason: StopReason | None
+    calls_not_run: int
     found: str
 
 
@@ -536,8 +539,8 @@ def session_view(session: Session) -> SessionView:
 
 def session_list_item(summary: SessionSummary) -> SessionListItem:
     """Return the view of a session in lists."""
-    of_list = (summary.status, summary.tasks, summary.found)
-    values = (*_session_values(summary.session), *of_list)
+    of_newest_task = (summary.status, summary.tasks, summary.stop_reason, summary.calls_not_run)
+    values = (*_session_values(summary.session), *of_newest_task, summary.found)
     return SessionListItem(*values)
 
 

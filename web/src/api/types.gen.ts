@@ -136,14 +136,6 @@ export interface ChatCompletion {
   object?: "chat.completion";
 }
 
-/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
-export interface CommandOutput {
-  command: BackgroundCommand;
-  text: string;
-  missing_bytes: number;
-  end: string;
-}
-
 /** The background commands of a session in the process that answers, oldest first. */
 export interface CommandsView {
   commands: Array<BackgroundCommand>;
@@ -495,6 +487,14 @@ export interface PlanStep {
   opened_by?: "agent" | "larkspur";
 }
 
+/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
+export interface PrintedOutput {
+  command: BackgroundCommand;
+  text: string;
+  missing_bytes: number;
+  end: string;
+}
+
 /** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
 export interface ProcessView {
   role: "channels" | "gateway" | "worker";
@@ -654,7 +654,7 @@ export interface ServerModelsView {
   finding: Finding;
 }
 
-/** A session in a list, with the status of its newest task and its number of tasks. `found` is the text around what a search found, "" without a search. */
+/** A session in a list, with the state of its newest task and its number of tasks. `calls_not_run` counts the last calls of that task if they were not run. `found` is the text around what a search found, "" without a search. */
 export interface SessionListItem {
   session_id: string;
   title: string;
@@ -671,6 +671,8 @@ export interface SessionListItem {
   plan_review: "always" | "complex" | "off";
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
   tasks: number;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  calls_not_run: number;
   found: string;
 }
 
@@ -804,7 +806,7 @@ export interface TaskDetails {
   calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
 export interface TaskListView {
   task_id: string;
   session_id: string;
@@ -826,6 +828,7 @@ export interface TaskListView {
   cost: number | null;
   started_at: string | null;
   completed_at: string | null;
+  calls_not_run: number;
 }
 
 /** A task. `feedback` is what a person thinks of its answer, null for nothing. */

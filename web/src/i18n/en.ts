@@ -18,7 +18,7 @@ export const en = {
   language: '中文',
   logOut: 'Log out',
   notifications: 'Notify me when something waits or ends',
-  notices: { waits: 'Waiting for you', completed: 'Completed', failed: 'Failed' },
+  notices: { waits: 'Waiting for you', completed: 'Completed', incomplete: 'Not all was done', failed: 'Failed' },
   shortcuts: 'Keyboard shortcuts',
   message: 'Message',
   placeholder: 'Describe a task…',

@@ -1,7 +1,7 @@
 /** What runs say: the same sentences as in the terminal and in chats, in a chunk of their own. */
 import en from '../../../internal/i18n/runs.en.json';
 import zh from '../../../internal/i18n/runs.zh.json';
-import type { Payloads } from '../stream/events';
+import type { Payloads, Status } from '../stream/events';
 
 /** `ended` has a sentence for each error code and reason; `details` is what an error adds to it. */
 export interface RunMessages {
@@ -18,6 +18,8 @@ export interface RunMessages {
   /** Why a call was not run. */
   whyNotRun: (reason: string) => string;
   completedWithout: (calls: number) => string;
+  /** What an ended run lacks: it ended at a limit, or without its last calls; "" if its status says all. */
+  exception: (run: RunStatus) => string;
   planByLarkspur: string;
   stepByLarkspur: string;
   notReported: string;
@@ -27,12 +29,21 @@ export interface RunMessages {
   callStopped: (cause: string, by: string) => string;
 }
 
+/** The state of a run or task as lists know it. `notRun` counts its last calls if they were not run. */
+export interface RunStatus {
+  status: Status;
+  reason: string | null;
+  notRun: number;
+}
+
 type LeftOut = Payloads['workflow.node.left_out'];
 
 const QUIET = new Set(['final_answer', 'await_user_input', 'user_stop']);
 
 function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
   const known = new Map(Object.entries(messages));
+  const completedWithout = (calls: number) =>
+    (calls === 1 ? messages.completed_not_run : messages.completed_not_run_many).replace('{count}', `${calls}`);
   return {
     startsOver: messages.starts_over,
     retry: ({ reason, seconds, attempt, attempts = 0, cause = '' }) => {
@@ -58,8 +69,11 @@ function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
     },
     notRun: messages.not_run,
     whyNotRun: (reason) => known.get(`not_run_${reason}`) ?? messages.not_run_gate,
-    completedWithout: (calls) =>
-      (calls === 1 ? messages.completed_not_run : messages.completed_not_run_many).replace('{count}', `${calls}`),
+    completedWithout,
+    exception: ({ status, reason, notRun }) => {
+      if (reason !== null && limits.includes(reason)) return known.get(`limit_reached_${reason}`) ?? '';
+      return status === 'completed' && notRun > 0 ? completedWithout(notRun) : '';
+    },
     planByLarkspur: messages.plan_by_larkspur,
     stepByLarkspur: messages.step_by_larkspur,
     notReported: messages.step_not_reported,

@@ -15,7 +15,7 @@ export const zh: Messages = {
   language: 'English',
   logOut: '退出登录',
   notifications: '等待处理或结束时通知我',
-  notices: { waits: '等待你处理', completed: '已完成', failed: '失败' },
+  notices: { waits: '等待你处理', completed: '已完成', incomplete: '未全部完成', failed: '失败' },
   shortcuts: '键盘快捷键',
   message: '消息',
   placeholder: '描述你的任务……',

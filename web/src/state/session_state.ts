@@ -155,6 +155,8 @@ export interface SubtaskLine extends Placed {
   duration: number;
   cost: number | null;
   error: string;
+  /** How many of its last calls were not run. */
+  notRun: number;
   /** Its own run: the artifacts and questions of the session name it. */
   ownRun: string;
   thread: Thread;
@@ -186,6 +188,8 @@ export interface RunState {
   channel: string;
   status: Status;
   reason: StopReason | null;
+  /** How many of its last calls were not run. */
+  notRun: number;
   started: string;
   usage: Tokens;
   cost: number | null;

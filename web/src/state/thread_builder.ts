@@ -258,6 +258,7 @@ function newSubtask(event: Envelope, key: string, task: string): SubtaskLine {
     duration: 0,
     cost: null,
     error: '',
+    notRun: 0,
     ownRun: '',
     thread: { lines: [], open: {} },
   };
@@ -278,8 +279,9 @@ function reduceLane(lane: SubtaskLine, event: Envelope): SubtaskLine {
       return { ...lane, activity: event.payload.preview };
     case 'workflow.result.final': {
       const { stop_reason: reason, duration_ms: duration, cost = null, error = '' } = event.payload;
+      const { calls_not_run: notRun = 0 } = event.payload;
       if (reason === 'await_user_input' || reason === 'await_tasks') return lane;
-      return { ...lane, status: statusAfter(reason), reason, duration, cost, error, activity: '' };
+      return { ...lane, status: statusAfter(reason), reason, notRun, duration, cost, error, activity: '' };
     }
     case 'workflow.result.cancelled':
       return { ...lane, status: 'cancelled', reason: 'user_stop', activity: '' };

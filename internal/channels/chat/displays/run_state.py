@@ -19,6 +19,7 @@ from internal.agent.domain.plans import PlanStep
 from internal.agent.domain.text import truncate_line
 from internal.channels.chat.transport import RunPhase, Thoughts
 from internal.i18n.chat import ChatPhrases
+from internal.i18n.runs import RunMessages
 
 MAX_LINES, MAX_LINE_LENGTH, MAX_STEPS, MIN_TOOL_LINES = 12, 160, 40, 3
 MAX_THOUGHT_CHARS = 3_000
@@ -44,6 +45,9 @@ _PHASES: dict[str, RunPhase] = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
+_ENDED: frozenset[RunPhase] = frozenset({"done", "incomplete", "failed", "cancelled"})
+_ANY = RunMessages("en")
+"""The catalogue of one language, for what all of them agree on."""
 _STEP_MARKS = {
     "pending": "☐",
     "in_progress": "▶",
@@ -138,16 +142,22 @@ class RunProgress:
     """The phase, plan and tool calls of one run."""
 
     def __init__(self) -> None:
-        self.phase: RunPhase = "queued"
+        self._phase: RunPhase = "queued"
         self.is_over = False
         self.place: int | None = None
         """The place of a queued run among those that wait, None if it is not known."""
         self._steps: tuple[PlanStep, ...] = ()
         self._is_plan_by_larkspur = False
-        self._calls_not_run = 0
+        self._status, self._calls_not_run = "", 0
+        self._stop_reason: str | None = None
         self._tools: dict[str, _ToolState] = {}
         self._retry: _Payload | None = None
         self._thoughts, self._thinking_ms = "", 0
+
+    @property
+    def phase(self) -> RunPhase:
+        """The phase of the run; one that lacks something at its end is incomplete."""
+        return "incomplete" if self.exception(_ANY) else self._phase
 
     @property
     def is_idle(self) -> bool:
@@ -157,7 +167,7 @@ class RunProgress:
     @property
     def has_ended(self) -> bool:
         """True if the run cannot be stopped any more."""
-        return self.is_over or self.phase in {"done", "failed", "cancelled"}
+        return self.is_over or self.phase in _ENDED
 
     @property
     def thoughts(self) -> Thoughts:
@@ -178,9 +188,10 @@ class RunProgress:
         is_retrying, self._retry = self._retry is not None, None
         match event:
             case LifecycleUpdated.name:
-                self.phase = _PHASES.get(payload.status, self.phase)
-                if self.phase == "waiting" and payload.stop_reason == "await_tasks":
-                    self.phase = "awaiting_tasks"
+                self._phase = _PHASES.get(payload.status, self._phase)
+                self._status, self._stop_reason = payload.status, payload.stop_reason
+                if self._phase == "waiting" and payload.stop_reason == "await_tasks":
+                    self._phase = "awaiting_tasks"
             case ModelRetry.name:
                 self._retry = msgspec.structs.replace(payload, since=decoded.timestamp)
             case OutputSummary.name:
@@ -201,12 +212,16 @@ class RunProgress:
                 self.is_over, self._calls_not_run = True, payload.calls_not_run
         return True
 
+    def exception(self, runs: RunMessages) -> str:
+        """Return what the run lacks at its end; see `RunMessages.exception`."""
+        return runs.exception(self._status, self._stop_reason, self._calls_not_run)
+
     def title(self, phrases: ChatPhrases) -> str:
         """Return the phase in a word or two."""
         if self.phase == "queued" and self.place is not None:
             return phrases("progress_place", place=self.place)
-        if self.phase == "done" and self._calls_not_run:
-            return phrases.runs.completed(self._calls_not_run).capitalize()
+        if exception := self.exception(phrases.runs):
+            return exception.capitalize()
         return phrases(f"progress_{self.phase}")
 
     def lines(self, phrases: ChatPhrases, subtasks: Sequence[str] = ()) -> list[str]:

@@ -98,11 +98,15 @@ class SubtaskRows:
     def _ended(
         self, indent: str, path: str, result: Mapping[str, Any], more: str = ""
     ) -> StyledLine:
+        reason, missed = result["stop_reason"], result.get("calls_not_run", 0)
+        status = "failed" if result.get("error") else "completed"
+        if exception := self._run_messages.exception(status, reason, missed):
+            return self._row(indent, path, "need", f"{exception}{more}")
         if not result.get("error"):
             seconds = format_duration(result["duration_ms"] / 1000)
             return self._row(indent, path, "ok", f"{seconds}{more}")
-        reason = self._run_messages.ended(result["stop_reason"], result.get("error_code", ""))
-        return self._row(indent, path, "failed", f"{reason}{more}")
+        sentence = self._run_messages.ended(reason, result.get("error_code", ""))
+        return self._row(indent, path, "failed", f"{sentence}{more}")
 
     def _stopped(self, indent: str, path: str) -> StyledLine:
         return self._row(indent, path, "faint", self._messages("stopped"))
@@ -136,6 +140,7 @@ class SubtaskRows:
             "running": self._glyphs.tool,
             "ok": self._glyphs.ok,
             "failed": self._glyphs.failed,
+            "need": self._glyphs.note,
             "faint": self._glyphs.stopped,
         }[state]
         body: Fragments = (

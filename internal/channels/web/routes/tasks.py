@@ -45,6 +45,8 @@ class TaskListView(TaskView, frozen=True):
     `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
     is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended
     subtasks that it reports to the person; nobody wrote the instruction of such a task.
+    `calls_not_run` counts the last calls of its run if they were not run: it is completed without
+    them.
     """
 
     parent_task_id: TaskId | None
@@ -55,6 +57,7 @@ class TaskListView(TaskView, frozen=True):
     cost: float | None
     started_at: str | None
     completed_at: str | None
+    calls_not_run: int
 
 
 class TasksPage(msgspec.Struct, frozen=True):
@@ -248,6 +251,7 @@ def _list_view(item: TaskListItem) -> TaskListView:
         reports=task.reports,
         files=summary.files,
         cost=summary.cost,
+        calls_not_run=summary.calls_not_run,
         **_times(summary.started, summary.ended),
     )
 

@@ -222,7 +222,8 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
     line.status === 'completed' && !isLimit ? sentence : '',
     line.fallback === undefined ? '' : (runs?.answeredBy(line.fallback) ?? ''),
   ];
-  const glyph = isLimit ? '⚠' : { completed: line.notRun === undefined ? '✓' : '!', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
+  const isIncomplete = (runs?.exception({ status: line.status, reason: line.reason, notRun: line.notRun ?? 0 }) ?? '') !== '';
+  const glyph = isIncomplete ? '⚠' : { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
     stop,
     line.notRun === undefined ? '' : (runs?.completedWithout(line.notRun) ?? t.status.completed),
