@@ -91,6 +91,8 @@ export interface ToolLine extends Placed {
   diff: string;
   /** A call that may not be made: the call as it was asked for; "" for others. */
   denied: string;
+  /** The file, command or host of a call that may not be made; "" if it has none. */
+  subject: string;
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
   /** What stopped it, and who; the error is then what it printed. */
@@ -101,8 +103,9 @@ export interface ToolLine extends Placed {
 export interface NotRunLine extends Placed {
   kind: 'not-run';
   tool: string;
-  /** The call for display. */
+  /** The call for display, and its file, command or host; "" if it has none. */
   what: string;
+  subject: string;
   reason: string;
 }
 
@@ -178,7 +181,11 @@ export type Line =
 export interface Thread {
   lines: readonly Line[];
   open: Readonly<Record<string, number>>;
+  /** The lines of the calls of each run's newest reply with several calls, in their order. */
+  order: Readonly<Record<string, readonly string[]>>;
 }
+
+export const NO_LINES: Thread = { lines: [], open: {}, order: {} };
 
 export interface RunState {
   run: string;
@@ -258,7 +265,7 @@ export const NO_TOKENS: Tokens = { in: 0, cached: 0, out: 0 };
 
 export const EMPTY: State = {
   cursor: '',
-  thread: { lines: [], open: {} },
+  thread: NO_LINES,
   runs: [],
   files: [],
   artifacts: [],

@@ -223,7 +223,7 @@ export interface OutputDelta {
   reasoning?: boolean;
 }
 
-/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. */
+/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. `call_ids` are the first 64 calls of a reply with several, in the order in which they are shown: they start, and are refused, in any order. */
 export interface OutputSummary {
   node_id: string;
   iteration: number;
@@ -236,6 +236,7 @@ export interface OutputSummary {
   thinking?: string;
   thinking_ms?: number;
   context?: ContextUse;
+  call_ids?: Array<string>;
 }
 
 /** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */
@@ -401,7 +402,7 @@ export interface TaskDispatched {
   depends_on?: Array<string>;
 }
 
-/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the call for display. The reason is plan, step, alone or gate for a gate, else plan_review, question, approvals or end. */
+/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason. It and a denied call have `what`, the call for display, and `subject`, its file, command or host. The reason is plan, step, alone or gate for a gate, else plan_review, question, approvals or end. */
 export interface ToolCompleted {
   call_id: string;
   tool_name: string;

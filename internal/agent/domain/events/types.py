@@ -349,7 +349,8 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 
     `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how
     long it took. `context` is what the request held, with estimates; `usage` has the provider's
-    count.
+    count. `call_ids` are the first 64 calls of a reply with several, in the order in which they are
+    shown: they start, and are refused, in any order.
     """
 
     name: ClassVar[str] = "workflow.node.output.summary"
@@ -364,6 +365,7 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     thinking: str = ""
     thinking_ms: int = 0
     context: ContextUse | UnsetType = UNSET
+    call_ids: tuple[str, ...] | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""
@@ -407,9 +409,9 @@ class ToolProgress(Event, frozen=True, kw_only=True):
 class ToolCompleted(Event, frozen=True, kw_only=True):
     """A tool call ended or was not run. A failed call has `error` and no `result`.
 
-    For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the
-    call for display. The reason is plan, step, alone or gate for a gate, else plan_review,
-    question, approvals or end.
+    For a call that was returned to the model, `metadata` has `not_run`, the reason. It and a denied
+    call have `what`, the call for display, and `subject`, its file, command or host. The reason is
+    plan, step, alone or gate for a gate, else plan_review, question, approvals or end.
     """
 
     name: ClassVar[str] = "workflow.tool.completed"

@@ -185,7 +185,7 @@ def denied_event(
         error=truncate_json(sentence, 2 * MAX_SENTENCE_BYTES),
         metadata={
             "denied": True,
-            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+            **_shown_call(call, spec),
             "rules": list(rules),
         },
     )
@@ -208,11 +208,17 @@ def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -
         tool_name=truncate(call.name, 200),
         duration_ms=0,
         error=_NOT_RUN[reason],
-        metadata={
-            "not_run": reason,
-            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
-        },
+        metadata={"not_run": reason, **_shown_call(call, spec)},
     )
+
+
+def _shown_call(call: ToolCall, spec: ToolSpec | None) -> dict[str, str]:
+    """Return the call for display, in full and by what it is about."""
+    action, subject = ("use", "") if spec is None else call_subject(call, spec)
+    return {
+        "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+        "subject": "" if action == "use" else subject,
+    }
 
 
 def display_call(call: ToolCall, spec: ToolSpec | None) -> str:

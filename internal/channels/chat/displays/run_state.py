@@ -16,7 +16,7 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.plans import PlanStep
-from internal.agent.domain.text import truncate_line
+from internal.agent.domain.text import escape_invisible, truncate_line
 from internal.channels.chat.transport import RunPhase, Thoughts
 from internal.i18n.chat import ChatPhrases
 from internal.i18n.runs import RunMessages
@@ -56,7 +56,7 @@ _STEP_MARKS = {
     "skipped": "-",
 }
 _NOT_REPORTED = "?"
-_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗", "not_run": "⊘"}
+_TOOL_MARKS = {"running": "…", "done": "✓", "failed": "✗", "denied": "⊘", "not_run": "⊘"}
 
 
 class _Payload(msgspec.Struct):
@@ -77,6 +77,7 @@ class _Payload(msgspec.Struct):
     thinking_ms: int = 0
     made_by: str = ""
     calls_not_run: int = 0
+    call_ids: tuple[str, ...] = ()
     since: str = ""  # of a wait: the time of its event
 
 
@@ -91,7 +92,7 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 class _ToolState(NamedTuple):
     name: str
-    state: Literal["running", "done", "failed", "not_run"]
+    state: Literal["running", "done", "failed", "denied", "not_run"]
     seconds: int = 0
     configuration: str = ""
     metadata: Mapping[str, Any] = {}
@@ -99,6 +100,10 @@ class _ToolState(NamedTuple):
 
 def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
     parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"]
+    if subject := str(tool.metadata.get("subject", "")):
+        parts.append(truncate_line(escape_invisible(subject), MAX_LINE_LENGTH))
+    if tool.state == "denied":
+        parts.append(phrases.runs("denied"))
     if failure := phrases.runs.call_failure(tool.metadata):
         parts.append(failure)
     if tool.seconds:
@@ -118,6 +123,8 @@ def _tool_state(payload: _Payload) -> _ToolState:
     metadata = payload.metadata
     if "not_run" in metadata:
         return _ToolState(payload.tool_name, "not_run", metadata=metadata)
+    if metadata.get("denied"):
+        return _ToolState(payload.tool_name, "denied", metadata=metadata)
     has_failed = payload.error or metadata.get("exit_code") or metadata.get("timed_out")
     changed = ", ".join(map(str, metadata.get("configuration", ())))
     return _ToolState(
@@ -151,6 +158,7 @@ class RunProgress:
         self._status, self._calls_not_run = "", 0
         self._stop_reason: str | None = None
         self._tools: dict[str, _ToolState] = {}
+        self._places: dict[str, int] = {}
         self._retry: _Payload | None = None
         self._thoughts, self._thinking_ms = "", 0
 
@@ -195,6 +203,7 @@ class RunProgress:
             case ModelRetry.name:
                 self._retry = msgspec.structs.replace(payload, since=decoded.timestamp)
             case OutputSummary.name:
+                self._place_calls(payload.call_ids)
                 if payload.thinking:
                     thoughts = f"{self._thoughts}\n\n{payload.thinking}".strip()
                     is_cut = len(thoughts) > MAX_THOUGHT_CHARS
@@ -205,12 +214,19 @@ class RunProgress:
                 self._steps = payload.steps
                 self._is_plan_by_larkspur = payload.made_by == "larkspur"
             case ToolStarted.name:
+                self._place_calls((payload.call_id,))
                 self._tools[payload.call_id] = _ToolState(payload.tool_name, "running")
             case ToolCompleted.name:
+                self._place_calls((payload.call_id,))
                 self._tools[payload.call_id] = _tool_state(payload)
             case _:
                 self.is_over, self._calls_not_run = True, payload.calls_not_run
         return True
+
+    def _place_calls(self, call_ids: Sequence[str]) -> None:
+        """Show calls that have no place yet behind the others, in this order."""
+        for call_id in call_ids:
+            self._places.setdefault(call_id, len(self._places))
 
     def exception(self, runs: RunMessages) -> str:
         """Return what the run lacks at its end; see `RunMessages.exception`."""
@@ -232,7 +248,8 @@ class RunProgress:
         steps = [_describe_step(step, phrases, is_over=self.has_ended) for step in self._steps]
         if self._is_plan_by_larkspur:
             steps = [f"▣ {phrases.runs('plan_by_larkspur')}", *steps]
-        tools = [_describe_tool(tool, phrases) for tool in self._tools.values()]
+        in_order = sorted(self._tools, key=self._places.__getitem__)
+        tools = [_describe_tool(self._tools[call_id], phrases) for call_id in in_order]
         max_tools = max(MAX_LINES - len(steps) - len(subtasks), MIN_TOOL_LINES)
         if len(tools) > max_tools:
             hidden = phrases("progress_more", count=len(tools) - max_tools)

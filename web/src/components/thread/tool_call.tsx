@@ -27,6 +27,13 @@ export function gist(given: Record<string, unknown>): string {
   return text.replace(/\s+/g, ' ').slice(0, 300);
 }
 
+/** Return what a call that was not made is about: its subject, else its arguments, on one line. */
+export function refusedGist({ tool, what, subject }: { tool: string; what: string; subject: string }): string {
+  if (subject !== '') return subject;
+  const [first, ...rest] = what.split('\n');
+  return (first === tool ? rest : [first, ...rest]).join(' ').replace(/\s+/g, ' ').slice(0, 300);
+}
+
 export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: LiveNode | undefined }) {
   const { glyph, tone } = TOOL_LOOK[line.status];
   const running = line.status === 'running';
@@ -39,7 +46,7 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   const hint = (
     <>
       {line.configuration.length > 0 && <span className="text-warn">⚠ {line.configuration.join(', ')} · </span>}
-      {gist(line.arguments) || line.denied}
+      {gist(line.arguments) || refusedGist({ tool: line.name, what: line.denied, subject: line.subject })}
       {line.diff !== '' && (
         <span className="tabular-nums">
           {' '}
@@ -56,7 +63,7 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   );
 }
 
-function ToolName({ name }: { name: string }) {
+export function ToolName({ name }: { name: string }) {
   const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
   // as in the terminal and in chats
   if (tool !== undefined) return <span className="isolate-text" title={name}>{`${tool.replace(/[_.-]+/g, ' ')} (${server})`}</span>;

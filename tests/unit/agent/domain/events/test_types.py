@@ -115,6 +115,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             llm_model="claude-x",
             usage=USAGE,
             context=ContextUse(200_000, 25_000, (ContextPart("folder", 12, "AGENTS.md"),)),
+            call_ids=("c1", "c2"),
         ),
         ("iter:3:say", "generation"),
     ),

@@ -108,6 +108,31 @@ def test_an_ended_run_shows_what_was_not_run_and_not_reported() -> None:
     assert state.lines(EN)[1].startswith("? Look · not reported · ")
 
 
+def test_refused_calls_keep_their_file_and_their_place() -> None:
+    state = RunProgress()
+    reply = OutputSummary(
+        node_id="iter:1:say", iteration=1, content="", tool_call_count=3, llm_duration_ms=1,
+        llm_request_id="", llm_model="m", usage=Usage(), call_ids=("a", "b", "c"),
+    )  # fmt: skip
+    apply(state, reply)
+    for call_id, metadata in (
+        ("c", {}),
+        ("b", {"denied": True, "what": "rm x", "subject": "rm x", "rules": []}),
+        ("a", {"not_run": "plan", "what": "write_file", "subject": "a.txt"}),
+    ):
+        apply(
+            state,
+            ToolCompleted(
+                call_id=call_id, tool_name="write_file", duration_ms=0, metadata=metadata
+            ),
+        )
+    assert state.lines(EN) == [
+        "⊘ Write a file · a.txt · not run: The agent had not made a plan.",
+        "⊘ Write a file · rm x · not allowed",
+        "✓ Write a file",
+    ]
+
+
 def test_a_run_at_its_limit_is_neither_done_nor_failed() -> None:
     for status, reason, title in (
         ("completed", "max_iterations", "Stopped at its step limit"),
