@@ -113,9 +113,14 @@ class ChatPhrases(MessageCatalog):
         self._tool_titles = tool_titles or {}
         self.runs = RunMessages(language)
 
-    def tool(self, name: str) -> str:
-        """Return the title of a tool; a general one if it has none in this language."""
-        title = self._tool_titles.get(name, {}).get(self.language)
+    def tool(self, name: str, title: str = "") -> str:
+        """Return the title of a tool, that of a tool of an MCP server if it is given.
+
+        It is a general one if the tool has none in this language.
+        """
+        if title:
+            return self("tool_unnamed", tool=title)
+        title = self._tool_titles.get(name, {}).get(self.language, "")
         return title or self("tool_unnamed", tool=readable_tool(name[:60]))
 
     def activity(self, preview: str) -> str:

@@ -27,6 +27,7 @@ from mcp_types import (
     InputRequiredResult,
     InputResponses,
     JSONRPCResponse,
+    Tool,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -96,7 +97,7 @@ class SdkSession:
             for _ in range(MAX_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
                 found += [
-                    ListedTool(tool.name, tool.description or "", tool.input_schema)
+                    ListedTool(tool.name, tool.description or "", tool.input_schema, _title(tool))
                     for tool in page.tools[: MAX_TOOLS + 1 - len(found)]
                 ]
                 cursor = page.next_cursor
@@ -208,6 +209,11 @@ def _responses(reply: InputReply | None) -> tuple[InputResponses | None, str | N
     if reply is None:
         return None, None
     return {each.key: _elicit_result(each) for each in reply.responses}, reply.state
+
+
+def _title(tool: Tool) -> str:
+    """Return what people read in place of the name of a tool, "" if the server does not say."""
+    return tool.title or (tool.annotations.title if tool.annotations else None) or ""
 
 
 def _elicit_result(response: InputResponse) -> ElicitResult:

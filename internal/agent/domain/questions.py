@@ -58,7 +58,7 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say
     in short what it does, such as to change `report.md`, for the title of the question.
     `reason_code` says the reason to channels in other languages, with `reason_about` as its
-    variable part.
+    variable part. `title` is what people read in place of the name of a tool of an MCP server.
     """
 
     call_id: str
@@ -74,6 +74,7 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     subject: str = ""
     reason_code: ReasonCode = ""
     reason_about: str = ""
+    title: str = ""
 
     def with_preview(self, preview: "Preview") -> "ApprovalItem":
         """Return the item with a preview; a change to a file that does not exist creates it."""

@@ -78,6 +78,8 @@ export interface ToolLine extends Placed {
   kind: 'tool';
   call: string;
   name: string;
+  /** What people read in place of the name of a tool of an MCP server; "" for none. */
+  title: string;
   arguments: Record<string, unknown>;
   status: 'running' | 'done' | 'failed' | 'denied';
   result: string;
@@ -103,6 +105,7 @@ export interface ToolLine extends Placed {
 export interface NotRunLine extends Placed {
   kind: 'not-run';
   tool: string;
+  title: string;
   /** The call for display, and its file, command or host; "" if it has none. */
   what: string;
   subject: string;

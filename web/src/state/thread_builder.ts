@@ -1,5 +1,6 @@
 /** Builds the thread of a session: which line an event adds or updates. */
 import { statusAfter, toTokens } from './run_reducer';
+import { toolLabel } from '../lib/tool_label';
 import type { Envelope, PlanStep } from '../stream/events';
 import { isOver, keyOf, NO_LINES, type SubtaskLine, type Line, type Step, type Thread, type ToolLine } from './session_state';
 
@@ -90,8 +91,8 @@ export class ThreadBuilder {
       }
       case 'workflow.tool.started': {
         const { call_id: call, tool_name: name, arguments: callArguments } = event.payload;
-        const { attachments = [] } = event.payload;
-        this.put({ ...newTool(run, time, call, name), arguments: callArguments, attachments }, true);
+        const { attachments = [], title = '' } = event.payload;
+        this.put({ ...newTool(run, time, call, name), title, arguments: callArguments, attachments }, true);
         return;
       }
       case 'workflow.tool.completed':
@@ -141,8 +142,8 @@ export class ThreadBuilder {
     if (typeof reason === 'string') {
       const { tool_name: tool, call_id: call } = done;
       const key = keyOf(event.run_id, call);
-      const { what = tool, subject = '' } = done.metadata ?? {};
-      const texts = { what: String(what), subject: String(subject) };
+      const { what = tool, subject = '', title = '' } = done.metadata ?? {};
+      const texts = { what: String(what), subject: String(subject), title: String(title) };
       this.put({ kind: 'not-run', key, run: event.run_id, time: event.timestamp, tool, reason, ...texts });
       return;
     }
@@ -152,12 +153,12 @@ export class ThreadBuilder {
         ? known
         : newTool(event.run_id, event.timestamp, done.call_id, done.tool_name);
     const error = done.error ?? '';
-    const { exit_code: code, timed_out: timedOut, diff, denied, what, subject = '' } = done.metadata ?? {};
+    const { exit_code: code, timed_out: timedOut, diff, denied, what, subject = '', title = line.title } = done.metadata ?? {};
     const failure = timedOut === true ? { timedOut } : typeof code === 'number' && code !== 0 ? { exit: code } : {};
     const refused = denied === true ? String(what ?? done.tool_name) : '';
     const hasFailed = done.error !== undefined || Object.keys(failure).length > 0;
     const status = refused !== '' ? 'denied' : hasFailed ? 'failed' : 'done';
-    const change = { diff: typeof diff === 'string' ? diff : '', denied: refused, subject: String(subject), ...failure };
+    const change = { diff: typeof diff === 'string' ? diff : '', denied: refused, subject: String(subject), title: String(title), ...failure };
     const { result = '', duration_ms: duration } = done;
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
     const changed = done.metadata?.configuration;
@@ -256,6 +257,7 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     time,
     call,
     name,
+    title: '',
     arguments: {},
     status: 'running',
     result: '',
@@ -303,7 +305,7 @@ function reduceLane(lane: SubtaskLine, event: Envelope): SubtaskLine {
       return { ...lane, status, reason, started };
     }
     case 'workflow.tool.started':
-      return { ...lane, activity: event.payload.tool_name };
+      return { ...lane, activity: toolLabel(event.payload.tool_name, event.payload.title) };
     case 'workflow.subflow.progress':
       return { ...lane, activity: event.payload.preview };
     case 'workflow.result.final': {

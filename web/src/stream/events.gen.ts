@@ -6,7 +6,7 @@ export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "wor
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -21,6 +21,7 @@ export interface ApprovalItem {
   subject?: string;
   reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
+  title?: string;
 }
 
 /** Files that a call made for people: new ones, or new versions. `source_tool` made them. `omitted` counts further new files of the call, which are not kept. The files of one call may come in several events; those found at the end of a run have the call id "". */
@@ -402,7 +403,7 @@ export interface TaskDispatched {
   depends_on?: Array<string>;
 }
 
-/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason. It and a denied call have `what`, the call for display, and `subject`, its file, command or host. The reason is plan, step, alone or gate for a gate, else plan_review, question, approvals or end. */
+/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason: plan, step, alone or gate for a gate, else plan_review, question, approvals or end. It and a denied call have `what`, the call for display, `subject`, its file, command or host, and `title`, as in the event of a start. */
 export interface ToolCompleted {
   call_id: string;
   tool_name: string;
@@ -427,7 +428,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. */
+/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ToolStarted {
   call_id: string;
   tool_name: string;
@@ -435,6 +436,7 @@ export interface ToolStarted {
   iteration: number;
   risk: string;
   attachments?: Array<Attachment>;
+  title?: string;
 }
 
 /** Tokens of one or more model calls. `input_tokens` excludes cached tokens. */

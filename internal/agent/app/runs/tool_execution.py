@@ -247,13 +247,15 @@ class ToolExecutor:
         attachments: tuple[Attachment, ...] = ()
         if whole is not None:
             attachments = await self._keep(session_id, "arguments.json", "application/json", whole)
+        spec = _spec(turn.config, call)
         return ToolStarted(
             call_id=call.call_id,
             tool_name=call.name,
             arguments=arguments,
             iteration=turn.iteration,
-            risk=_spec(turn.config, call).risk,
+            risk=spec.risk,
             attachments=attachments,
+            title=spec.server_title or UNSET,
         )
 
     async def _run_one(

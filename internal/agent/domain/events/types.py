@@ -375,7 +375,8 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 class ToolStarted(Event, frozen=True, kw_only=True):
     """A tool call starts. Stored before its first effect.
 
-    Long arguments are truncated, and attached in full.
+    Long arguments are truncated, and attached in full. `title` is what people read in place of the
+    name of a tool of an MCP server.
     """
 
     name: ClassVar[str] = "workflow.tool.started"
@@ -385,6 +386,7 @@ class ToolStarted(Event, frozen=True, kw_only=True):
     iteration: int
     risk: str
     attachments: tuple[Attachment, ...] = ()
+    title: str | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The call."""
@@ -409,9 +411,10 @@ class ToolProgress(Event, frozen=True, kw_only=True):
 class ToolCompleted(Event, frozen=True, kw_only=True):
     """A tool call ended or was not run. A failed call has `error` and no `result`.
 
-    For a call that was returned to the model, `metadata` has `not_run`, the reason. It and a denied
-    call have `what`, the call for display, and `subject`, its file, command or host. The reason is
-    plan, step, alone or gate for a gate, else plan_review, question, approvals or end.
+    For a call that was returned to the model, `metadata` has `not_run`, the reason: plan, step,
+    alone or gate for a gate, else plan_review, question, approvals or end. It and a denied call
+    have `what`, the call for display, `subject`, its file, command or host, and `title`, as in the
+    event of a start.
     """
 
     name: ClassVar[str] = "workflow.tool.completed"

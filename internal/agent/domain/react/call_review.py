@@ -29,6 +29,7 @@ from internal.agent.domain.permissions.policy import (
     call_hash,
     evaluate_call,
 )
+from internal.agent.domain.permissions.targets import MCP_PREFIX
 from internal.agent.domain.plans import Author, Plan, needs_review, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
@@ -215,9 +216,11 @@ def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -
 def _shown_call(call: ToolCall, spec: ToolSpec | None) -> dict[str, str]:
     """Return the call for display, in full and by what it is about."""
     action, subject = ("use", "") if spec is None else call_subject(call, spec)
+    title = "" if spec is None else spec.server_title
     return {
         "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
         "subject": "" if action == "use" else subject,
+        **({"title": title} if title else {}),
     }
 
 
@@ -237,7 +240,15 @@ def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
     command = None if spec is None else spec.command(call.arguments)
     if command is not None:
         return command
-    return "\n".join([call.name, *(_argument(*item) for item in call.arguments.items())])
+    return "\n".join([_head(call, spec), *(_argument(*item) for item in call.arguments.items())])
+
+
+def _head(call: ToolCall, spec: ToolSpec | None) -> str:
+    """Return the tool of a call; of an MCP server its title and its name there."""
+    if spec is None or not spec.server_title:
+        return call.name
+    own = call.name.removeprefix(MCP_PREFIX).partition("__")[2]
+    return f"{spec.server_title} · {own}"
 
 
 def _argument(name: str, value: Any) -> str:
@@ -582,6 +593,7 @@ class _Reviewer:
             subject=subject,
             reason_code=needed.code,
             reason_about=truncate_json(needed.about, share // 10),
+            title=spec.server_title,
         )
 
     def _deny(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:

@@ -78,6 +78,7 @@ class _Payload(msgspec.Struct):
     made_by: str = ""
     calls_not_run: int = 0
     call_ids: tuple[str, ...] = ()
+    title: str = ""
     since: str = ""  # of a wait: the time of its event
 
 
@@ -96,10 +97,11 @@ class _ToolState(NamedTuple):
     seconds: int = 0
     configuration: str = ""
     metadata: Mapping[str, Any] = {}
+    title: str = ""
 
 
 def _describe_tool(tool: _ToolState, phrases: ChatPhrases) -> str:
-    parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name)}"]
+    parts = [f"{_TOOL_MARKS[tool.state]} {phrases.tool(tool.name, tool.title)}"]
     if subject := str(tool.metadata.get("subject", "")):
         parts.append(truncate_line(escape_invisible(subject), MAX_LINE_LENGTH))
     if tool.state == "denied":
@@ -215,10 +217,14 @@ class RunProgress:
                 self._is_plan_by_larkspur = payload.made_by == "larkspur"
             case ToolStarted.name:
                 self._place_calls((payload.call_id,))
-                self._tools[payload.call_id] = _ToolState(payload.tool_name, "running")
+                self._tools[payload.call_id] = _ToolState(
+                    payload.tool_name, "running", title=payload.title
+                )
             case ToolCompleted.name:
                 self._place_calls((payload.call_id,))
-                self._tools[payload.call_id] = _tool_state(payload)
+                started = self._tools.get(payload.call_id)
+                title = started.title if started else str(payload.metadata.get("title", ""))
+                self._tools[payload.call_id] = _tool_state(payload)._replace(title=title)
             case _:
                 self.is_over, self._calls_not_run = True, payload.calls_not_run
         return True

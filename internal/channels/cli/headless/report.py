@@ -14,6 +14,7 @@ from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
 from internal.channels.cli.records import ABOUT_FILES, format_size
 from internal.channels.cli.task_request import Format, Ids
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -297,7 +298,7 @@ class RunReport:
         match event["event"]:
             case "workflow.tool.completed":
                 if failure := messages.call_failure(payload["metadata"]):
-                    self._notices.append(f"{payload['tool_name']} failed: {failure}")
+                    self._notices.append(f"{tool_label(payload['tool_name'])} failed: {failure}")
             case "workflow.node.retry":
                 self._notices.append(messages.retry(payload, event.get("timestamp", "")))
             case "workflow.node.left_out":
@@ -375,11 +376,13 @@ def _json_line(value: Mapping[str, Any]) -> bytes:
 def _format_not_run(call: Mapping[str, Any]) -> str:
     first = str(call["what"]).partition("\n")[0]
     about = "" if first == call["tool"] else f" ({first[:_MAX_WHAT_CHARS]})"
-    return f"Not run: {call['tool']}{about}. {RunMessages('en').not_run(call['reason'])}"
+    return (
+        f"Not run: {tool_label(call['tool'])}{about}. {RunMessages('en').not_run(call['reason'])}"
+    )
 
 
 def _format_denial(denied: Mapping[str, Any]) -> str:
-    sentence = f"Denied: {denied['error'] or denied['tool_name']}"
+    sentence = f"Denied: {denied['error'] or tool_label(denied['tool_name'])}"
     # quoted for a POSIX shell
     quoted = (rule.replace("'", "'\\''") for rule in denied["rules"])
     flags = " ".join(f"--allow '{rule}'" for rule in quoted)

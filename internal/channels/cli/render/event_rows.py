@@ -14,7 +14,7 @@ from internal.channels.cli.render.text import (
     truncate_line,
 )
 from internal.channels.cli.render.theme import Glyphs
-from internal.i18n.call_summary import is_mcp, readable_tool
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -53,8 +53,8 @@ class EventRows:
         """Return the row of a completed call, and the diff of the change it made."""
         metadata, error = done.get("metadata", {}), done.get("error")
         failure = self._runs.call_failure(metadata)
-        name = str(done["tool_name"])
-        name = truncate_line(readable_tool(name) if is_mcp(name) else name, _MAX_NAME_WIDTH)
+        title = str(started.get("title") or metadata.get("title", ""))
+        name = truncate_line(tool_label(str(done["tool_name"]), title), _MAX_NAME_WIDTH)
         if metadata.get("denied"):
             return list(self._denied(name, done))
         if metadata.get("not_run"):

@@ -8,6 +8,7 @@ from internal.channels.cli.command_output import format_duration, short_id
 from internal.channels.cli.render.event_rows import describe_arguments, first_line
 from internal.channels.cli.render.text import Fragments, StyledLine, cell_width, truncate_line
 from internal.channels.cli.render.theme import Glyphs
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -63,7 +64,8 @@ class SubtaskRows:
                 self._lane(event).activity = payload["preview"]
             case "workflow.tool.started":
                 detail = first_line(describe_arguments(payload.get("arguments", {})))
-                self._lane(event).activity = f"{payload['tool_name']} {detail}".rstrip()
+                name = tool_label(payload["tool_name"], payload.get("title", ""))
+                self._lane(event).activity = f"{name} {detail}".rstrip()
             case "workflow.result.final":
                 return self._ended(*self._end(event), payload)
             case "workflow.result.cancelled":

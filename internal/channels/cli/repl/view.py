@@ -17,6 +17,7 @@ from internal.channels.cli.render.text import Fragments, StyledLine, truncate_li
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -415,7 +416,7 @@ class TranscriptView:
                 if run is not None:
                     run.progress = ""
                 text = payload.get("error") or payload.get("result", "")
-                self.output = (payload["tool_name"], _MARKS.sub("", text))
+                self.output = (tool_label(payload["tool_name"]), _MARKS.sub("", text))
                 if isinstance(diff := payload.get("metadata", {}).get("diff"), str):
                     self.changes.append(diff)
                 if payload["call_id"] not in self._refused:  # else the answer's row has said it

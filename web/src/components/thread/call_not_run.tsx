@@ -9,7 +9,7 @@ export function CallNotRun({ line, here }: RowProps & { line: NotRunLine }) {
   return (
     <StaticRow glyph="⊘" tone="text-warn" here={here}>
       <p className="truncate">
-        <span className="text-warn">{runs?.notRun}</span> <ToolName name={line.tool} />
+        <span className="text-warn">{runs?.notRun}</span> <ToolName name={line.tool} title={line.title} />
         <span className="isolate-text ml-1.5 text-dim">{refusedGist(line)}</span>
       </p>
       <p className="text-[13px] text-dim">{runs?.whyNotRun(line.reason)}</p>

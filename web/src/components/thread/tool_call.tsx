@@ -2,6 +2,7 @@ import type { LiveNode, ToolLine } from '../../state/session_state';
 import { formatDuration } from '../../lib/format';
 import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
+import { isMcp, toolLabel } from '../../lib/tool_label';
 import { changedLines } from '../../lib/diff';
 import { useElapsed } from './elapsed';
 import { ExpandableRow, type RowProps } from './row';
@@ -31,7 +32,7 @@ export function gist(given: Record<string, unknown>): string {
 export function refusedGist({ tool, what, subject }: { tool: string; what: string; subject: string }): string {
   if (subject !== '') return subject;
   const [first, ...rest] = what.split('\n');
-  return (first === tool ? rest : [first, ...rest]).join(' ').replace(/\s+/g, ' ').slice(0, 300);
+  return (first === tool || isMcp(tool) ? rest : [first, ...rest]).join(' ').replace(/\s+/g, ' ').slice(0, 300);
 }
 
 export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: LiveNode | undefined }) {
@@ -57,16 +58,15 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
     </>
   );
   return (
-    <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} />} hint={hint} end={end}>
+    <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} title={line.title} />} hint={hint} end={end}>
       <ToolDetails line={line} output={output} />
     </ExpandableRow>
   );
 }
 
-export function ToolName({ name }: { name: string }) {
-  const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
-  // as in the terminal and in chats
-  if (tool !== undefined) return <span className="isolate-text" title={name}>{`${tool.replace(/[_.-]+/g, ' ')} (${server})`}</span>;
+export function ToolName({ name, title }: { name: string; title: string }) {
+  const label = toolLabel(name, title);
+  if (label !== name) return <span className="isolate-text" title={name}>{label}</span>;
   return <span className="font-mono text-[13px]">{name}</span>;
 }
 
