@@ -65,6 +65,11 @@ class RunMessages(MessageCatalog):
         code = metadata.get("exit_code")
         return self("call_exit", code=code) if code else ""
 
+    def call_declined(self, metadata: Mapping[str, Any]) -> str:
+        """Return which questions of a server were declined unasked, "" if there are none."""
+        reasons = metadata.get("declined") or ()
+        return self("call_declined", reason="; ".join(map(str, reasons))) if reasons else ""
+
     def is_limit(self, stop_reason: str) -> bool:
         """Return True if a run ended at a limit: it did not fail, and can go on."""
         return stop_reason in self._limits

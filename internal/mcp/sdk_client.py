@@ -37,7 +37,7 @@ from internal.agent.domain.react.input_forms import InputReply, InputResponse
 from internal.agent.domain.text import escape_hidden, truncate_line
 from internal.agent.ports.sandbox import Sandbox, SandboxCommand
 from internal.mcp.definitions import ServerDefinition
-from internal.mcp.elicitation import OpenCalls, Progress
+from internal.mcp.elicitation import DECLINED_KEY, OpenCalls, Progress
 from internal.mcp.http_transport import connect_http, open_transport
 from internal.mcp.limits import MAX_PAGES, LoginRequired, ServerFailure
 from internal.mcp.login.login_transport import LoginTransport
@@ -129,7 +129,6 @@ class SdkSession:
         if self.protocol in MODERN_PROTOCOL_VERSIONS:
             send = partial(self._client.session.call_tool, tool, arguments, timeout_seconds)
             return await self._send(send, on_progress, timeout_seconds, reply=reply)
-        declined = self._calls.declined
         send = partial(self._client.session.call_tool, tool, arguments, None)
         result = await self._calls.run(
             key,
@@ -138,7 +137,7 @@ class SdkSession:
             on_progress=on_progress,
             reply=reply,
         )
-        if self._calls.declined > declined and "content" in result:
+        if DECLINED_KEY in result and "content" in result:
             result["content"].append({"type": "text", "text": _DECLINED})
         return result
 

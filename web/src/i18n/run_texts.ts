@@ -9,6 +9,8 @@ export interface RunMessages {
   retry: (wait: Pick<Payloads['workflow.node.retry'], 'reason' | 'seconds' | 'attempt' | 'attempts' | 'cause'>) => string;
   /** How a command failed that could be run; "" if it did not. */
   callFailure: (call: { exit?: number; timedOut?: boolean }) => string;
+  /** Which questions of a server nobody was asked during a call. */
+  callDeclined: (reasons: readonly string[]) => string;
   /** Whether a run ended at a limit: it did not fail, and can go on. */
   isLimit: (reason: string) => boolean;
   answeredBy: (fallback: { model: string; first: string }) => string;
@@ -55,6 +57,7 @@ function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
     },
     callFailure: ({ exit, timedOut }) =>
       timedOut ? messages.call_timed_out : exit === undefined ? '' : messages.call_exit.replace('{code}', `${exit}`),
+    callDeclined: (reasons) => messages.call_declined.replace('{reason}', () => reasons.join('; ')),
     isLimit: (reason) => limits.includes(reason),
     answeredBy: ({ model, first }) =>
       messages.answered_by.replace('{model}', () => model).replace('{instead_of}', () => first),

@@ -97,6 +97,8 @@ export interface ToolLine extends Placed {
   subject: string;
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
+  /** Why questions of its server were declined without asking anybody. */
+  declined: readonly string[];
   /** What stopped it, and who; the error is then what it printed. */
   stopped?: { cause: string; by: string };
 }

@@ -163,9 +163,11 @@ export class ThreadBuilder {
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
     const changed = done.metadata?.configuration;
     const configuration = Array.isArray(changed) ? changed.map(String) : [];
+    const reasons = done.metadata?.declined;
+    const declined = Array.isArray(reasons) ? reasons.map(String) : [];
     const { stopped: cause, stopped_by: by = '' } = done.metadata ?? {};
     const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by) } };
-    this.put({ ...line, status, result, error, duration, attachments, configuration, ...change, ...stopped });
+    this.put({ ...line, status, result, error, duration, attachments, configuration, declined, ...change, ...stopped });
   }
 
   private endRun(
@@ -268,6 +270,7 @@ function newTool(run: string, time: string, call: string, name: string): ToolLin
     denied: '',
     subject: '',
     configuration: [],
+    declined: [],
   };
 }
 

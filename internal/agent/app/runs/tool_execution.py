@@ -57,6 +57,8 @@ from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputFile, CallOu
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
 """Live output of one call beyond this is dropped; its result contains the end."""
+NOBODY_ASKED = "nobody can be asked in this run"
+"""Why what a tool asked people during a call was declined."""
 BEAT_SECONDS = 1.0
 """How often it is noted that a call runs."""
 
@@ -287,6 +289,9 @@ class ToolExecutor:
                 return
             except ToolError as failure:
                 error = str(failure)
+            if reply is not None and not turn.config.people and not error:
+                metadata = {**outcome.metadata, "declined": [NOBODY_ASKED]}
+                outcome = msgspec.structs.replace(outcome, metadata=metadata)
             outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
             outcome = await self._attach_long_text(context.ids.session_id, outcome)
             duration_ms = round((self._clock.monotonic() - started_at) * 1000)

@@ -297,6 +297,8 @@ class RunReport:
         messages = RunMessages("en")
         match event["event"]:
             case "workflow.tool.completed":
+                if declined := messages.call_declined(payload["metadata"]):
+                    self._notices.append(f"{tool_label(payload['tool_name'])}: {declined}")
                 if failure := messages.call_failure(payload["metadata"]):
                     self._notices.append(f"{tool_label(payload['tool_name'])} failed: {failure}")
             case "workflow.node.retry":

@@ -3,9 +3,10 @@ import { formatDuration } from '../../lib/format';
 import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
 import { isMcp, toolLabel } from '../../lib/tool_label';
+import { withoutMarks } from '../../lib/marks';
 import { changedLines } from '../../lib/diff';
 import { useElapsed } from './elapsed';
-import { ExpandableRow, type RowProps } from './row';
+import { ExpandableRow, SentenceRow, type RowProps } from './row';
 
 const ToolDetails = lazyComponent(() => import('./tool_details').then((module) => module.ToolDetails));
 
@@ -42,7 +43,7 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   const output = running ? (live?.text ?? '') : '';
   const runs = useRunMessages();
   const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by);
-  const failed = stopped || (line.error.split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
+  const failed = stopped || (withoutMarks(line.error).split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
   const { added, removed } = changedLines(line.diff);
   const hint = (
     <>
@@ -57,10 +58,14 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
       {failed !== '' && <span className={line.status === 'denied' ? 'text-warn' : 'text-bad'}> · {failed}</span>}
     </>
   );
+  const declined = line.declined.length > 0 ? (runs?.callDeclined(line.declined) ?? '') : '';
   return (
+    <>
     <ExpandableRow {...row} id={line.key} glyph={glyph} tone={tone} title={<ToolName name={line.name} title={line.title} />} hint={hint} end={end}>
       <ToolDetails line={line} output={output} />
     </ExpandableRow>
+    {declined !== '' && <SentenceRow here={false}>{declined}</SentenceRow>}
+    </>
   );
 }
 
