@@ -212,8 +212,11 @@ class Gateway:
         channel: Channel,
         idempotency_key: str | None = None,
         writing: Writing = None,
+        prompt: str = "",
     ) -> Steered:
         """Send a message to the session of a task, or to a task in the background; see `steer`.
+
+        `prompt` is what the model reads of it, "" for the text alone.
 
         Raises:
             InvalidRequest: the text is empty or too long.
@@ -229,6 +232,7 @@ class Gateway:
             idempotency_key=idempotency_key,
             joins=None if task.lane == task.session_id else task_id,
             writing=writing,
+            prompt=prompt,
         )
         return await self.steer(submission, principal)
 

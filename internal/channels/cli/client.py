@@ -34,6 +34,7 @@ from internal.channels.cli.records import (
     QuestionItem,
     RatedTaskItem,
     RuleItem,
+    RunCommand,
     SessionItem,
     SessionMove,
     StreamBatch,
@@ -160,18 +161,28 @@ class GatewayClient:
             "idempotency_key": _new_key(),
             "attachments": attachments,
             "one_shot": request.one_shot,
+            **(
+                {"commands": [each._asdict() for each in request.commands]}
+                if request.commands
+                else {}
+            ),
         }
         optional = {"session_id": request.session_id, "profile": request.profile}
         body |= {name: value for name, value in optional.items() if value is not None}
         return await self._send("POST", "/api/tasks", body, _ids, retry=True)
 
-    async def steer(self, task_id: str, text: str, seen: str = "") -> bool:
+    async def steer(
+        self, task_id: str, text: str, seen: str = "", commands: Sequence[RunCommand] = ()
+    ) -> bool:
         """Steer the active run of a task; return False if the text became the next task.
 
         `seen` is the id of the newest event that was shown when it was written, "" for now.
+        `commands` go along with it.
         """
         path = f"/api/tasks/{_quoted(task_id)}/steer"
-        body = {"text": text, "idempotency_key": _new_key()}
+        body: dict[str, Any] = {"text": text, "idempotency_key": _new_key()}
+        if commands:
+            body["commands"] = [each._asdict() for each in commands]
         if seen:
             body["seen"] = seen
         return await self._send(

@@ -22,6 +22,14 @@ def describe_state(status: str, stop_reason: str | None, calls_not_run: int) -> 
     return f"{status} ({stop_reason})" if stop_reason in {"await_tasks", "blocked"} else status
 
 
+class RunCommand(NamedTuple):
+    """A command that the person ran, the end of what it printed, and its exit code."""
+
+    command: str
+    output: str
+    exit_code: int
+
+
 class TaskRequest(NamedTuple):
     """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
 
@@ -31,6 +39,7 @@ class TaskRequest(NamedTuple):
     profile: str | None = None
     files: Sequence[InputFile] = ()
     one_shot: bool = False
+    commands: Sequence[RunCommand] = ()
 
 
 class AgentDefaults(NamedTuple):

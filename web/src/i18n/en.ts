@@ -44,6 +44,7 @@ export const en = {
   toEnd: 'Jump to the end',
   you: 'You',
   agent: 'Larkspur',
+  ownCommand: 'Your command',
   steered: 'steering',
   resumed: 'Resumed',
   via: (channel: string) => `via ${channel}`,

@@ -41,6 +41,7 @@ export const zh: Messages = {
   toEnd: '跳到最新',
   you: '你',
   agent: 'Larkspur',
+  ownCommand: '你的命令',
   steered: '补充说明',
   resumed: '已继续执行',
   via: (channel) => `来自${channel}`,

@@ -53,6 +53,14 @@ export interface InputLine extends Placed {
   attachments: readonly Attachment[];
 }
 
+/** A command that a person ran in the terminal and that went along with the next message. */
+export interface OwnCommandLine extends Placed {
+  kind: 'own-command';
+  command: string;
+  output: string;
+  code: number;
+}
+
 export interface SayLine extends Placed {
   kind: 'say';
   text: string;
@@ -172,6 +180,7 @@ export interface SubtaskLine extends Placed {
 
 export type Line =
   | InputLine
+  | OwnCommandLine
   | SayLine
   | LeftOutLine
   | NotRunLine

@@ -52,6 +52,10 @@ export class ThreadBuilder {
       case 'workflow.input.received': {
         const { task: text, channel, sender, attachments = [], steer = false, resumed = false } = event.payload;
         const key = event.event_id ?? keyOf(run, `input:${time}`);
+        for (const [index, ran] of (event.payload.commands ?? []).entries()) {
+          const { command, output = '', exit_code: code = 0 } = ran;
+          this.put({ kind: 'own-command', key: `${key}:${index}`, run, time, command, output, code });
+        }
         this.put({ kind: 'input', key, run, time, text, channel, sender, steer, resumed, attachments });
         return;
       }

@@ -141,7 +141,7 @@ export interface InputFilesFetched {
   attachments: Array<Attachment>;
 }
 
-/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. */
+/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. `commands` are those that the person ran before in the terminal and that the model reads with the message. */
 export interface InputReceived {
   task: string;
   channel: string;
@@ -149,6 +149,7 @@ export interface InputReceived {
   attachments?: Array<Attachment>;
   steer?: boolean;
   resumed?: boolean;
+  commands?: Array<OwnCommand>;
 }
 
 /** What became of a message that steers the run and that no model has read yet. It waits for the next step, was edited or taken back by its writer, or was given back because the run was stopped or failed: then it starts nothing. `task` is its text. `GET /api/sessions/{session_id}/messages` has those that wait or were given back. A message that is delivered comes as `workflow.input.received`. */
@@ -238,6 +239,13 @@ export interface OutputSummary {
   thinking_ms?: number;
   context?: ContextUse;
   call_ids?: Array<string>;
+}
+
+/** A command of a person, the end of what it printed, and its exit code. */
+export interface OwnCommand {
+  command: string;
+  output?: string;
+  exit_code?: number;
 }
 
 /** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */

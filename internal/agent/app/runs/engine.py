@@ -69,6 +69,7 @@ from internal.agent.domain.messages import (
     user_message,
     without_call_ids,
 )
+from internal.agent.domain.own_commands import shown_commands
 from internal.agent.domain.react.call_repair import repair_calls
 from internal.agent.domain.react.call_review import are_short
 from internal.agent.domain.react.closing_prompts import (
@@ -440,12 +441,14 @@ class ReactEngine:
                 continue
             files = inputs[message.number]
             turn.add_user_message(message.model_text, file_parts(files))
+            commands, shown_bytes = shown_commands(message.text, message.prompt)
             received = InputReceived(
-                task=truncate_json(message.text),
+                task=truncate_json(message.text, MAX_JSON_BYTES - shown_bytes),
                 channel=message.channel,
                 sender=message.principal,
                 attachments=stored_files(files),
                 steer=True,
+                commands=commands or UNSET,
             )
             events += (received, *file_problems(files))
         work = partial(self._mark_delivered, messages)

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType, field
 from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.left_out import LeftOut
+from internal.agent.domain.own_commands import OwnCommand
 from internal.agent.domain.plans import Author, Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
@@ -164,6 +165,8 @@ class InputReceived(Event, frozen=True, kw_only=True):
     """A message from a person: a new task, or steering of the current run.
 
     `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message.
+    `commands` are those that the person ran before in the terminal and that the model reads with
+    the message.
     """
 
     name: ClassVar[str] = "workflow.input.received"
@@ -173,6 +176,7 @@ class InputReceived(Event, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     steer: bool | UnsetType = UNSET
     resumed: bool | UnsetType = UNSET
+    commands: tuple[OwnCommand, ...] | UnsetType = UNSET
 
 
 class InputWaiting(Event, frozen=True, kw_only=True):

@@ -47,6 +47,18 @@ class EventRows:
                 body = (*body, *behind)
             yield StyledLine(body, mark if number == 0 else (("", "  "),), (("", "  "),))
 
+    def own_command(self, ran: Mapping[str, Any]) -> StyledLine:
+        """Return the row of a command that a person ran in another terminal."""
+        command = truncate_line(sanitize(str(ran["command"])), _MAX_CALL_WIDTH)
+        output = str(ran["output"]).strip()
+        lines = self._count(output.count("\n") + 1, "lines_one", "lines") if output else ""
+        failure = self._runs.call_failure({"exit_code": ran["exit_code"]})
+        facts = " · ".join(filter(None, (lines, failure)))
+        mark = (("class:you", "! "), ("", command))
+        return StyledLine(
+            (*mark, ("class:faint", f"  {facts}" if facts else "")), rest=(("", "  "),)
+        )
+
     def tool(
         self, started: Mapping[str, Any], done: Mapping[str, Any], width: int
     ) -> list[StyledLine]:

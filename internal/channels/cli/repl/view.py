@@ -122,9 +122,9 @@ class TranscriptView:
         """The running run, else the next queued one."""
         return self.runs.current
 
-    def add_sent(self, text: str, remark: str = "", *, whole: str = "") -> None:
-        """Show text that this terminal sent, as a part of `whole` if that is given."""
-        self._own_texts.append(whole or text)
+    def add_sent(self, text: str, remark: str = "") -> None:
+        """Show text that this terminal sent."""
+        self._own_texts.append(text)
         self.print_lines("you", self.rows.user_message(text, remark))
 
     def remove_sent(self, text: str) -> None:
@@ -435,6 +435,8 @@ class TranscriptView:
         if text in self._own_texts:
             self._own_texts.remove(text)
         elif task_id not in self._own_tasks or payload.get("steer"):
+            for ran in payload.get("commands", ()):
+                self.print_lines("row", [self.rows.own_command(ran)])
             channel = payload["channel"]
             remark = self._messages("noted") if payload.get("steer") else ""
             self.print_lines(

@@ -13,6 +13,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.delegation.subtask import Subtask, WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.own_commands import add_commands
 from internal.agent.domain.tasks import Feedback, Run, Status, StopReason, Task, TaskFilter
 from internal.agent.domain.usage import Usage
 from internal.channels.web.endpoints import ApiRequest
@@ -148,6 +149,7 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
         ),
         idempotency_key=scoped_key("tasks", task.idempotency_key),
         one_shot=task.one_shot,
+        prompt=add_commands(task.task, task.commands) if task.commands else "",
     )
     submitted = await services.gateway.submit(submission, request.principal)
     created = CreatedTask(*msgspec.structs.astuple(submitted))
@@ -208,6 +210,7 @@ async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered
         channel=request.channel,
         idempotency_key=body.idempotency_key,
         writing=read_writing(body.seen),
+        prompt=add_commands(body.text, body.commands) if body.commands else "",
     )
 
 

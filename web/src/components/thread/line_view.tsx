@@ -8,6 +8,7 @@ import {
   type LeftOutLine,
   type Line,
   type LiveNode,
+  type OwnCommandLine,
   type PlanLine,
   type QuestionLine,
   type SayLine,
@@ -41,6 +42,8 @@ export const LineView = memo(function LineView(
   switch (line.kind) {
     case 'input':
       return <Input line={line} {...row} />;
+    case 'own-command':
+      return <OwnCommand line={line} {...row} />;
     case 'say':
       return <Say line={line} {...row} />;
     case 'tool':
@@ -140,6 +143,28 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
         </span>
       </div>
     </div>
+  );
+}
+
+/** A command that the person ran; the model read it with the message below. */
+function OwnCommand({ line, ...row }: RowProps & { line: OwnCommandLine }) {
+  const t = useMessages();
+  const runs = useRunMessages();
+  const failure = line.code === 0 ? '' : (runs?.callFailure({ exit: line.code }) ?? '');
+  return (
+    <ExpandableRow
+      {...row}
+      id={line.key}
+      glyph="$"
+      tone="text-dim"
+      title={<span className="sr-only">{t.ownCommand}</span>}
+      hint={<span className="isolate-text font-mono text-[13px] text-ink">{line.command}</span>}
+      end={failure !== '' && <span className="text-bad">{failure}</span>}
+    >
+      <pre tabIndex={0} aria-label={t.ownCommand} className="max-h-80 overflow-auto rounded-lg border border-line bg-side px-3 py-2 font-mono text-[13px] break-words whitespace-pre-wrap">
+        {line.output === '' ? <span className="text-dim">{t.nothing}</span> : line.output}
+      </pre>
+    </ExpandableRow>
   );
 }
 
