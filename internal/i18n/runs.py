@@ -83,6 +83,20 @@ class RunMessages(MessageCatalog):
             return self(f"limit_reached_{stop_reason}")
         return self.completed(calls_not_run) if calls_not_run and status == "completed" else ""
 
+    def cost_limit(
+        self, model: str, max_cost: float | None, max_tokens: int | None, *, is_priced: bool
+    ) -> str:
+        """Return that the limit in US dollars does not apply to a model, "" if it does or is none.
+
+        `max_tokens` is the limit that applies instead, None for none.
+        """
+        if is_priced or max_cost is None:
+            return ""
+        cost = f"${max_cost:.2f}"
+        if max_tokens is None:
+            return self("no_price_no_limit", model=model, cost=cost)
+        return self("no_price", model=model, cost=cost, tokens=f"{max_tokens:,}")
+
     def answered_by(self, model: str, instead_of: str) -> str:
         """Return that another model than the chosen one wrote the answer."""
         return self("answered_by", model=model, instead_of=instead_of)

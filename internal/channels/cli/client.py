@@ -122,6 +122,8 @@ class GatewayClient:
                 me["permission_mode"],
                 me["isolated"],
                 me["network"],
+                known["limits"]["max_tokens"],
+                me["is_priced"],
             ),
             None,
         )

@@ -46,7 +46,8 @@ class AgentDefaults(NamedTuple):
     """What a task uses unless it names something else. `max_cost` is in US dollars.
 
     `isolated`: commands run in a sandbox; `network` is what they reach there: off, registries,
-    hosts or open.
+    hosts or open. `is_priced`: the price of the model is known, so that `max_cost` applies;
+    otherwise `max_tokens` does.
     """
 
     model: str
@@ -59,6 +60,8 @@ class AgentDefaults(NamedTuple):
     mode: str
     isolated: bool
     network: str
+    max_tokens: int | None = None
+    is_priced: bool = True
 
 
 class BackgroundCommandItem(NamedTuple):

@@ -448,6 +448,7 @@ class MeView(msgspec.Struct, frozen=True):
     """The authenticated principal, and the default provider, model and permission mode.
 
     `isolated`: commands run in a sandbox; `network` is what they reach there without approval.
+    `is_priced`: the price of the model is known; without it no limit in US dollars applies.
     """
 
     id: str
@@ -458,6 +459,7 @@ class MeView(msgspec.Struct, frozen=True):
     permission_mode: Mode
     isolated: bool
     network: NetworkKind
+    is_priced: bool
 
 
 class HealthSummary(msgspec.Struct, frozen=True):
@@ -496,6 +498,7 @@ def me_view(principal: Principal, defaults: TaskDefaults) -> MeView:
         defaults.policy.mode,
         defaults.isolated,
         network_kind(defaults.policy.allow),
+        defaults.is_priced,
     )
 
 

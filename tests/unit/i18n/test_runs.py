@@ -117,3 +117,13 @@ def test_details_are_what_the_sentence_leaves_out() -> None:
     assert said.details("timeout", "", "stopped after 3 s") == ""
     assert said.question_title("Which colour?", "") == "Which colour?"
     assert said.question_title("Acme is busy", "model_busy").startswith("The model is overloaded.")
+
+
+def test_a_cost_limit_that_does_not_apply_is_said_with_what_applies_instead() -> None:
+    limit = RunMessages("en").cost_limit
+    assert limit("m", 5.0, 1_000, is_priced=True) == ""
+    assert limit("m", None, 1_000, is_priced=False) == ""
+    said = limit("m", 5.0, 1_000, is_priced=False)
+    assert said.startswith("No price is known for m, so the limit of $5.00 (agent.max_cost)")
+    assert "1,000 tokens instead" in said
+    assert "nothing limits the tokens" in limit("m", 5.0, None, is_priced=False)

@@ -389,7 +389,7 @@ export interface McpToolSummary {
   state: "changed since its review" | "not reviewed" | "offered";
 }
 
-/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. */
+/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. `is_priced`: the price of the model is known; without it no limit in US dollars applies. */
 export interface MeView {
   id: string;
   name: string;
@@ -399,6 +399,7 @@ export interface MeView {
   permission_mode: Mode;
   isolated: boolean;
   network: "hosts" | "off" | "open" | "registries";
+  is_priced: boolean;
 }
 
 /** A message of a session without the model's thinking. Each part has a `type`. */

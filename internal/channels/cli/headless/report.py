@@ -46,6 +46,9 @@ REPORT_TASK = "Report the background tasks that have ended."
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 
+_OFFLINE_MODEL = "offline-demo"
+
+
 class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
@@ -66,6 +69,7 @@ class RunReport:
         self._denied: list[dict[str, Any]] = []
         self._not_run: list[dict[str, Any]] = []
         self._last_not_run = 0
+        self._model = ""
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
@@ -213,8 +217,11 @@ class RunReport:
     def messages(self) -> list[str]:
         """Return messages for standard error: files, refused calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
+        is_unpriced = self._result.get("usage") and self._result.get("cost") is None
         messages = [*self._file_lines(), *(_format_denial(one) for one in self._denied)]
         messages += map(_format_not_run, self._not_run)
+        if is_unpriced and self._model not in {"", _OFFLINE_MODEL}:
+            messages.append(RunMessages("en")("no_price_of_run", model=self._model))
         if status == "completed" and self._last_not_run:
             messages.append(f"The run is {RunMessages('en').completed(self._last_not_run)}.")
         sentence = RunMessages("en").ended(reason or "", self._error_code)
@@ -244,9 +251,8 @@ class RunReport:
                 self._note_refusal(payload)
             case name if name in _NOTICES:
                 self._add_notice(event, payload)
-            case "workflow.node.output.summary" if own and payload.get("thinking"):
-                took = format_duration(payload["thinking_ms"] / 1000)
-                self._asides.append(RunMessages("en")("thought", time=took))
+            case "workflow.node.output.summary" if own:
+                self._note_reply(payload)
             case "workflow.artifact.manifest":
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)
@@ -265,6 +271,13 @@ class RunReport:
                 self.has_ended = True
             case _:
                 pass
+
+    def _note_reply(self, payload: Mapping[str, Any]) -> None:
+        """Note the model of a reply and how long it thought."""
+        self._model = payload["llm_model"]
+        if payload.get("thinking"):
+            took = format_duration(payload["thinking_ms"] / 1000)
+            self._asides.append(RunMessages("en")("thought", time=took))
 
     def _note_refusal(self, payload: Mapping[str, Any]) -> None:
         """Note a call that was denied or returned to the model."""
