@@ -57,6 +57,7 @@ from internal.channels.cli.transports.interface import (
     Upload,
 )
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
+from internal.normal_forms.untrusted_marks import without_marks
 
 T = TypeVar("T")
 
@@ -723,7 +724,9 @@ def _waiting(page: Any) -> list[WaitingItem]:
 
 def _message(message: Any) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
-    return TranscriptMessage(message["role"], "".join(texts), message["created"])
+    ran = [f"! {part['command']}" for part in message["parts"] if part["type"] == "command"]
+    text = "\n".join([*ran, without_marks("".join(texts))])
+    return TranscriptMessage(message["role"], text, message["created"])
 
 
 def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:

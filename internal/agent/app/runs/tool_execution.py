@@ -53,6 +53,7 @@ from internal.agent.ports.tools import (
     ToolSource,
 )
 from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputFile, CallOutputs
+from internal.normal_forms.untrusted_marks import without_marks
 
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
@@ -419,7 +420,8 @@ class ToolExecutor:
         """Attach the full text of a long result."""
         if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
-        whole = outcome.text.encode("utf-8", "replace")
+        # people download it; the model has the marks around the part that it reads
+        whole = without_marks(outcome.text).encode("utf-8", "replace")
         kept = await self._keep(session_id, "result.txt", _TEXT, whole)
         return msgspec.structs.replace(outcome, attachments=(*outcome.attachments, *kept))
 

@@ -17,6 +17,7 @@ from internal.channels.cli.render.theme import Glyphs
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
+from internal.normal_forms.untrusted_marks import without_marks
 
 _DESCRIPTIVE_ARGUMENTS = ("command", "path", "url", "pattern", "query", "title", "instruction")
 """The arguments that describe a call best, in order of preference."""
@@ -63,7 +64,7 @@ class EventRows:
         self, started: Mapping[str, Any], done: Mapping[str, Any], width: int
     ) -> list[StyledLine]:
         """Return the row of a completed call, and the diff of the change it made."""
-        metadata, error = done.get("metadata", {}), done.get("error")
+        metadata, error = done.get("metadata", {}), without_marks(done.get("error") or "")
         failure = self._runs.call_failure(metadata)
         title = str(started.get("title") or metadata.get("title", ""))
         name = truncate_line(tool_label(str(done["tool_name"]), title), _MAX_NAME_WIDTH)
@@ -176,7 +177,7 @@ class EventRows:
             return f"+{added} -{removed}"
         if "size" in metadata:
             return ""  # the result text of a write is meant for the model
-        text = str(done.get("result", "")).strip()
+        text = without_marks(str(done.get("result", ""))).strip()
         return self._count(text.count("\n") + 1, "lines_one", "lines") if text else ""
 
     def _count(self, count: int, singular: str, plural: str) -> str:

@@ -1,7 +1,6 @@
 """Turns the events of a session into rows: printed ones, and live ones below them."""
 
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +19,7 @@ from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, Ru
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
-
-# words for models around texts of others: see mark_untrusted
-_MARKS = re.compile(
-    r"^\[[0-9a-f]{16}: what follows came from .*\]\n|\n\[[0-9a-f]{16}: end\]$", re.MULTILINE
-)
+from internal.normal_forms.untrusted_marks import without_marks
 
 _MIN_THOUGHT_SECONDS = 0.1
 _MAX_CHANGED = 5
@@ -416,7 +411,7 @@ class TranscriptView:
                 if run is not None:
                     run.progress = ""
                 text = payload.get("error") or payload.get("result", "")
-                self.output = (tool_label(payload["tool_name"]), _MARKS.sub("", text))
+                self.output = (tool_label(payload["tool_name"]), without_marks(text))
                 if isinstance(diff := payload.get("metadata", {}).get("diff"), str):
                     self.changes.append(diff)
                 if payload["call_id"] not in self._refused:  # else the answer's row has said it
