@@ -141,3 +141,41 @@ def test_a_run_at_its_limit_is_amber_and_goes_on(
     page.go_back()
     thread.get_by_role("button", name="Go on").click()
     expect(thread.get_by_text("The other half.")).to_be_visible()
+
+
+def test_each_of_three_calls_is_shown_once_and_refused_ones_keep_their_place(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    names = ("one.txt", "two.txt", "three.txt")
+    pair = [Call("write_file", {"path": name, "content": "x\n"}) for name in names]
+    model = script(
+        [
+            planned(),
+            Reply(calls=pair, when=when(1)),
+            Reply(text="All said.", when=when(4)),
+        ]
+    )
+    page = enter(serve(model))
+    send(page, "touch them")
+    expect(bar(page).get_by_role("heading", name="Create 3 files?")).to_be_visible()
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("one.txt")).to_have_count(0)
+    pictures(page, shots, "three-calls")
+    page.set_viewport_size({"width": 1_400, "height": 900})
+    second = bar(page).get_by_role("checkbox").nth(1)
+    second.uncheck()
+    expect(second).not_to_be_checked()
+    allow = bar(page).get_by_role("button", name=re.compile("Allow"))
+    expect(allow.first).to_be_enabled()
+    allow.first.click()
+    status(page, "completed")
+    rows = thread.get_by_role("button", name=re.compile("write_file"))
+    for _ in range(2):
+        expect(rows).to_have_count(3)
+        for row, name in zip(rows.all(), names, strict=True):
+            expect(row).to_contain_text(name)
+        expect(rows.nth(1)).to_contain_text("!")
+        expect(rows.nth(1)).not_to_contain_text("content: x")
+        page.reload()
+        expect(thread.get_by_text("All said.")).to_be_visible()
+    pictures(page, shots, "three-calls-ended")

@@ -4,6 +4,7 @@ Gates come first, then permissions. Control tools are handled here.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -108,6 +109,9 @@ _NOT_RUN: dict[NotRunReason, str] = {
     "end": "Not run: only the answer of the run was asked for.",
 }
 """What the log of events says; channels translate the reason."""
+
+
+_BETWEEN_PARTS = re.compile(r"[\s;&|]+")
 
 
 def byte_budget(calls: int) -> int:
@@ -581,6 +585,9 @@ class _Reviewer:
             self._correct(call, Correction(text, "approvals"))
             return
         action, subject = call_subject(call, spec)
+        if needed.code == "no_rule" and _same_words(needed.about, call_text(call, spec)):
+            # the question shows the command
+            needed = msgspec.structs.replace(needed, reason_detail="", code="", about="")
         self._review.pending_approvals[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
@@ -641,6 +648,11 @@ class _Reviewer:
             return
         if text is not None:
             self._review.results[call.call_id] = ToolResult(call.call_id, text)
+
+
+def _same_words(parts: str, command: str) -> bool:
+    """Return True if the parts of a command are all of it."""
+    return _BETWEEN_PARTS.sub("", parts) == _BETWEEN_PARTS.sub("", command[:MAX_SHOWN_CHARS])
 
 
 def _fitting_rule(rule: str, max_bytes: int) -> str:

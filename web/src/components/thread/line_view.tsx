@@ -208,8 +208,9 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, answered === undefined)}</span>}
-      hint={answered === undefined && calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, true)}</span>}
+      // each call has a row of its own, or stands in the bar
+      hint={calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
       {asked.body !== '' && <Text tone="">{asked.body}</Text>}
