@@ -111,6 +111,14 @@ class RunMessages(MessageCatalog):
         keys = (f"ended_{error_code}", f"ended_{stop_reason}", "ended_error")
         return self(next(key for key in keys if key in self))
 
+    def refusal(self, metadata: Mapping[str, Any]) -> str:
+        """Return why the answer of a person did not allow a call, "" if there was none."""
+        key = f"refused_{metadata.get('refusal')}"
+        if key not in self:
+            return ""
+        words = str(metadata.get("words") or "")
+        return f"{self(key)}: {words}" if words else self(key)
+
     def not_run(self, reason: str) -> str:
         """Return why a call was not run; a reason that this version does not know is a rule."""
         key = f"not_run_{reason}"

@@ -200,19 +200,34 @@ def recovery_question(run_id: RunId, fence: int, reason: str, code: str) -> Ques
     return Question(question_id, "recovery", reason, reason_code=code)
 
 
+Refusal = Literal["person", "nobody", "changed"]
+"""Why an answer does not allow a call: it is no, there was none in time, or to another call."""
+
+
+def refusal_of(item: ApprovalItem, answer: Answer, call_hash: str) -> Refusal | None:
+    """Return why a call is not run, None if exactly this call was approved."""
+    if answer.decision == "expired":
+        return "nobody"
+    if not answer.items.get(item.call_id, answer.decision == "approve"):
+        return "person"
+    return "changed" if call_hash != item.call_hash else None
+
+
 def refusal_reason(item: ApprovalItem, answer: Answer, call_hash: str) -> str | None:
-    """Return why a call is not run, None if exactly this call was approved.
+    """Return why a call is not run as a sentence for the model, None if it was approved.
 
     `call_hash` is the hash of the current call.
     """
-    if answer.decision == "expired":
-        return "Not run: nobody answered in time, so the answer is no."
-    if not answer.items.get(item.call_id, answer.decision == "approve"):
-        reason = f": {answer.text}" if answer.text.strip() else ""
-        return f"Not run: {answer.who} said no{reason}."
-    if call_hash != item.call_hash:
-        return "Not run: this is not the call that a person agreed to."
-    return None
+    match refusal_of(item, answer, call_hash):
+        case "nobody":
+            return "Not run: nobody answered in time, so the answer is no."
+        case "person":
+            reason = f": {answer.text}" if answer.text.strip() else ""
+            return f"Not run: {answer.who} said no{reason}."
+        case "changed":
+            return "Not run: this is not the call that a person agreed to."
+        case None:
+            return None
 
 
 QuestionStatus = Literal["open", "answered", "expired", "closed"]

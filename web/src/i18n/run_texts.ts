@@ -27,6 +27,8 @@ export interface RunMessages {
   notReported: string;
   criteria: (criteria: string) => string;
   details: (reason: string, code: string, error: string) => string;
+  /** Why the answer of a person did not allow a call. */
+  refusal: (refusal: { why: string; words: string }) => string;
   /** What stopped a call. */
   callStopped: (cause: string, by: string) => string;
 }
@@ -85,6 +87,10 @@ function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
       cause === 'person' && by !== ''
         ? messages.call_stopped_by.replace('{name}', () => by)
         : (known.get(`call_stopped_${cause}`) ?? ''),
+    refusal: ({ why, words }) => {
+      const text = known.get(`refused_${why}`) ?? messages.denied;
+      return words === '' ? text : `${text}: ${words}`;
+    },
     details: (reason, code, error) => (complete.includes(code === '' ? reason : code) ? '' : error),
   };
 }

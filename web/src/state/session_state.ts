@@ -103,6 +103,8 @@ export interface ToolLine extends Placed {
   denied: string;
   /** The file, command or host of a call that may not be made; "" if it has none. */
   subject: string;
+  /** Why a person's answer did not allow it, and what they said. */
+  refusal?: { why: string; words: string };
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
   /** Why questions of its server were declined without asking anybody. */

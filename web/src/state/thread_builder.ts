@@ -169,9 +169,10 @@ export class ThreadBuilder {
     const configuration = Array.isArray(changed) ? changed.map(String) : [];
     const reasons = done.metadata?.declined;
     const declined = Array.isArray(reasons) ? reasons.map(String) : [];
-    const { stopped: cause, stopped_by: by = '' } = done.metadata ?? {};
+    const { stopped: cause, stopped_by: by = '', refusal: why, words = '' } = done.metadata ?? {};
+    const refusal = typeof why === 'string' && { refusal: { why, words: String(words) } };
     const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by) } };
-    this.put({ ...line, status, result, error, duration, attachments, configuration, declined, ...change, ...stopped });
+    this.put({ ...line, status, result, error, duration, attachments, configuration, declined, ...change, ...stopped, ...refusal });
   }
 
   private endRun(

@@ -130,7 +130,8 @@ class EventRows:
         if len(more) > _MAX_DIFF_LINES:
             yield self.faint(f"  {self._messages('more_lines', count=len(more) - _MAX_DIFF_LINES)}")
         if not rules:
-            why = truncate_line(str(done.get("error", "")), 400)
+            refusal = self._runs.refusal(metadata)
+            why = truncate_line(sanitize(refusal) or str(done.get("error", "")), 400)
             yield StyledLine((("class:faint", why),), rest, rest)
         for rule in rules:
             hint = self._messages("allow_hint", rule=truncate_line(str(rule), 400))

@@ -39,11 +39,13 @@ export function refusedGist({ tool, what, subject }: { tool: string; what: strin
 export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: LiveNode | undefined }) {
   const { glyph, tone } = TOOL_LOOK[line.status];
   const running = line.status === 'running';
-  const end = running ? <Elapsed since={line.time} /> : formatDuration(line.duration);
+  const took = line.status === 'denied' ? '' : formatDuration(line.duration);
+  const end = running ? <Elapsed since={line.time} /> : took;
   const output = running ? (live?.text ?? '') : '';
   const runs = useRunMessages();
   const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by);
-  const failed = stopped || (withoutMarks(line.error).split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
+  const refused = line.refusal && runs?.refusal(line.refusal);
+  const failed = stopped || refused || (withoutMarks(line.error).split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
   const { added, removed } = changedLines(line.diff);
   const hint = (
     <>
