@@ -192,7 +192,14 @@ def test_calls_can_be_approved_one_by_one() -> None:
             tool_name="shell",
             duration_ms=0,
             error=sentence,
-            metadata={"denied": True, "what": "ls", "subject": "ls", "rules": ["shell(ls)"]},
+            metadata={
+                "denied": True,
+                "what": "ls",
+                "subject": "ls",
+                "rules": ["shell(ls)"],
+                "refusal": "person",
+                "words": "not that one",
+            },
         )
     ]
     run_calls(turn)
