@@ -214,14 +214,9 @@ class Gateway:
         writing: Writing = None,
         prompt: str = "",
     ) -> Steered:
-        """Send a message to the session of a task, or to a task in the background; see `steer`.
+        """Send a message to the session of a task, or to a task in the background.
 
-        `prompt` is what the model reads of it, "" for the text alone.
-
-        Raises:
-            InvalidRequest: the text is empty or too long.
-            NotFound: the task does not exist or belongs to another person.
-            Forbidden: the principal may not submit tasks.
+        The model reads `prompt` in place of the text, unless it is "". Raises as `steer` does.
         """
         task = await self.queries.task(task_id, principal)
         submission = Submission(
