@@ -205,6 +205,8 @@ def test_a_message_answers_the_question_above_it(
     say("A smaller release", "Type yes, or what to change…", "go ahead")
     say("touch one", "Type yes or no, or what to do instead…", "no, touch two instead")
     # an own control starts another task, and the question stays open
+    expect(bar(page)).to_contain_text("touch two")
+    expect(message).to_have_value("")
     expect(bar(page).get_by_role("heading", name="Run this command?")).to_be_visible()
     message.fill("what time is it")
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
