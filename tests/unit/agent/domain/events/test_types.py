@@ -133,6 +133,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             arguments={"command": ODD, "deep": [{"x": None}]},
             iteration=3,
             risk="exec",
+            title="Add issue (github)",
         ),
         ("c1", "tool"),
     ),
