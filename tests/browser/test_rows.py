@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE
 from tests.browser.test_questions import bar, planned
-from tests.browser.test_runs import send, status
+from tests.browser.test_runs import choose_mode, send, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -53,7 +53,7 @@ def test_failed_commands_edits_and_documents_look_like_what_they_are(
         ]
     )
     page = enter(serve(model))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "touch them")
     status(page, "completed")
     thread = page.get_by_test_id("thread")
@@ -117,7 +117,7 @@ def test_a_run_at_its_limit_is_amber_and_goes_on(
         ]
     )
     page = enter(serve(model, AGENT__MAX_ITERATIONS="2"))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "touch them")
     thread = page.get_by_test_id("thread")
     limit = thread.get_by_text("reached its step limit")

@@ -30,7 +30,7 @@ def model_reply(request: dict[str, Any]) -> Reply:
 
 async def begin(gateway: Served, folder: Path) -> dict[str, Any]:
     """Start the task, and return it once the output of its command is in the file."""
-    options = {"permission_mode": "full"}
+    options = {"permission_mode": "all"}
     made = await gateway.client.post("/api/tasks", {"task": "run it", "options": options})
     outputs = folder / "home" / "call-output"
     patient_until = time.monotonic() + 30

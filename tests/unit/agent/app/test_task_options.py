@@ -61,7 +61,7 @@ def test_without_options_the_settings_apply(principal: Principal) -> None:
 def test_options_override_the_settings() -> None:
     made = run_spec(
         workspace="/elsewhere",
-        permission_mode="full",
+        permission_mode="all",
         allow=["write_file(out/**)"],
         deny=["web_fetch"],
         model="claude-x-5",
@@ -95,8 +95,8 @@ def test_the_error_of_an_unknown_profile_lists_the_profiles() -> None:
     [
         {"workspace": "/"},
         {"allow": ["shell(ls)"]},
-        {"permission_mode": "full"},
-        {"permission_mode": "accept-edits"},
+        {"permission_mode": "all"},
+        {"permission_mode": "edit"},
     ],
 )
 def test_only_the_owner_widens_permissions(principal: Principal, options: dict[str, Any]) -> None:
