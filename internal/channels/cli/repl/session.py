@@ -353,6 +353,7 @@ class ReplSession:
         """Set the services and use their language."""
         self.messages = MessageCatalog("repl", services.language)
         self.view.set_messages(self.messages)
+        self.view.key_page = services.client.key_page
         self._services.set_result(services)
 
     async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:

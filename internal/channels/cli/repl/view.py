@@ -97,6 +97,8 @@ class TranscriptView:
         """The messages of this terminal that were given back, until they are in the input again."""
         self.stopped: set[str] = set()
         """The ids of tasks that this terminal stopped."""
+        self.key_page = ""
+        """The address at which a key of a model is entered, "" if no page is served."""
         self.rows = EventRows(messages, glyphs)
         self.panel = QuestionPanel(messages, glyphs)
         self.subtasks = SubtaskRows(messages, glyphs)
@@ -460,6 +462,8 @@ class TranscriptView:
             self.print_lines("row", [row(sentence)])
             if details := self._run_messages.details(reason, code, error):
                 self.print_lines("row", [self.rows.faint(f"  {truncate_line(details, 2_000)}")])
+            if hint := self._run_messages.key_hint(code, self.key_page):
+                self.print_lines("row", [self.rows.note(hint)])
         elif self._run_messages.is_limit(reason):
             mark = self._glyphs.note
             self.print_lines("note", [self.rows.limit(sentence)])
