@@ -14,7 +14,6 @@ from internal.agent.domain.errors import (
     Forbidden,
     InvalidRequest,
     ModelError,
-    NotFound,
 )
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.messages import Message, Text
@@ -41,7 +40,7 @@ from internal.llm.addresses.entered_text import clean_address, clean_key
 from internal.llm.addresses.model_list import doubt_listed_model
 from internal.llm.addresses.variants import addresses_of
 from internal.llm.model_factory import build_model
-from internal.llm.registry import PROVIDERS, Provider, find_provider
+from internal.llm.registry import PROVIDERS, Provider
 from larkspur.model_check import request_for
 from larkspur.model_list import list_models
 from larkspur.provider_access import (

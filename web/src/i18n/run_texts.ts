@@ -11,6 +11,8 @@ export interface RunMessages {
   callFailure: (call: { exit?: number; timedOut?: boolean }) => string;
   /** Whether a run ended at a limit: it did not fail, and can go on. */
   isLimit: (reason: string) => boolean;
+  /** Whether another key of the model may help. */
+  needsKey: (code: string) => boolean;
   answeredBy: (fallback: { model: string; first: string }) => string;
   ended: (reason: string, code: string) => string;
   leftOut: (parts: LeftOut) => string;
@@ -31,7 +33,7 @@ type LeftOut = Payloads['workflow.node.left_out'];
 
 const QUIET = new Set(['final_answer', 'await_user_input', 'user_stop']);
 
-function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
+function messagesOf({ messages, complete, limits, key_codes: keyCodes }: typeof en): RunMessages {
   const known = new Map(Object.entries(messages));
   return {
     startsOver: messages.starts_over,
@@ -45,6 +47,7 @@ function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
     callFailure: ({ exit, timedOut }) =>
       timedOut ? messages.call_timed_out : exit === undefined ? '' : messages.call_exit.replace('{code}', `${exit}`),
     isLimit: (reason) => limits.includes(reason),
+    needsKey: (code) => keyCodes.includes(code),
     answeredBy: ({ model, first }) =>
       messages.answered_by.replace('{model}', () => model).replace('{instead_of}', () => first),
     ended: (reason, code) =>
