@@ -488,12 +488,11 @@ async def test_a_run_without_tools_creates_no_folder(home: Path, tmp_path: Path)
         assert (home / "workspaces" / made.session_id / "output").is_dir()
 
 
-async def test_a_missing_workspace_fails_the_run(home: Path) -> None:
+async def test_a_missing_workspace_is_refused_before_a_task_is_stored(home: Path) -> None:
     async with core(home, []) as here:
-        made = await here.submit("work", workspace=str(home / "gone"))
-        events = await here.end_of(made)
-        assert events[-1]["payload"]["stop_reason"] == "error"
-        assert "is not a folder" in events[-1]["payload"]["error"]
+        with pytest.raises(InvalidRequest, match="is not a folder"):
+            await here.submit("work", workspace=str(home / "gone"))
+        assert not (await here.services.gateway.queries.tasks(LOCAL_OWNER))
 
 
 async def test_timestamps_are_the_times_of_the_events(home: Path) -> None:
