@@ -97,6 +97,10 @@ class RunMessages(MessageCatalog):
             return ""
         return self("key_hint_page", page=page) if page else self("key_hint")
 
+    def unwritten(self, kind: str) -> str:
+        """Return what people are told in place of a message that nobody wrote."""
+        return self(f"unwritten_{kind}")
+
     def not_run(self, reason: str) -> str:
         """Return why a call was not run; a reason that this version does not know is a rule."""
         key = f"not_run_{reason}"

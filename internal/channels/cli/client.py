@@ -723,7 +723,8 @@ def _waiting(page: Any) -> list[WaitingItem]:
 
 def _message(message: Any) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
-    return TranscriptMessage(message["role"], "".join(texts), message["created"])
+    text, unwritten = "".join(texts), message.get("unwritten", "")
+    return TranscriptMessage(message["role"], text, message["created"], unwritten)
 
 
 def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:

@@ -414,7 +414,9 @@ async def _export(context: SlashContext, arguments: str) -> None:
         context.print_message("no_session_yet")
         return
     client = (await context.session.ready()).client
-    text = transcript_markdown(await client.transcript(session_id), session_id)
+    text = transcript_markdown(
+        await client.transcript(session_id), session_id, context.session.messages.language
+    )
     path = context.folder / (arguments or f"{session_id}.md")
     try:
         with path.expanduser().open("x", encoding="utf-8") as file:

@@ -133,8 +133,11 @@ class TranscriptView:
         if text in self._own_texts:
             self._own_texts.remove(text)
 
-    def add_message(self, role: str, text: str) -> None:
+    def add_message(self, role: str, text: str, unwritten: str = "") -> None:
         """Show a message that was not streamed to this terminal."""
+        if unwritten:
+            self.print_lines("note", [self.rows.note(self._run_messages.unwritten(unwritten))])
+            return
         if role == "user":
             self.print_lines("you", self.rows.user_message(text))
             return
@@ -427,7 +430,7 @@ class TranscriptView:
 
     def _add_input(self, task_id: str, payload: Mapping[str, Any]) -> None:
         if payload.get("resumed"):
-            self.print_lines("note", [self.rows.note(self._messages("resumed"))])
+            self.print_lines("note", [self.rows.note(self._run_messages.unwritten("resumed"))])
             return
         text = payload["task"]
         read = next((number for number, each in self.waiting.items() if each == text), None)
