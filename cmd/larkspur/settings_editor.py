@@ -176,14 +176,16 @@ class SettingsEditor:
         _require_owner(principal)
         return self._lark_app()
 
-    async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
-        """Check an app at Lark without storing it."""
+    async def check_lark(self, principal: Principal, app: LarkApp | None) -> list[Finding]:
+        """Check an app at Lark without storing it; None is that of the settings."""
         _require_owner(principal)
-        register_secret(app.app_secret)
         from internal.channels.lark.app_check import check_app  # noqa: PLC0415 - only for this
 
-        lark = {"enabled": True, **app._asdict()}
-        settings = self._load(flags={"channels": {"lark": lark}}).settings.channels.lark
+        settings = self._loaded.settings.channels.lark
+        if app is not None:
+            register_secret(app.app_secret)
+            lark = {"enabled": True, **app._asdict()}
+            settings = self._load(flags={"channels": {"lark": lark}}).settings.channels.lark
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 found = await check_app(settings, self._services.clock)
