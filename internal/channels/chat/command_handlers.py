@@ -200,8 +200,9 @@ class CommandHandlers:
         return CommandResult(run_id=resumed.run_id, settled=True)
 
     async def _status(self, message: MessageContext) -> str:
-        isolation = await self._settings_commands.describe_isolation(message)
-        return f"{await self._work(message)}\n{isolation}"
+        settings = self._settings_commands
+        facts = await settings.describe_isolation(message), await settings.describe_mode(message)
+        return "\n".join([await self._work(message), *facts])
 
     async def _work(self, message: MessageContext) -> str:
         """Return what runs in the conversation."""
