@@ -65,7 +65,8 @@ def document(url: str) -> str:
 <style>@import url({url}/import); @font-face {{ font-family: f; src: url({url}/font) }}
 h1 {{ color: rgb(0, 128, 0); font-family: f, serif; background: url({url}/css);
  cursor: url({url}/cursor), auto }}
-h1::before {{ content: image-set("{url}/set" 1x) }} h1::after {{ content: url({url}/content) }} a {{ display: block }}
+h1::before {{ content: image-set("{url}/set" 1x) }} a {{ display: block }}
+h1::after {{ content: url({url}/content) }}
 @media (min-width: 1px) {{ body {{ list-style: url({url}/list); margin: 9px }} }}</style>
 <script>{script}</script><script src="{url}/script-file"></script></head>
 <body onload="{script}" background="{url}/background"><h1>Weekly report</h1>

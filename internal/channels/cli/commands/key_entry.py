@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from internal.i18n.catalog import MessageCatalog
 
+_MAX_LINE = 10_000
+
 
 def read_hidden(question: str) -> str:
     """Return a line from the terminal without showing it; "" at its end.
@@ -18,6 +20,12 @@ def read_hidden(question: str) -> str:
             return getpass.getpass(question).strip()
         except (EOFError, getpass.GetPassWarning):
             return ""
+
+
+def read_piped() -> str:
+    """Return the first line of standard input, which is no terminal."""
+    with open(0, encoding="utf-8", errors="replace", closefd=False) as file:
+        return file.readline(_MAX_LINE)
 
 
 def choose_provider(

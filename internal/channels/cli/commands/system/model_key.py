@@ -1,13 +1,12 @@
 """`larkspur models key`: enter the key of a provider."""
 
 import os
-import sys
 from argparse import Namespace
 
 from internal.channels.cli.client import GatewayClient
 from internal.channels.cli.commands.context import CommandContext, Subparsers
 from internal.channels.cli.commands.gateway import answering_gateway
-from internal.channels.cli.commands.key_entry import choose_provider, read_hidden
+from internal.channels.cli.commands.key_entry import choose_provider, read_hidden, read_piped
 from internal.channels.cli.exit_codes import OK, USAGE, CliExit
 from internal.channels.cli.output import print_error
 from internal.channels.cli.transports.http import HttpTransport
@@ -32,7 +31,7 @@ def run(args: Namespace, context: CommandContext) -> int:
     """Store a key."""
     messages = context.messages
     is_terminal = os.isatty(0)
-    text = read_hidden(messages("model_key")) if is_terminal else sys.stdin.readline()
+    text = read_hidden(messages("model_key")) if is_terminal else read_piped()
     key = context.application().clean_key(text)
     if not key:
         raise CliExit(USAGE, messages("model_key_none"))
