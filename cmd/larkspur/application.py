@@ -69,6 +69,7 @@ from internal.observability.processes import SystemProcesses
 from internal.storage.database_url import check_database, read_rows
 from larkspur.file_storage import check_attachments, open_trust
 from larkspur.model_list import list_models
+from larkspur.provider_access import store_key
 from larkspur.services import (
     Services,
     make_gateway,
@@ -199,6 +200,16 @@ class Application:
     def clean_key(self, text: str) -> str:
         """Return a pasted key without quotes, `Bearer` or the name of a variable around it."""
         return clean_key(text).value
+
+    def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider in the home folder, and return the title of the provider.
+
+        Raises:
+            NotFound, RequestError: there is no such provider, or it needs no key.
+            Conflict: the file or the environment sets its key.
+            ConfigError, HomeError: the settings cannot be used, or cannot be stored.
+        """
+        return store_key(self._load, provider, key)
 
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
         """Run `work` on a transport whose tasks are executed in this process; return its result.

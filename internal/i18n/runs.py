@@ -35,6 +35,7 @@ class RunMessages(MessageCatalog):
         super().__init__("runs", language)
         catalog = load_catalog("runs", language)
         self._complete, self._limits = frozenset(catalog["complete"]), frozenset(catalog["limits"])
+        self._key_codes = frozenset(catalog["key_codes"])
 
     def retry(self, wait: Mapping[str, Any], since: str = "") -> str:
         """Return that the model is asked again, when, for which of how many times, and why.
@@ -118,6 +119,23 @@ class RunMessages(MessageCatalog):
             return ""
         words = str(metadata.get("words") or "")
         return f"{self(key)}: {words}" if words else self(key)
+
+    def needs_key(self, error_code: str) -> bool:
+        """Return True if another key of the model may help."""
+        return error_code in self._key_codes
+
+    def key_hint(self, error_code: str, page: str = "") -> str:
+        """Return where the owner enters another key, "" if none would help.
+
+        `page` is the address of its field, "" if no page is served.
+        """
+        if not self.needs_key(error_code):
+            return ""
+        return self("key_hint_page", page=page) if page else self("key_hint")
+
+    def unwritten(self, kind: str) -> str:
+        """Return what people are told in place of a message that nobody wrote."""
+        return self(f"unwritten_{kind}")
 
     def not_run(self, reason: str) -> str:
         """Return why a call was not run; a reason that this version does not know is a rule."""

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import PHONE
 from tests.browser.test_questions import bar, planned
-from tests.browser.test_runs import send, status
+from tests.browser.test_runs import choose_mode, send, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -37,12 +37,6 @@ def pictures(page: Page, shots: Path, name: str) -> None:
             page.screenshot(path=shots / f"{name}-{width}-{scheme}.png")
 
 
-def allow_all(page: Page) -> None:
-    page.get_by_role("button", name="Permissions: ").click()
-    page.get_by_role("dialog", name="Permissions").get_by_role("button", name="Everything").click()
-    expect(page.get_by_role("button", name="Permissions: Everything")).to_be_visible()
-
-
 def test_failed_commands_edits_and_documents_look_like_what_they_are(
     serve: Serve, script: Any, enter: Open, shots: Path
 ) -> None:
@@ -59,7 +53,7 @@ def test_failed_commands_edits_and_documents_look_like_what_they_are(
         ]
     )
     page = enter(serve(model))
-    allow_all(page)
+    choose_mode(page, "Everything")
     send(page, "touch them")
     status(page, "completed")
     thread = page.get_by_test_id("thread")
@@ -123,7 +117,7 @@ def test_a_run_at_its_limit_is_amber_and_goes_on(
         ]
     )
     page = enter(serve(model, AGENT__MAX_ITERATIONS="2"))
-    allow_all(page)
+    choose_mode(page, "Everything")
     send(page, "touch them")
     thread = page.get_by_test_id("thread")
     limit = thread.get_by_text("reached its step limit")

@@ -94,7 +94,7 @@ async def test_edited_plan_is_reviewed_again_before_its_tools_run(
     script = [Reply(calls=[PLAN]), Reply(calls=[TOUCH]), Reply(text="done")]
     async with cli_environment(way, home, environ, script) as cli:
         shot = await cli.shot(
-            "report", "--plan-review", "complex", "--permission-mode", "full", *JSON
+            "report", "--plan-review", "complex", "--permission-mode", "all", *JSON
         )
         (asked,) = shot.rows[0]["questions"]
         made = cli.folder / "made"
@@ -369,7 +369,7 @@ async def test_failed_task_is_resumed_from_its_last_step(
     broken = Reply(fault=Fault("status", status=400, message="no such thing"))
     script = [Reply(calls=[TOUCH]), broken, Reply(text="went on")]
     async with cli_environment(way, home, environ, script) as cli:
-        failed = await cli.shot("touch it", "--permission-mode", "full", *JSON)
+        failed = await cli.shot("touch it", "--permission-mode", "all", *JSON)
         resumed = await run(cli, "resume", failed.rows[0]["task_id"], *JSON)
         request = json.dumps(cli.model.requests[-1]["messages"])
     assert (failed.code, failed.rows[0]["status"]) == (1, "failed")

@@ -171,7 +171,7 @@ async def end_all(team: Team) -> None:
 
 
 async def submit(member: Member, text: str, **more: Any) -> dict[str, Any]:
-    body = {"task": text, "options": {"permission_mode": "full"}, **more}
+    body = {"task": text, "options": {"permission_mode": "all"}, **more}
     made: dict[str, Any] = (await member.client.post("/api/tasks", body)).json()
     return made
 

@@ -191,7 +191,8 @@ class ReplyContext(NamedTuple):
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
     get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
     the answer may show at their place. `calls_not_run` counts the last calls of the run if they
-    were not run. `changed` are the files of the workspace that it changed.
+    were not run. `changed` are the files of the workspace that it changed. `person` is the
+    principal who asked.
     """
 
     instruction: str
@@ -205,6 +206,7 @@ class ReplyContext(NamedTuple):
     pictures: tuple[NamedPicture, ...] = ()
     calls_not_run: int = 0
     changed: ChangedNames = ChangedNames()
+    person: str = ""
 
 
 class BegunMessage(NamedTuple):
@@ -613,6 +615,7 @@ class ChatDelivery:
             tuple((yield from self._named_pictures(outgoing))),
             payload.calls_not_run,
             _changed_names(found[FilesChanged.name]) if _is_reply(outgoing) else ChangedNames(),
+            asked.origin.principal,
         )
 
     def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:

@@ -231,6 +231,8 @@ class OutboxSender:
         if (greeting := greeting_content(outgoing, phrases)) is not None:
             return await self._send_post(pending, greeting)
         text = self._answer_text(outgoing, context, phrases)
+        if phrases.runs.needs_key(context.failure) and await self._is_owner(context.person):
+            text = f"{text}\n\n{self._where_keys_are(phrases)}"
         account = f"{outgoing.channel}:{outgoing.app}:"
         people = dict.fromkeys((*context.others, *context.mentioned))
         mentions = tuple(each.removeprefix(account) for each in people if each.startswith(account))
@@ -262,6 +264,17 @@ class OutboxSender:
         if context.changed.names:
             text = f"{text}\n\n---\n{_name_changed(context.changed, phrases)}"
         return text
+
+    async def _is_owner(self, principal: str) -> bool:
+        """Return True if a person of this account may change the settings."""
+        user_id = principal.removeprefix(self._people.principal_id(""))
+        return "owner" in await self._people.granted_rights(user_id)
+
+    def _where_keys_are(self, phrases: ChatPhrases) -> str:
+        """Return where the owner enters another key of a model."""
+        if not self._public_url:
+            return phrases("key_of_owner")
+        return phrases("key_page", url=f"{self._public_url}/settings/models#key")
 
     async def _read_pictures(self, context: ReplyContext) -> tuple[FileContent, ...]:
         """Return the pictures that an answer may show; those that cannot be read follow it."""

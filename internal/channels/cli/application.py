@@ -391,6 +391,15 @@ class Application(Protocol):
         """Return a pasted key without quotes, `Bearer` or the name of a variable around it."""
         ...
 
+    def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider in the home folder, and return the title of the provider.
+
+        Raises:
+            NotFound: there is no such provider.
+            Conflict: the file or the environment sets its key.
+        """
+        ...
+
     def run_with_agent(self, config: str | None, work: TransportWork) -> int:
         """Run `work` on a transport whose tasks are executed in this process."""
         ...

@@ -384,6 +384,19 @@ class GatewayClient:
             "POST", "/api/links", {}, lambda made: (made["url"], made["seconds"]), retry=True
         )
 
+    @property
+    def key_page(self) -> str:
+        """The address at which a key of a model is entered, "" if no page is served."""
+        served = self.transport.via == "gateway"
+        return f"{self.transport.address}/settings/models#key" if served else ""
+
+    async def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider; return the title of the provider."""
+        path = f"/api/providers/{_quoted(provider)}/key"
+        view = await self._send("PUT", path, {"key": key}, dict, retry=True)
+        titles = {one["name"]: str(one["title"]) for one in view["providers"]}
+        return titles[provider]
+
     async def people(self) -> list[PersonItem]:
         """Return the people with a granted role, oldest first, without those of the settings."""
         return await self._get("/api/people", {}, _items("people", PersonItem))
@@ -726,7 +739,8 @@ def _message(message: Any) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
     ran = [f"! {part['command']}" for part in message["parts"] if part["type"] == "command"]
     text = "\n".join([*ran, without_marks("".join(texts))])
-    return TranscriptMessage(message["role"], text, message["created"])
+    unwritten = message.get("unwritten", "")
+    return TranscriptMessage(message["role"], text, message["created"], unwritten)
 
 
 def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:

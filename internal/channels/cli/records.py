@@ -217,11 +217,15 @@ class WaitingItem(NamedTuple):
 
 
 class TranscriptMessage(NamedTuple):
-    """A message of a session by `user` or `assistant`, without tool calls."""
+    """A message of a session by `user` or `assistant`, without tool calls.
+
+    `unwritten` is `resumed` or `report` for a message of the user that nobody wrote, else "".
+    """
 
     role: str
     text: str
     created: str
+    unwritten: str = ""
 
 
 class UsageItem(NamedTuple):

@@ -33,6 +33,7 @@ from internal.agent.domain.tasks import (
     TaskGroup,
     TaskKind,
 )
+from internal.agent.domain.unwritten_messages import UnwrittenKind, unwritten_kind
 from internal.agent.domain.usage import RunLimits, Usage
 from internal.channels.web.services import HealthStatus
 
@@ -349,13 +350,18 @@ class SessionsPage(msgspec.Struct, frozen=True):
 
 
 class MessageView(msgspec.Struct, frozen=True):
-    """A message of a session without the model's thinking. Each part has a `type`."""
+    """A message of a session without the model's thinking. Each part has a `type`.
+
+    `unwritten` says why nobody wrote a message of the user: a person resumed a task, or tasks in
+    the background are reported to the model.
+    """
 
     number: int
     run_id: RunId
     role: Literal["user", "assistant"]
     created: str
     parts: list[dict[str, Any]]
+    unwritten: UnwrittenKind
 
 
 class MessagesPage(msgspec.Struct, frozen=True):
@@ -586,4 +592,5 @@ def message_view(row: StoredMessage) -> MessageView:
             part["text"], commands = split_commands(part["text"])
             ran += [{"type": "command", **msgspec.to_builtins(each)} for each in commands]
     content = [*content, *ran]
-    return MessageView(row.number, row.run_id, message.role, row.created, content)
+    unwritten = unwritten_kind(message)
+    return MessageView(row.number, row.run_id, message.role, row.created, content, unwritten)

@@ -35,7 +35,7 @@ async def test_a_run_whose_last_call_was_not_run_says_so(home: Path) -> None:
 
 async def test_after_two_corrections_the_run_goes_on_with_a_plan_of_larkspur(home: Path) -> None:
     async with core(home, [WRITE, WRITE, WRITE, DONE], STRICT) as here:
-        task = await here.submit("write it", permission_mode="full")
+        task = await here.submit("write it", permission_mode="all")
         events = await here.end_of(task)
         sound(events)
         (plan,) = payloads(events, "plan.updated")

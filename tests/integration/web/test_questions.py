@@ -203,7 +203,7 @@ async def test_a_plan_is_revised_edited_and_then_executed(home: Path) -> None:
         Reply(text="done"),
     ]
     async with open_working_web_app(home, script) as app:
-        options = {"permission_mode": "full"}
+        options = {"permission_mode": "all"}
         made = await app.task("think first", plan_review="always", options=options)
         first = await app.asked(made)
         assert (first["kind"], first["title"]) == ("plan", "A guess")

@@ -402,13 +402,14 @@ export interface MeView {
   is_priced: boolean;
 }
 
-/** A message of a session without the model's thinking. Each part has a `type`. */
+/** A message of a session without the model's thinking. Each part has a `type`. `unwritten` says why nobody wrote a message of the user: a person resumed a task, or tasks in the background are reported to the model. */
 export interface MessageView {
   number: number;
   run_id: string;
   role: "assistant" | "user";
   created: string;
   parts: Array<Record<string, unknown>>;
+  unwritten: "" | "report" | "resumed";
 }
 
 /** Messages, oldest first. `next` is the cursor of older ones, null on the first page. `waiting` are the messages that no model has read: they steer a run or start the next task, or were given back by a run that was stopped or failed. They are on every page. */

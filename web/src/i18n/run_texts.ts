@@ -13,6 +13,8 @@ export interface RunMessages {
   callDeclined: (reasons: readonly string[]) => string;
   /** Whether a run ended at a limit: it did not fail, and can go on. */
   isLimit: (reason: string) => boolean;
+  /** Whether another key of the model may help. */
+  needsKey: (code: string) => boolean;
   answeredBy: (fallback: { model: string; first: string }) => string;
   ended: (reason: string, code: string) => string;
   leftOut: (parts: LeftOut) => string;
@@ -44,7 +46,7 @@ type LeftOut = Payloads['workflow.node.left_out'];
 
 const QUIET = new Set(['final_answer', 'await_user_input', 'user_stop']);
 
-function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
+function messagesOf({ messages, complete, limits, key_codes: keyCodes }: typeof en): RunMessages {
   const known = new Map(Object.entries(messages));
   const completedWithout = (calls: number) =>
     (calls === 1 ? messages.completed_not_run : messages.completed_not_run_many).replace('{count}', `${calls}`);
@@ -61,6 +63,7 @@ function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
       timedOut ? messages.call_timed_out : exit === undefined ? '' : messages.call_exit.replace('{code}', `${exit}`),
     callDeclined: (reasons) => messages.call_declined.replace('{reason}', () => reasons.join('; ')),
     isLimit: (reason) => limits.includes(reason),
+    needsKey: (code) => keyCodes.includes(code),
     answeredBy: ({ model, first }) =>
       messages.answered_by.replace('{model}', () => model).replace('{instead_of}', () => first),
     ended: (reason, code) =>

@@ -29,13 +29,12 @@ from internal.agent.domain.tasks import (
     Task,
 )
 from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
 
 MAX_INSTRUCTION_CHARACTERS = 200_000
-
-RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
 
 
 class Submission(msgspec.Struct, frozen=True):

@@ -521,7 +521,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         now, which go on to number `until`: they become a part of the history. The subtasks of the
         failed run stay its own.
         """
-        self.history = msgspec.structs.replace(self.history, until=until)
+        self.history = msgspec.structs.replace(self.history, until=until, count=0)
         self.messages, self.task_index = [user_message(instruction)], 0
         self.config = msgspec.structs.replace(self.config, run_id=run_id, isolated=False)
         self.earlier_cost, self.spending = self._known_cost(), {}

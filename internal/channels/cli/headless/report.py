@@ -54,11 +54,17 @@ class RunReport:
 
     `last_id` is the wire id of the newest event. `has_ended` becomes True with the run's terminal
     event, or when nothing goes on until a person answers: the run or its subtasks wait for one.
-    `find_file` returns the path of a produced file on this machine.
+    `find_file` returns the path of a produced file on this machine. `key_page` is the address at
+    which a key of a model is entered, "" if no page is served.
     """
 
     def __init__(
-        self, output: Format, ids: Ids, find_file: FileFinder = lambda *_about: None
+        self,
+        output: Format,
+        ids: Ids,
+        find_file: FileFinder = lambda *_about: None,
+        *,
+        key_page: str = "",
     ) -> None:
         self.ids = ids
         self.has_ended = False
@@ -74,7 +80,7 @@ class RunReport:
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
         self._asides: list[str] = []
-        self._find_file = find_file
+        self._find_file, self._key_page = find_file, key_page
         self._files: dict[str, Mapping[str, Any]] = {}
         self._omitted_files = 0
         self._error = ""
@@ -229,7 +235,8 @@ class RunReport:
             messages.append(self._error)
         elif self._error:
             details = RunMessages("en").details(reason or "", self._error_code, self._error)
-            messages += [sentence, f"  {details}"] if details else [sentence]
+            hint = RunMessages("en").key_hint(self._error_code, self._key_page)
+            messages += filter(None, [sentence, f"  {details}" if details else "", hint])
         elif self.is_waiting:
             catalog = MessageCatalog("cli", "en")
             messages.append(catalog("task_waiting", task=short_id(self.ids.task_id)))

@@ -353,6 +353,7 @@ class ReplSession:
         """Set the services and use their language."""
         self.messages = MessageCatalog("repl", services.language)
         self.view.set_messages(self.messages)
+        self.view.key_page = services.client.key_page
         self._services.set_result(services)
 
     async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:
@@ -374,7 +375,7 @@ class ReplSession:
         if not keeps_choices:
             self.choices.enter_session(mode, reviews_plans=reviews_plans)
         for one in messages:
-            self.view.add_message(one.role, one.text)
+            self.view.add_message(one.role, one.text, one.unwritten)
         for task in reversed([one for one in tasks if one.status in _OPEN]):
             self._adopt(task, (await client.task(task.task_id)).run_id)
         for question in reversed(questions):

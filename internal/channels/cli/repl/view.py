@@ -93,6 +93,8 @@ class TranscriptView:
         """The messages of this terminal that were given back, until they are in the input again."""
         self.stopped: set[str] = set()
         """The ids of tasks that this terminal stopped."""
+        self.key_page = ""
+        """The address at which a key of a model is entered, "" if no page is served."""
         self.rows = EventRows(messages, glyphs)
         self.panel = QuestionPanel(messages, glyphs)
         self.subtasks = SubtaskRows(messages, glyphs)
@@ -127,8 +129,11 @@ class TranscriptView:
         if text in self._own_texts:
             self._own_texts.remove(text)
 
-    def add_message(self, role: str, text: str) -> None:
+    def add_message(self, role: str, text: str, unwritten: str = "") -> None:
         """Show a message that was not streamed to this terminal."""
+        if unwritten:
+            self.print_lines("note", [self.rows.note(self._run_messages.unwritten(unwritten))])
+            return
         if role == "user":
             self.print_lines("you", self.rows.user_message(text))
             return
@@ -421,7 +426,7 @@ class TranscriptView:
 
     def _add_input(self, task_id: str, payload: Mapping[str, Any]) -> None:
         if payload.get("resumed"):
-            self.print_lines("note", [self.rows.note(self._messages("resumed"))])
+            self.print_lines("note", [self.rows.note(self._run_messages.unwritten("resumed"))])
             return
         text = payload["task"]
         read = next((number for number, each in self.waiting.items() if each == text), None)
@@ -458,6 +463,8 @@ class TranscriptView:
             self.print_lines("row", [row(sentence)])
             if details := self._run_messages.details(reason, code, error):
                 self.print_lines("row", [self.rows.faint(f"  {truncate_line(details, 2_000)}")])
+            if hint := self._run_messages.key_hint(code, self.key_page):
+                self.print_lines("row", [self.rows.note(hint)])
         elif self._run_messages.is_limit(reason):
             mark = self._glyphs.note
             self.print_lines("note", [self.rows.limit(sentence)])

@@ -200,7 +200,8 @@ def test_rejected_model_key_exits_with_3() -> None:
     envelope = enveloped(final("error", "", error="No."))
     report.add_event("abc-1", envelope.replace(b'"final_answer"', coded))
     assert report.result() == (3, b"")
-    assert report.messages() == [RunMessages("en").ended("error", "model_key_refused"), "  No."]
+    sentence, hint = RunMessages("en").ended("error", "model_key_refused"), "larkspur models key"
+    assert report.messages() == [sentence, "  No.", f"To enter another key: {hint}"]
 
 
 def test_cancelled_run_never_exits_with_0() -> None:
