@@ -48,6 +48,7 @@ from internal.agent.domain.tasks import (
     Task,
     chat_name,
 )
+from internal.agent.domain.usage import Spending, Usage
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Database, Read, Write
@@ -76,6 +77,10 @@ class _Payload(msgspec.Struct):
     model: str = ""
     instead_of: str = ""
     calls_not_run: int = 0
+    subtasks: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None
+    duration_ms: int = 0
 
 
 class _Input(msgspec.Struct):
@@ -191,7 +196,8 @@ class ReplyContext(NamedTuple):
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
     get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
     the answer may show at their place. `calls_not_run` counts the last calls of the run if they
-    were not run. `changed` are the files of the workspace that it changed.
+    were not run. `changed` are the files of the workspace that it changed. `spending` is what the
+    run and its subtasks used and `duration_ms` how long it took; None and 0 without subtasks.
     """
 
     instruction: str
@@ -205,6 +211,8 @@ class ReplyContext(NamedTuple):
     pictures: tuple[NamedPicture, ...] = ()
     calls_not_run: int = 0
     changed: ChangedNames = ChangedNames()
+    spending: Spending | None = None
+    duration_ms: int = 0
 
 
 class BegunMessage(NamedTuple):
@@ -613,6 +621,7 @@ class ChatDelivery:
             tuple((yield from self._named_pictures(outgoing))),
             payload.calls_not_run,
             _changed_names(found[FilesChanged.name]) if _is_reply(outgoing) else ChangedNames(),
+            *_spent(payload),
         )
 
     def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:
@@ -674,6 +683,13 @@ class ChatDelivery:
 
 def _is_reply(outgoing: OutgoingMessage) -> bool:
     return outgoing.key == reply_key(outgoing.run_id)
+
+
+def _spent(end: _Payload) -> tuple[Spending | None, int]:
+    """Return what a run with subtasks used and how long it took, from its last event."""
+    if not end.subtasks:
+        return None, 0
+    return Spending(end.usage, end.cost, end.subtasks), end.duration_ms
 
 
 def _changed_names(events: Sequence[bytes]) -> ChangedNames:

@@ -302,9 +302,9 @@ def _tasks_not_completed(
 
 
 def _summary(row: Row) -> TaskSummary:
-    _, started, ended, cost, subtask, parent, files = row
+    _, run_id, started, ended, subtask, parent, files = row
     place = None if subtask is None else msgspec.json.decode(subtask, type=Subtask)
-    return TaskSummary(started, ended, cost, place, parent or "", files)
+    return TaskSummary(run_id, started, ended, place, parent or "", files)
 
 
 def _task(row: Row) -> Task:

@@ -136,14 +136,6 @@ export interface ChatCompletion {
   object?: "chat.completion";
 }
 
-/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
-export interface CommandOutput {
-  command: BackgroundCommand;
-  text: string;
-  missing_bytes: number;
-  end: string;
-}
-
 /** The background commands of a session in the process that answers, oldest first. */
 export interface CommandsView {
   commands: Array<BackgroundCommand>;
@@ -495,6 +487,14 @@ export interface PlanStep {
   opened_by?: "agent" | "larkspur";
 }
 
+/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
+export interface PrintedOutput {
+  command: BackgroundCommand;
+  text: string;
+  missing_bytes: number;
+  end: string;
+}
+
 /** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
 export interface ProcessView {
   role: "channels" | "gateway" | "worker";
@@ -636,7 +636,7 @@ export interface RunLimits {
   max_waiting?: number | null;
 }
 
-/** The newest run of a task. `cost` is in US dollars, if known. */
+/** The newest run of a task. `usage` and `cost` include all subtasks below it. `cost` is in US dollars, as far as prices are known. */
 export interface RunView {
   run_id: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
@@ -748,7 +748,7 @@ export interface Submitted {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
 }
 
-/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `cost` is in US dollars, if known. */
+/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `usage` and `cost` are those of the subtask and all below it; the cost is in US dollars, as far as prices are known. */
 export interface SubtaskView {
   task_id: string;
   parent_task_id: string | null;
@@ -804,7 +804,7 @@ export interface TaskDetails {
   calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made. `cost` is that of the task and all subtasks below it, in US dollars, as far as prices are known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
 export interface TaskListView {
   task_id: string;
   session_id: string;

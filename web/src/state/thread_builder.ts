@@ -1,5 +1,5 @@
 /** Builds the thread of a session: which line an event adds or updates. */
-import { statusAfter, toTokens } from './run_reducer';
+import { statusAfter, totalOf } from './run_reducer';
 import type { Envelope, PlanStep } from '../stream/events';
 import { isOver, keyOf, type SubtaskLine, type Line, type Step, type Thread, type ToolLine } from './session_state';
 
@@ -171,21 +171,20 @@ export class ThreadBuilder {
     for (const key of Object.keys(this.open)) if (key.startsWith(`${run}/`)) delete this.open[key];
     if (event.event === 'workflow.result.cancelled') {
       const { reason } = event.payload;
-      const nothing = { answer: '', error: '', code: '', duration: 0, usage: null, cost: null };
-      this.put({ ...placed, status: 'cancelled', reason, ...nothing });
+      const nothing = { answer: '', error: '', code: '' };
+      this.put({ ...placed, status: 'cancelled', reason, ...nothing, ...totalOf(event.payload) });
       return;
     }
-    const { final_answer: finalAnswer, stop_reason: reason, duration_ms: duration } = event.payload;
-    const usage = toTokens(event.payload.usage);
+    const { final_answer: finalAnswer, stop_reason: reason } = event.payload;
     const said = this.lines.findLast((line) => line.run === run && line.kind === 'say');
     const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
     const status = statusAfter(reason);
-    const { cost = null, error = '', error_code: code = '' } = event.payload;
+    const { error = '', error_code: code = '' } = event.payload;
     const { model = '', instead_of: first = '' } = event.payload;
     const { calls_not_run: missed = 0 } = event.payload;
     const notRun = missed > 0 && status === 'completed' ? { notRun: missed } : {};
     const fallback = first === '' ? {} : { fallback: { model, first } };
-    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost, ...notRun, ...fallback });
+    this.put({ ...placed, status, reason, answer, error, code, ...totalOf(event.payload), ...notRun, ...fallback });
   }
 
   private lineAt(key: string): Line | undefined {
@@ -277,12 +276,14 @@ function reduceLane(lane: SubtaskLine, event: Envelope): SubtaskLine {
     case 'workflow.subflow.progress':
       return { ...lane, activity: event.payload.preview };
     case 'workflow.result.final': {
-      const { stop_reason: reason, duration_ms: duration, cost = null, error = '' } = event.payload;
-      if (reason === 'await_user_input' || reason === 'await_tasks') return lane;
+      const { stop_reason: reason, error = '' } = event.payload;
+      const { cost, duration } = totalOf(event.payload);
       return { ...lane, status: statusAfter(reason), reason, duration, cost, error, activity: '' };
     }
-    case 'workflow.result.cancelled':
-      return { ...lane, status: 'cancelled', reason: 'user_stop', activity: '' };
+    case 'workflow.result.cancelled': {
+      const { cost, duration } = totalOf(event.payload);
+      return { ...lane, status: 'cancelled', reason: 'user_stop', duration, cost, activity: '' };
+    }
     default:
       return lane;
   }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventName } from '../../src/stream/events.gen';
 import { activeRun, markGaps, reduceEvents, reduceEvent, withoutLive } from '../../src/state/event_reducer';
-import { EMPTY, isAfterCursor, spendingOf, type Row, type State } from '../../src/state/session_state';
+import { EMPTY, isAfterCursor, type Row, type State } from '../../src/state/session_state';
 import { anyRows, deltas, Log, manifest, wholeRun } from '../envelopes';
 
 const lines = (state: State) => state.thread.lines.map((line) => line.kind);
@@ -366,16 +366,22 @@ describe('the rows of calls', () => {
   });
 });
 
-test('a run with subtasks has their tokens, and the time from its start to its end', () => {
+test('a run has the totals of its own end and of the ends of subtasks that outlast it', () => {
   const log = new Log();
-  const rows = wholeRun(log, 'A');
-  const end = rows.pop();
-  const usage = { input_tokens: 100, output_tokens: 50, cache_read_tokens: 0, cache_write_tokens: 0 };
-  const result = { final_answer: '', stop_reason: 'final_answer', total_iterations: 1, usage, cost: 0.5, duration_ms: 9 } as const;
-  const sub = log.durable('S', 'workflow.result.final', result, { is_subtask: true, correlation_id: 'A' });
-  if (end !== undefined) end.event.timestamp = '2026-01-31T08:01:00.000Z';
-  const last = end === undefined ? [] : [{ ...end, id: 'abcdef-99' }];
-  const [run] = reduceEvents(EMPTY, [...rows, sub, ...last]).runs;
-  expect(run?.duration).toBe(60_000);
-  expect(run && spendingOf(run)).toMatchObject({ usage: { out: 55 + 0 }, cost: 0.5 });
+  const usage = (tokens: number) => ({ input_tokens: tokens, output_tokens: 1 });
+  const end = { final_answer: '', stop_reason: 'final_answer', total_iterations: 1, duration_ms: 9 } as const;
+  const below = { is_subtask: true, correlation_id: 'A' };
+  const said = { node_id: 'iter:1:say', iteration: 1, content: '', tool_call_count: 0, llm_duration_ms: 1, llm_request_id: '', llm_model: '', usage: usage(7) };
+  const begin = log.durable('A', 'workflow.lifecycle.updated', { status: 'running', phase: 'prepare' });
+  const reply = log.durable('S', 'workflow.node.output.summary', said, below);
+  const working = reduceEvents(EMPTY, [begin, reply]);
+  expect(working.runs[0]?.usage).toMatchObject({ in: 7, out: 1 });
+  const first = log.durable('A', 'workflow.result.final', { ...end, usage: usage(10), cost: 0.5 });
+  const ended = reduceEvents(working, [first]);
+  expect(ended.runs[0]).toMatchObject({ usage: { in: 10, out: 1 }, cost: 0.5, duration: 9 });
+  const above = [{ run_id: 'A', usage: usage(30), cost: 0.75 }];
+  const later = log.durable('S', 'workflow.result.cancelled', { reason: '', requested_by: '', requested_via: '', usage: usage(20), above }, below);
+  const over = reduceEvents(ended, [later]);
+  expect(over.runs).toHaveLength(1);
+  expect(over.runs[0]).toMatchObject({ usage: { in: 30, out: 1 }, cost: 0.75, duration: 9 });
 });

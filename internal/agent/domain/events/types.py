@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from internal.agent.domain.artifacts import ManifestEntry
-from internal.agent.domain.ids import TaskId
+from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.left_out import LeftOut
 from internal.agent.domain.plans import Author, Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
@@ -559,9 +559,21 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
         return f"plan:{self.version}", "plan"
 
 
-class ResultFinal(Event, frozen=True, kw_only=True):
-    """The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown.
+class RunTotal(msgspec.Struct, frozen=True):
+    """What a run and all subtasks below it have used; `usage` and `cost` as in the end of a run."""
 
+    run_id: RunId
+    usage: Usage
+    cost: float | UnsetType = UNSET
+
+
+class ResultFinal(Event, frozen=True, kw_only=True):
+    """The end of the run, completed or failed.
+
+    `usage` and `cost` are those of the run and all subtasks below it so far. `cost` covers models
+    with a known price, in US dollars; absent if there is none. `duration_ms` is the time from the
+    start of the run to its end, all waiting included. `subtasks` counts those below it. The end of
+    a subtask has in `above` the new totals of the runs above it, which may have ended before.
     `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an
     error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found,
     model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading,
@@ -588,6 +600,8 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     instead_of: str | UnsetType = UNSET
     calls_not_run: int | UnsetType = UNSET
+    subtasks: int = 0
+    above: tuple[RunTotal, ...] = ()
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""
@@ -595,13 +609,18 @@ class ResultFinal(Event, frozen=True, kw_only=True):
 
 
 class ResultCancelled(Event, frozen=True, kw_only=True):
-    """The end of the run because a person stopped it."""
+    """The end of the run because a person stopped it. What it used is as in an end of its own."""
 
     name: ClassVar[str] = "workflow.result.cancelled"
     terminal: ClassVar[bool] = True
     reason: str
     requested_by: str
     requested_via: str
+    usage: Usage = Usage()
+    duration_ms: int = 0
+    cost: float | UnsetType = UNSET
+    subtasks: int = 0
+    above: tuple[RunTotal, ...] = ()
 
     def node(self) -> tuple[str, NodeKind]:
         """The result."""

@@ -89,6 +89,8 @@ class TranscriptView:
         """The diffs of the changed files, oldest first."""
         self.cost = 0.0
         """What the session has cost, in US dollars, as far as prices are known."""
+        self.is_cost_old = False
+        """True if a run has ended since the cost was read."""
         self.ended_after = 0.0
         """How long a run took that has ended, in seconds, until someone has taken notice of it."""
         self.waiting: dict[int, str] = {}
@@ -244,7 +246,7 @@ class TranscriptView:
                 self.subtasks.add_created(event)
             case "workflow.result.final" | "workflow.result.cancelled" as name:
                 self._end_questions(event["run_id"])
-                self.cost += payload.get("cost") or 0.0
+                self.is_cost_old = True
                 if event["task_id"] in self.moved:
                     text = self.moved.pop(event["task_id"])
                     result = payload if name == "workflow.result.final" else None
@@ -253,9 +255,15 @@ class TranscriptView:
                 elif row_of_end := self.subtasks.add_event(event):
                     self.print_lines("row", [row_of_end])
             case _ if event["task_id"] not in self.moved:
+                self._count_tokens(event["correlation_id"], event["event"], payload)
                 self.subtasks.add_event(event)
             case _:
                 pass
+
+    def _count_tokens(self, run_id: str, name: str, payload: Mapping[str, Any]) -> None:
+        """Add the tokens of a reply to those of its outermost run, which is at work."""
+        if name == "workflow.node.output.summary" and (run := self.runs.runs.get(run_id)):
+            run.tokens += sum(payload["usage"].values())
 
     def _add_state_event(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         match event["event"]:
@@ -363,8 +371,8 @@ class TranscriptView:
             self._queue.append(_Item("note", (self.rows.note(self._run_messages("starts_over")),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
+        self._count_tokens(run_id, "workflow.node.output.summary", summary)
         if run := self.runs.runs.get(run_id):
-            run.tokens += sum(summary["usage"].values())
             run.thinking, run.notice = False, ""
         self.thoughts = summary.get("thinking", "")
         if self.thoughts:
@@ -444,7 +452,6 @@ class TranscriptView:
         self._close()
         self.waiting.clear()  # what it has not read is the next task now
         self.ended_after = result["duration_ms"] / 1000
-        self.cost += result.get("cost") or 0.0
         answer = result["final_answer"]
         self.last_answer = answer or self.last_answer
         is_shown = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT
@@ -486,11 +493,15 @@ class TranscriptView:
                 "via": result["requested_via"],
             }
             text = self._messages("stopped_by", **who)
-        self.print_lines("over", [self.rows.faint(f"{self._glyphs.stopped} {text}")])
+        mark = f"{self._glyphs.stopped} {text}"
+        has_run = result.get("duration_ms", 0) > 0
+        row = self.rows.result(result, f"{mark} ·") if has_run else self.rows.faint(mark)
+        self.print_lines("over", [row])
         self._end_run(event)
 
     def _end_run(self, event: Mapping[str, Any]) -> None:
         self.runs.end(event)
+        self.is_cost_old = True
         self.is_plan_over |= event["run_id"] == self._plan_run
         self._last_reply = ""
         self._end_questions(event["run_id"])
