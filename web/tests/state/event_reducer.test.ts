@@ -366,21 +366,22 @@ describe('the rows of calls', () => {
   });
 });
 
+const tokens = (count: number) => ({ input_tokens: count, output_tokens: 1 });
+
 test('a run has the totals of its own end and of the ends of subtasks that outlast it', () => {
   const log = new Log();
-  const usage = (tokens: number) => ({ input_tokens: tokens, output_tokens: 1 });
   const end = { final_answer: '', stop_reason: 'final_answer', total_iterations: 1, duration_ms: 9 } as const;
   const below = { is_subtask: true, correlation_id: 'A' };
-  const said = { node_id: 'iter:1:say', iteration: 1, content: '', tool_call_count: 0, llm_duration_ms: 1, llm_request_id: '', llm_model: '', usage: usage(7) };
+  const said = { node_id: 'iter:1:say', iteration: 1, content: '', tool_call_count: 0, llm_duration_ms: 1, llm_request_id: '', llm_model: '', usage: tokens(7) };
   const begin = log.durable('A', 'workflow.lifecycle.updated', { status: 'running', phase: 'prepare' });
   const reply = log.durable('S', 'workflow.node.output.summary', said, below);
   const working = reduceEvents(EMPTY, [begin, reply]);
   expect(working.runs[0]?.usage).toMatchObject({ in: 7, out: 1 });
-  const first = log.durable('A', 'workflow.result.final', { ...end, usage: usage(10), cost: 0.5 });
+  const first = log.durable('A', 'workflow.result.final', { ...end, usage: tokens(10), cost: 0.5 });
   const ended = reduceEvents(working, [first]);
   expect(ended.runs[0]).toMatchObject({ usage: { in: 10, out: 1 }, cost: 0.5, duration: 9 });
-  const above = [{ run_id: 'A', usage: usage(30), cost: 0.75 }];
-  const later = log.durable('S', 'workflow.result.cancelled', { reason: '', requested_by: '', requested_via: '', usage: usage(20), above }, below);
+  const above = [{ run_id: 'A', usage: tokens(30), cost: 0.75 }];
+  const later = log.durable('S', 'workflow.result.cancelled', { reason: '', requested_by: '', requested_via: '', usage: tokens(20), above }, below);
   const over = reduceEvents(ended, [later]);
   expect(over.runs).toHaveLength(1);
   expect(over.runs[0]).toMatchObject({ usage: { in: 30, out: 1 }, cost: 0.75, duration: 9 });
