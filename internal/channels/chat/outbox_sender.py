@@ -262,6 +262,8 @@ class OutboxSender:
             text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
         if context.changed.names:
             text = f"{text}\n\n---\n{_name_changed(context.changed, phrases)}"
+        for sentence in context.not_kept:
+            text = f"{text}\n\n---\n{escape_markdown(sentence)}"
         if context.spending is not None and outgoing.stop_reason is not None:
             text = f"{text}\n\n---\n{_describe_spending(context, context.spending, phrases)}"
         return text

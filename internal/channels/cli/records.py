@@ -10,10 +10,6 @@ UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
-ABOUT_FILES = frozenset({"queue", "persist"})
-"""The phases of diagnostics about the files of a session, which people are told."""
-
-
 class TaskRequest(NamedTuple):
     """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
 

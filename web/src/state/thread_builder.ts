@@ -116,11 +116,9 @@ export class ThreadBuilder {
       case 'background.task.dispatched':
         this.dispatch(event);
         return;
-      case 'workflow.diagnostic.error': {
-        const { phase, error: text } = event.payload;
-        if (phase !== 'queue' && phase !== 'persist') return;
-        // where the files of the session are; what else a run has to correct has no line
-        this.put({ kind: 'say', key: keyOf(run, `${phase}:${time}`), run, time, text, model: '', calls: 1 });
+      case 'workflow.notice': {
+        const { about, text } = event.payload;
+        this.put({ kind: 'say', key: event.event_id ?? keyOf(run, `${about}:${time}`), run, time, text, model: '', calls: 1 });
         return;
       }
       case 'workflow.result.final':

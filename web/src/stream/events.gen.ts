@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.notice", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -212,6 +212,12 @@ export interface NodeStarted {
   step_index?: number;
   step_description?: string;
   iteration?: number;
+}
+
+/** A sentence for people about the files of the run or of its session. `about` is a file of the message that cannot be used, files that are on a host which is away, or files that are not kept. */
+export interface Notice {
+  about: "host" | "input_files" | "kept_files";
+  text: string;
 }
 
 /** The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one. */
@@ -512,6 +518,7 @@ export interface Payloads {
   "workflow.result.cancelled": ResultCancelled;
   "workflow.session.titled": SessionTitled;
   "workflow.feedback.given": FeedbackGiven;
+  "workflow.notice": Notice;
   "workflow.diagnostic.error": DiagnosticError;
   "workflow.diagnostic.tool_filtering": ToolFiltering;
   "workflow.diagnostic.context_compression": ContextCompression;

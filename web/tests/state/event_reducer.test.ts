@@ -148,13 +148,15 @@ describe('reducing events', () => {
     expect(state.omitted).toBe(4);
   });
 
-  test('where the files of a session are is a line, other diagnostics are none', () => {
+  test('notices are lines, diagnostics are none', () => {
     const log = new Log();
-    const about = (phase: string) =>
-      log.durable('A', 'workflow.diagnostic.error', { phase, error: `about ${phase}`, recoverable: true });
-    const state = reduceEvents(EMPTY, [about('queue'), about('prepare'), about('persist')]);
+    const state = reduceEvents(EMPTY, [
+      log.durable('A', 'workflow.notice', { about: 'host', text: 'a host is away' }),
+      log.durable('A', 'workflow.diagnostic.error', { phase: 'prepare', error: 'inner', recoverable: true }),
+      log.durable('A', 'workflow.notice', { about: 'input_files', text: 'a file is damaged' }),
+    ]);
     const said = state.thread.lines.map((line) => (line.kind === 'say' ? line.text : line.kind));
-    expect(said).toEqual(['about queue', 'about persist']);
+    expect(said).toEqual(['a host is away', 'a file is damaged']);
   });
 
   test('unknown events only move the cursor', () => {

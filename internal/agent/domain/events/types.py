@@ -4,12 +4,14 @@ Optional fields are UNSET and omitted from the JSON. `docs/events.md`, `docs/eve
 the types of the page are generated from this list.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from internal.agent.domain.artifacts import ManifestEntry
+from internal.agent.domain.events.displays import EVERYWHERE, NOWHERE, Display, shown_on
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.left_out import LeftOut
 from internal.agent.domain.plans import Author, Complexity, Plan, PlanStep
@@ -39,6 +41,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     terminal: ClassVar[bool] = False
     inner: ClassVar[bool] = False
     """Sent on a stream only with `debug=1`."""
+    shown: ClassVar[frozenset[Display]]
+    """The displays that show the event, or use it for what they show."""
+    told: ClassVar[Mapping[Display, str]] = {}
+    """How people learn of it on displays that do not receive it."""
 
     def node(self) -> tuple[str, NodeKind] | None:
         """Return the id and the kind of the node of the event, None without a node."""
@@ -53,6 +59,7 @@ class QuestionAsked(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.question.asked"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     question_id: str
     kind: QuestionKind
     title: str
@@ -75,6 +82,8 @@ class QuestionAnswered(Event, frozen=True, kw_only=True):
     """The single accepted answer to a question. `answered_name` is a display name."""
 
     name: ClassVar[str] = "workflow.question.answered"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "one_shot")
+    told: ClassVar[Mapping[Display, str]] = {"chat": "the card of the question"}
     question_id: str
     decision: Decision
     answered_by: str
@@ -90,10 +99,24 @@ class QuestionAnswered(Event, frozen=True, kw_only=True):
         return self.question_id, "question"
 
 
+class Notice(Event, frozen=True, kw_only=True):
+    """A sentence for people about the files of the run or of its session.
+
+    `about` is a file of the message that cannot be used, files that are on a host which is away, or
+    files that are not kept.
+    """
+
+    name: ClassVar[str] = "workflow.notice"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
+    about: Literal["input_files", "host", "kept_files"]
+    text: str
+
+
 class DiagnosticError(Event, frozen=True, kw_only=True):
     """An error or a correction by a gate; the run continues."""
 
     name: ClassVar[str] = "workflow.diagnostic.error"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     phase: str
     error: str
@@ -119,6 +142,7 @@ class ToolFiltering(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.diagnostic.tool_filtering"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     count: int
     filtered: tuple[FilteredTool, ...]
@@ -132,6 +156,7 @@ class ContextCompression(Event, frozen=True, kw_only=True):
     """Older exchanges were left out of the request. Tokens are estimates."""
 
     name: ClassVar[str] = "workflow.diagnostic.context_compression"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     messages_before: int
     messages_after: int
@@ -149,6 +174,7 @@ class ContextSnapshot(Event, frozen=True, kw_only=True):
     """The size and hash of the initial context, without the messages."""
 
     name: ClassVar[str] = "workflow.diagnostic.context_snapshot"
+    shown: ClassVar[frozenset[Display]] = NOWHERE
     inner: ClassVar[bool] = True
     messages: int
     tools: int
@@ -167,6 +193,7 @@ class InputReceived(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.input.received"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     task: str
     channel: Channel
     sender: str
@@ -185,6 +212,8 @@ class InputWaiting(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.input.waiting"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
+    told: ClassVar[Mapping[Display, str]] = {"chat": "given back: a message with the words"}
     durable: ClassVar[bool] = False
     number: int
     state: Literal["waiting", "edited", "taken_back", "given_back"]
@@ -195,6 +224,7 @@ class InputEdited(Event, frozen=True, kw_only=True):
     """A person edited the message of a task before its run began."""
 
     name: ClassVar[str] = "workflow.input.edited"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     task: str
     attachments: tuple[Attachment, ...] = ()
 
@@ -203,6 +233,7 @@ class InputFilesFetched(Event, frozen=True, kw_only=True):
     """The files of the message that a run starts with were fetched from its chat service."""
 
     name: ClassVar[str] = "workflow.input.files_fetched"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     attachments: tuple[Attachment, ...]
 
 
@@ -213,6 +244,7 @@ class PeopleMentioned(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.people.mentioned"
+    shown: ClassVar[frozenset[Display]] = shown_on("chat")
     people: tuple[str, ...]
     names: tuple[str, ...]
 
@@ -221,6 +253,7 @@ class LifecycleUpdated(Event, frozen=True, kw_only=True):
     """The run's status changed."""
 
     name: ClassVar[str] = "workflow.lifecycle.updated"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     status: Status
     phase: str
     stop_reason: StopReason | UnsetType = UNSET
@@ -230,6 +263,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     """A stage, an iteration or a step started. A repeated id restarts it."""
 
     name: ClassVar[str] = "workflow.node.started"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     node_id: str
     kind: NodeKind = "step"
     step_index: int | UnsetType = UNSET
@@ -245,6 +279,7 @@ class NodeCompleted(Event, frozen=True, kw_only=True):
     """A stage, an iteration or a step is complete."""
 
     name: ClassVar[str] = "workflow.node.completed"
+    shown: ClassVar[frozenset[Display]] = shown_on()
     node_id: str
     kind: NodeKind = "step"
     duration_ms: int
@@ -260,6 +295,7 @@ class NodeFailed(Event, frozen=True, kw_only=True):
     """A stage, an iteration or a reply failed. `recoverable`: the run continues or can resume."""
 
     name: ClassVar[str] = "workflow.node.failed"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     node_id: str
     kind: NodeKind = "step"
     phase: str
@@ -280,6 +316,7 @@ class ModelRetry(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.node.retry"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     node_id: str
     reason: Literal["overloaded", "rate_limited", "loading", "unreachable"]
     seconds: int
@@ -301,6 +338,7 @@ class PartsLeftOut(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.node.left_out"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     node_id: str
     what: LeftOut
     count: int
@@ -315,6 +353,7 @@ class OutputDelta(Event, frozen=True, kw_only=True):
     """The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one."""
 
     name: ClassVar[str] = "workflow.node.output.delta"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -334,6 +373,7 @@ class Partial(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "partial"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -353,6 +393,7 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.node.output.summary"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     node_id: str
     iteration: int
     content: str
@@ -377,6 +418,7 @@ class ToolStarted(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.tool.started"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     call_id: str
     tool_name: str
     arguments: dict[str, Any]
@@ -393,6 +435,7 @@ class ToolProgress(Event, frozen=True, kw_only=True):
     """The next output of a running tool, counted as in a delta. `node_id` is the call id."""
 
     name: ClassVar[str] = "workflow.tool.progress"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal")
     durable: ClassVar[bool] = False
     node_id: str
     k: int
@@ -413,6 +456,7 @@ class ToolCompleted(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.tool.completed"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     call_id: str
     tool_name: str
     duration_ms: int
@@ -434,6 +478,8 @@ class ArtifactManifest(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.artifact.manifest"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "one_shot")
+    told: ClassVar[Mapping[Display, str]] = {"chat": "messages with the files"}
     artifacts: tuple[ManifestEntry, ...]
     call_id: str
     source_tool: str
@@ -462,6 +508,7 @@ class FilesChanged(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.files.changed"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     files: tuple[ChangedFile, ...]
     total: int
     is_complete: bool = True
@@ -475,6 +522,7 @@ class TaskDispatched(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "background.task.dispatched"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "one_shot")
     task_id: TaskId
     call_id: str
     number: int
@@ -496,6 +544,12 @@ class TaskCompleted(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "background.task.completed"
+    shown: ClassVar[frozenset[Display]] = shown_on()
+    told: ClassVar[Mapping[Display, str]] = {
+        "page": "the end of the lane",
+        "terminal": "the end of its row",
+        "chat": "its line",
+    }
     task_id: TaskId
     number: int
     status: Status
@@ -515,6 +569,7 @@ class SubflowProgress(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.subflow.progress"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     subtask_index: int
     total_subtasks: int
     completed: int
@@ -531,6 +586,7 @@ class SubflowCompleted(Event, frozen=True, kw_only=True):
     """All subtasks of a call have ended, `success` of them completed."""
 
     name: ClassVar[str] = "workflow.subflow.completed"
+    shown: ClassVar[frozenset[Display]] = shown_on()
     call_id: str
     success: int
     failed: int
@@ -547,6 +603,7 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.plan.updated"
+    shown: ClassVar[frozenset[Display]] = shown_on("page", "terminal", "chat")
     version: int
     goal: str
     complexity: Complexity
@@ -587,6 +644,7 @@ class ResultFinal(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.result.final"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     terminal: ClassVar[bool] = True
     final_answer: str
     stop_reason: StopReason
@@ -612,6 +670,7 @@ class ResultCancelled(Event, frozen=True, kw_only=True):
     """The end of the run because a person stopped it. What it used is as in an end of its own."""
 
     name: ClassVar[str] = "workflow.result.cancelled"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     terminal: ClassVar[bool] = True
     reason: str
     requested_by: str
@@ -631,6 +690,7 @@ class SessionTitled(Event, frozen=True, kw_only=True):
     """A model gave the session of the run a title. It may come after the end of the run."""
 
     name: ClassVar[str] = "workflow.session.titled"
+    shown: ClassVar[frozenset[Display]] = shown_on("page")
     durable: ClassVar[bool] = False
     title: str
 
@@ -643,6 +703,8 @@ class FeedbackGiven(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "workflow.feedback.given"
+    shown: ClassVar[frozenset[Display]] = shown_on()
+    told: ClassVar[Mapping[Display, str]] = {"page": "read with the task", "chat": "reactions"}
     durable: ClassVar[bool] = False
     rating: Literal["up", "down"] | None
     comment: str
@@ -680,6 +742,7 @@ EVENTS: tuple[type[Event], ...] = (
     ResultCancelled,
     SessionTitled,
     FeedbackGiven,
+    Notice,
     DiagnosticError,
     ToolFiltering,
     ContextCompression,

@@ -13,7 +13,7 @@ from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, 
 from internal.channels.cli.headless.spending import RunSpending
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
-from internal.channels.cli.records import ABOUT_FILES, format_size
+from internal.channels.cli.records import format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
@@ -28,7 +28,7 @@ _EXIT_CODES = {
 }
 _ENDED = {"completed", "failed", "cancelled"}
 _NOTICES = {
-    "workflow.diagnostic.error",
+    "workflow.notice",
     "workflow.node.left_out",
     "workflow.node.retry",
     "workflow.tool.completed",
@@ -307,8 +307,8 @@ class RunReport:
             case "workflow.node.left_out":
                 lost = payload["what"], payload["count"], payload.get("tool_name", "")
                 self._notices.append(messages.left_out(*lost))
-            case _ if payload["phase"] in ABOUT_FILES:
-                self._notices.append(payload["error"])
+            case "workflow.notice":
+                self._notices.append(payload["text"])
             case _:
                 pass
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from internal.channels.cli.command_output import format_duration
-from internal.channels.cli.records import ABOUT_FILES
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.question_panel import LOCAL_PRINCIPAL, QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
@@ -255,7 +254,7 @@ class TranscriptView:
                 elif row_of_end := self.subtasks.add_event(event):
                     self.print_lines("row", [row_of_end])
             case _ if event["task_id"] not in self.moved:
-                self._count_tokens(event["correlation_id"], event["event"], payload)
+                self._count_tokens(event.get("correlation_id", ""), event["event"], payload)
                 self.subtasks.add_event(event)
             case _:
                 pass
@@ -294,8 +293,8 @@ class TranscriptView:
             self.print_lines("row", [self.rows.note(self._run_messages.left_out(*lost))])
         elif name == "workflow.input.waiting":
             self._add_waiting(payload["number"], payload["state"], payload["task"])
-        elif name == "workflow.diagnostic.error" and payload["phase"] in ABOUT_FILES:
-            self.print_lines("row", [self.rows.note(payload["error"])])
+        elif name == "workflow.notice":
+            self.print_lines("row", [self.rows.note(payload["text"])])
 
     def _add_waiting(self, number: int, state: str, text: str) -> None:
         """Note what became of a message that no model has read."""
