@@ -115,13 +115,27 @@ class RunMessages(MessageCatalog):
         key = plural if count != 1 and plural in self else f"left_out_{what}"
         return self(key, count=count, name=tool_name)
 
-    def call_stopped(self, metadata: Mapping[str, Any]) -> str:
-        """Return what stopped a call, by the metadata of its end; "" if nothing did."""
+    def call_stopped(self, metadata: Mapping[str, Any], reader: str = "") -> str:
+        """Return what stopped a call, by the metadata of its end; "" if nothing did.
+
+        `reader` is the principal who reads it.
+        """
         cause, name = metadata.get("stopped"), metadata.get("stopped_by")
+        if cause == "person" and reader and metadata.get("stopped_by_id") == reader:
+            return self("call_stopped_by_you")
         if cause == "person" and name:
             return self("call_stopped_by", name=name)
         key = f"call_stopped_{cause}"
         return self(key) if key in self else ""
+
+    def call_refused(self, metadata: Mapping[str, Any], reader: str = "") -> str:
+        """Return who said no to a call and why, by the metadata of its end; "" if nobody did."""
+        if "refused_by" not in metadata:
+            return ""
+        is_own = bool(reader) and metadata["refused_by"] == reader
+        words = f": {text}" if (text := str(metadata.get("refused_text", "")).strip()) else ""
+        key = "call_refused_by_you" if is_own else "call_refused_by"
+        return self(key, name=metadata.get("refused_name", ""), words=words)
 
     def details(self, stop_reason: str, error_code: str, error: str) -> str:
         """Return what `error` adds to the sentence, such as the words of the provider."""

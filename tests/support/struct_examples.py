@@ -21,6 +21,10 @@ def example(kind: Any) -> Any:
         return kind(
             **{each.name: example(hints[each.name]) for each in msgspec.structs.fields(kind)}
         )
+    return _of_generic(kind)
+
+
+def _of_generic(kind: Any) -> Any:
     arguments = get_args(kind)
     origin = get_origin(kind)
     if origin is Literal:

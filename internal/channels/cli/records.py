@@ -10,6 +10,10 @@ UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
+LOCAL_PRINCIPAL = "local"
+"""The principal of the terminal: the owner, who is "you"."""
+
+
 class TaskRequest(NamedTuple):
     """A task to submit. `options` are those of `POST /api/tasks`, without the ones not given."""
 

@@ -229,7 +229,7 @@ async def test_calls_are_approved_one_by_one_and_denials_reach_the_model(home: P
         assert (folder / "a").exists()
         assert not (folder / "b").exists()
         denied = next(each for each in named(events, "tool.completed") if "error" in each)
-        assert denied["error"] == "Not run: local owner said no: b is not ours."
+        assert denied["error"] == "Not run: the owner said no: b is not ours."
         assert events[-1]["payload"]["final_answer"] == "done"
 
 

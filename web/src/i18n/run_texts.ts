@@ -1,6 +1,7 @@
 /** What runs say: the same sentences as in the terminal and in chats, in a chunk of their own. */
 import en from '../../../internal/i18n/runs.en.json';
 import zh from '../../../internal/i18n/runs.zh.json';
+import { LOCAL_OWNER } from '../lib/owner';
 import type { Payloads } from '../stream/events';
 
 /** `ended` has a sentence for each error code and reason; `details` is what an error adds to it. */
@@ -24,7 +25,8 @@ export interface RunMessages {
   criteria: (criteria: string) => string;
   details: (reason: string, code: string, error: string) => string;
   /** What stopped a call. */
-  callStopped: (cause: string, by: string) => string;
+  callRefused: (refusal: { by: string; name: string; words: string }) => string;
+  callStopped: (cause: string, by: string, principal: string) => string;
 }
 
 type LeftOut = Payloads['workflow.node.left_out'];
@@ -64,8 +66,14 @@ function messagesOf({ messages, complete, limits }: typeof en): RunMessages {
     stepByLarkspur: messages.step_by_larkspur,
     notReported: messages.step_not_reported,
     criteria: (criteria) => messages.step_criteria.replace('{criteria}', () => criteria),
-    callStopped: (cause, by) =>
-      cause === 'person' && by !== ''
+    callRefused: ({ by, name, words }) =>
+      (by === LOCAL_OWNER ? messages.call_refused_by_you : messages.call_refused_by)
+        .replace('{name}', () => name)
+        .replace('{words}', () => (words.trim() === '' ? '' : `: ${words}`)),
+    callStopped: (cause, by, principal) =>
+      cause === 'person' && principal === LOCAL_OWNER
+        ? messages.call_stopped_by_you
+        : cause === 'person' && by !== ''
         ? messages.call_stopped_by.replace('{name}', () => by)
         : (known.get(`call_stopped_${cause}`) ?? ''),
     details: (reason, code, error) => (complete.includes(code === '' ? reason : code) ? '' : error),

@@ -94,7 +94,9 @@ export interface ToolLine extends Placed {
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
   /** What stopped it, and who; the error is then what it printed. */
-  stopped?: { cause: string; by: string };
+  stopped?: { cause: string; by: string; principal: string };
+  /** Who said no to it, and why. */
+  refused?: { by: string; name: string; words: string };
 }
 
 /** A call that was returned to the model without being run. */

@@ -156,9 +156,11 @@ export class ThreadBuilder {
     const attachments = [...line.attachments, ...(done.attachments ?? [])];
     const changed = done.metadata?.configuration;
     const configuration = Array.isArray(changed) ? changed.map(String) : [];
-    const { stopped: cause, stopped_by: by = '' } = done.metadata ?? {};
-    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by) } };
-    this.put({ ...line, status, result, error, duration, attachments, configuration, ...change, ...stopped });
+    const { stopped: cause, stopped_by: by = '', stopped_by_id: principal = '' } = done.metadata ?? {};
+    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by), principal: String(principal) } };
+    const { refused_by: refuser, refused_name: name = '', refused_text: words = '' } = done.metadata ?? {};
+    const said = typeof refuser === 'string' && { refused: { by: refuser, name: String(name), words: String(words) } };
+    this.put({ ...line, status, result, error, duration, attachments, configuration, ...change, ...stopped, ...said });
   }
 
   private endRun(

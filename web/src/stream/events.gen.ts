@@ -328,11 +328,12 @@ export interface ReplayDone {
   head: string;
 }
 
-/** The end of the run because a person stopped it. What it used is as in an end of its own. */
+/** The end of the run because a person stopped it. What it used is as in an end of its own. `requested_name` is the display name of that person. */
 export interface ResultCancelled {
   reason: string;
   requested_by: string;
   requested_via: string;
+  requested_name?: string;
   usage?: Usage;
   duration_ms?: number;
   cost?: number;

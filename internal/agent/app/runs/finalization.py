@@ -430,6 +430,7 @@ def end_events(
             reason=truncate_json(outcome.error or "the plan was rejected"),
             requested_by=outcome.by or NOBODY,
             requested_via=outcome.via or CLOCK,
+            requested_name=outcome.name or UNSET,
             usage=end.usage,
             duration_ms=duration_ms,
             cost=cost,

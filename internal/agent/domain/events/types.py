@@ -667,7 +667,10 @@ class ResultFinal(Event, frozen=True, kw_only=True):
 
 
 class ResultCancelled(Event, frozen=True, kw_only=True):
-    """The end of the run because a person stopped it. What it used is as in an end of its own."""
+    """The end of the run because a person stopped it. What it used is as in an end of its own.
+
+    `requested_name` is the display name of that person.
+    """
 
     name: ClassVar[str] = "workflow.result.cancelled"
     shown: ClassVar[frozenset[Display]] = EVERYWHERE
@@ -675,6 +678,7 @@ class ResultCancelled(Event, frozen=True, kw_only=True):
     reason: str
     requested_by: str
     requested_via: str
+    requested_name: str | UnsetType = UNSET
     usage: Usage = Usage()
     duration_ms: int = 0
     cost: float | UnsetType = UNSET

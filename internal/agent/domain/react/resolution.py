@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from internal.agent.domain.events.types import Event
+import msgspec
+
+from internal.agent.domain.events.types import Event, ToolCompleted
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import call_hash
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, Question, refusal_reason
+from internal.agent.domain.questions import Answer, ApprovalItem, Question, refusal_reason
 from internal.agent.domain.react.call_review import denied_event, plan_updated
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import TurnOutcome
@@ -77,8 +79,18 @@ def _resolve_approval(
             results[call.call_id] = ToolResult(
                 call.call_id, replace_surrogates(sentence), failed=True
             )
-            events.append(denied_event(call, config.tool(call.name), sentence, item.rules))
+            denied = denied_event(call, config.tool(call.name), sentence, item.rules)
+            events.append(_refused(denied, item, answer))
     return Resolution(plan, results, events)
+
+
+def _refused(denied: ToolCompleted, item: ApprovalItem, answer: Answer) -> ToolCompleted:
+    """Return the event of a call with who said no to it and why, unless nobody did."""
+    is_refused = not answer.items.get(item.call_id, answer.decision == "approve")
+    if answer.decision == "expired" or not is_refused:
+        return denied
+    by = {"refused_by": answer.by, "refused_name": answer.who, "refused_text": answer.text}
+    return msgspec.structs.replace(denied, metadata={**denied.metadata, **by})
 
 
 def _resolve_plan(question: Question, answer: Answer, plan: Plan) -> Resolution:

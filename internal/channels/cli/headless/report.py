@@ -13,7 +13,7 @@ from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, 
 from internal.channels.cli.headless.spending import RunSpending
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
-from internal.channels.cli.records import format_size
+from internal.channels.cli.records import LOCAL_PRINCIPAL, format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
@@ -273,7 +273,8 @@ class RunReport:
         metadata, tool = payload["metadata"], payload["tool_name"]
         call = {"call_id": payload["call_id"]}
         if metadata.get("denied"):
-            error, rules = payload.get("error", ""), metadata["rules"]
+            refused = RunMessages("en").call_refused(metadata, LOCAL_PRINCIPAL)
+            error, rules = refused or payload.get("error", ""), metadata["rules"]
             self._denied.append({**call, "tool_name": tool, "rules": rules, "error": error})
         elif reason := metadata.get("not_run"):
             what = metadata["what"]

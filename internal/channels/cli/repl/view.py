@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from internal.channels.cli.command_output import format_duration
+from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
-from internal.channels.cli.render.question_panel import LOCAL_PRINCIPAL, QuestionPanel
+from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
 from internal.channels.cli.render.subtask_rows import SubtaskRows
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line, wrap_line
@@ -488,7 +489,9 @@ class TranscriptView:
         if event["task_id"] not in self.stopped and result["requested_via"] != "cli":
             by = result["requested_by"]
             who = {
-                "who": self._messages("you") if by == LOCAL_PRINCIPAL else by,
+                "who": self._messages("you")
+                if by == LOCAL_PRINCIPAL
+                else result.get("requested_name") or by,
                 "via": result["requested_via"],
             }
             text = self._messages("stopped_by", **who)

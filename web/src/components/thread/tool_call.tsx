@@ -33,8 +33,9 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   const end = running ? <Elapsed since={line.time} /> : formatDuration(line.duration);
   const output = running ? (live?.text ?? '') : '';
   const runs = useRunMessages();
-  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by);
-  const failed = stopped || (line.error.split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
+  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by, line.stopped.principal);
+  const refused = line.refused && runs?.callRefused(line.refused);
+  const failed = stopped || refused || (line.error.split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
   const { added, removed } = changedLines(line.diff);
   const hint = (
     <>
