@@ -164,7 +164,9 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def who(self) -> str:
         """The display name of the person who answered, else the principal."""
-        return OWNER_NAME if self.by == LOCAL_OWNER.id else self.name or self.by or NOBODY
+        if self.by == LOCAL_OWNER.id and self.name in {"", LOCAL_OWNER.name}:
+            return OWNER_NAME
+        return self.name or self.by or NOBODY
 
 
 def plan_question(question_id: QuestionId, plan: Plan, call_id: str) -> Question:

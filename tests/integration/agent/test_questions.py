@@ -117,9 +117,8 @@ async def test_a_rejected_plan_ends_the_run_without_a_tool_call(home: Path) -> N
         sound(events)
         last = events[-1]
         assert last["event"] == "workflow.result.cancelled"
-        assert last["payload"] == {
-            "reason": "too risky", "requested_by": "local", "requested_via": "web",
-        }  # fmt: skip
+        stop = {"reason": "too risky", "requested_by": "local", "requested_via": "web"}
+        assert last["payload"].items() >= stop.items()
         assert named(events, "tool.started") == []
         run = await here.run(made)
         assert (run.status, run.stop_reason) == ("cancelled", "rejected")
