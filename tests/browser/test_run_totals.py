@@ -52,7 +52,7 @@ def test_all_channels_show_the_same_totals_of_a_run_with_nested_subtasks(
     profiles = gateway.home / "profiles"
     profiles.mkdir(exist_ok=True)
     (profiles / "lead.yaml").write_text("extends: default\ndelegates: true\n", encoding="utf-8")
-    command = [LARKSPUR, "-p", "start", "--output-format", "json"]
+    command = [str(LARKSPUR), "-p", "start", "--output-format", "json"]
     done = subprocess.run(command, env={**gateway.environ}, capture_output=True, check=True)
     result = json.loads(done.stdout)
     # a million tokens cost 3 and 15 dollars
