@@ -10,7 +10,7 @@ from typing import Any
 from internal.channels.cli.artifact_files import FileFinder
 from internal.channels.cli.command_output import format_duration, short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
-from internal.channels.cli.headless.spending import RunSpending
+from internal.channels.cli.headless.run_totals import RunTotals
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
 from internal.channels.cli.records import LOCAL_PRINCIPAL, format_size
@@ -73,7 +73,7 @@ class RunReport:
         self._find_file = find_file
         self._files: dict[str, Mapping[str, Any]] = {}
         self._omitted_files = 0
-        self._spending = RunSpending(ids.run_id)
+        self._totals = RunTotals(ids.run_id)
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
@@ -119,7 +119,7 @@ class RunReport:
     def follow_report(self, task_id: str, run_id: str) -> None:
         """Accept the events of a run that reports subtasks; its answer comes after the first."""
         self.has_ended, self._run_id = False, run_id
-        self._spending.add_run(run_id)
+        self._totals.add_run(run_id)
         self._reports.add(task_id)
 
     def has_task(self, task_id: str) -> bool:
@@ -283,7 +283,7 @@ class RunReport:
     def _note_state(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         run_id, task_id = event["run_id"], event.get("task_id", "")
         if event["event"] in _RESULTS:
-            self._spending.add_end(event)
+            self._totals.add_end(event)
             self._states[run_id] = "ended"
             self._subtasks.pop(run_id, None)
             self.has_ended = self._awaits_subtasks and (not self._subtasks or self.is_waiting)
@@ -360,7 +360,7 @@ class RunReport:
         found = {**refused, "questions": asked, "files": files}
         rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
-        return _json_line({**kind, **self._spending.fields(), **self._result, **error, **rest})
+        return _json_line({**kind, **self._totals.fields(), **self._result, **error, **rest})
 
 
 def _stream_line(row_id: str, envelope: bytes) -> bytes:

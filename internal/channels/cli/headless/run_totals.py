@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 
-class RunSpending:
+class RunTotals:
     """The newest totals of runs that no other run created, from the ends of them and of subtasks.
 
     A total contains all subtasks below its run, so that nothing is added up here but the runs.
