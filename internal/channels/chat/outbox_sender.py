@@ -264,7 +264,7 @@ class OutboxSender:
             text = f"{text}\n\n---\n{_name_changed(context.changed, phrases)}"
         for sentence in context.not_kept:
             text = f"{text}\n\n---\n{escape_markdown(sentence)}"
-        if context.spending is not None and outgoing.stop_reason is not None:
+        if context.spending is not None and outgoing.stop_reason in _COMPLETED:
             text = f"{text}\n\n---\n{_describe_spending(context, context.spending, phrases)}"
         return text
 
@@ -498,7 +498,7 @@ def _describe_spending(context: ReplyContext, spending: Spending, phrases: ChatP
     """Return what a run and its subtasks used, and how long the run took."""
     usage = spending.usage
     text = phrases(
-        "answer_spending",
+        "answer_spending" if spending.subtasks > 1 else "answer_spending_one",
         count=spending.subtasks,
         took=phrases.duration(context.duration_ms // 1000),
         input=usage.total - usage.output_tokens,
