@@ -226,7 +226,7 @@ async def test_a_real_run_shows_what_its_events_declare(home: Path) -> None:
     assert kinds_that_matter(chat, log) == declared - IN_REPLIES
 
 
-@pytest.mark.skipif(not ROLLDOWN.exists(), reason="the packages of the page are not installed")
+@pytest.mark.needs("node")
 async def test_the_page_shows_what_the_events_of_a_real_run_declare(
     home: Path, tmp_path: Path
 ) -> None:
