@@ -22,6 +22,7 @@ export function newRun(event: Envelope): RunState {
     channel: '',
     status: WHILE_QUEUED.has(event.event) ? 'queued' : 'running',
     reason: null,
+    notRun: 0,
     started: event.timestamp,
     usage: NO_TOKENS,
     cost: null,
@@ -64,7 +65,8 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
       return { ...run, ended: [...run.ended, ...endedNodes(event)].slice(-MAX_ENDED_NODES) };
     case 'workflow.result.final': {
       const { stop_reason: reason } = event.payload;
-      return { ...run, status: statusAfter(reason), reason, ...totalOf(event.payload), ended: [] };
+      const { calls_not_run: notRun = 0 } = event.payload;
+      return { ...run, status: statusAfter(reason), reason, notRun, ...totalOf(event.payload), ended: [] };
     }
     case 'workflow.result.cancelled':
       return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ...totalOf(event.payload), ended: [] };

@@ -5,16 +5,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from internal.agent.domain.events.types import Event, ToolCompleted
+from internal.agent.domain.events.types import Event
 from internal.agent.domain.messages import ToolCall, ToolResult
 from internal.agent.domain.permissions.policy import call_hash
 from internal.agent.domain.plans import Plan
-from internal.agent.domain.questions import Answer, ApprovalItem, Question, refusal_reason
+from internal.agent.domain.questions import Answer, Question, refusal_of, refusal_reason
 from internal.agent.domain.react.call_review import denied_event, plan_updated
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import TurnOutcome
 from internal.agent.domain.tasks import StopReason
-from internal.agent.domain.text import replace_surrogates
+from internal.agent.domain.text import replace_surrogates, truncate_json
+
+MAX_WORDS_BYTES = 2_000
+"""Bytes of what a person said to a refused call, in its event."""
 
 
 class Resolution(NamedTuple):
@@ -72,25 +75,18 @@ def _resolve_approval(
     events: list[Event] = []
     for call in pending:
         item = needs[call.call_id]
-        sentence = refusal_reason(
-            item, answer, call_hash(call.name, call.arguments, config.workspace)
-        )
+        digest = call_hash(call.name, call.arguments, config.workspace)
+        sentence = refusal_reason(item, answer, digest)
         if sentence is not None:
             results[call.call_id] = ToolResult(
                 call.call_id, replace_surrogates(sentence), failed=True
             )
             denied = denied_event(call, config.tool(call.name), sentence, item.rules)
-            events.append(_refused(denied, item, answer))
+            words = truncate_json(answer.text.strip(), MAX_WORDS_BYTES)
+            why = {"refusal": refusal_of(item, answer, digest), "words": words}
+            metadata = {**denied.metadata, **{name: each for name, each in why.items() if each}}
+            events.append(msgspec.structs.replace(denied, metadata=metadata))
     return Resolution(plan, results, events)
-
-
-def _refused(denied: ToolCompleted, item: ApprovalItem, answer: Answer) -> ToolCompleted:
-    """Return the event of a call with who said no to it and why, unless nobody did."""
-    is_refused = not answer.items.get(item.call_id, answer.decision == "approve")
-    if answer.decision == "expired" or not is_refused:
-        return denied
-    by = {"refused_by": answer.by, "refused_name": answer.who, "refused_text": answer.text}
-    return msgspec.structs.replace(denied, metadata={**denied.metadata, **by})
 
 
 def _resolve_plan(question: Question, answer: Answer, plan: Plan) -> Resolution:
