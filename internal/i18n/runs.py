@@ -169,9 +169,14 @@ class RunMessages(MessageCatalog):
         key = plural if count != 1 and plural in self else f"left_out_{what}"
         return self(key, count=count, name=tool_name)
 
-    def call_stopped(self, metadata: Mapping[str, Any]) -> str:
-        """Return what stopped a call, by the metadata of its end; "" if nothing did."""
+    def call_stopped(self, metadata: Mapping[str, Any], reader: str = "") -> str:
+        """Return what stopped a call, by the metadata of its end; "" if nothing did.
+
+        `reader` is the principal who reads it.
+        """
         cause, name = metadata.get("stopped"), metadata.get("stopped_by")
+        if cause == "person" and reader and metadata.get("stopped_by_id") == reader:
+            return self("call_stopped_by_you")
         if cause == "person" and name:
             return self("call_stopped_by", name=name)
         key = f"call_stopped_{cause}"

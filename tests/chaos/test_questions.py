@@ -58,7 +58,7 @@ async def answer_all(gateway: RestartingGateway, session_id: str, most: int) -> 
             reply = await gateway.request("POST", f"/api/questions/{question}/answer", answer)
             if reply.status != 200:  # the answer was stored but the response was lost
                 assert reply.status == 409, reply
-                assert "Already answered by local owner via web" in reply.json()["error"]["message"]
+                assert "Already answered by you via web" in reply.json()["error"]["message"]
     return asked
 
 

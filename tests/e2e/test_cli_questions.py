@@ -266,9 +266,7 @@ async def test_refused_answer_changes_nothing(
         assert (agreed.code, agreed.out) == (0, b"done\n")
         late = await run(cli, "answer", question, "no")
     assert late.code == 2
-    assert re.fullmatch(
-        r"Already answered by local owner via \w+, [\d: -]+ UTC: approve.\n", late.err
-    )
+    assert re.fullmatch(r"Already answered by you via \w+, [\d: -]+ UTC: approve.\n", late.err)
 
 
 @GATEWAY
@@ -335,7 +333,7 @@ async def test_answer_of_a_killed_process_is_kept(home: Path, environ: dict[str,
         cli.model.release("go")
         late = await run(cli, "answer", question, "2")
         stored = await cli.task(shot.rows[0]["task_id"])
-    assert "Already answered by local owner via cli, " in late.err
+    assert "Already answered by you via cli, " in late.err
     assert late.err.endswith(" UTC: text (red).\n")
     assert stored["status"] in {"running", "failed"}
 

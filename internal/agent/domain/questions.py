@@ -10,6 +10,7 @@ from internal.agent.domain.ids import QuestionId, RunId, SessionId, TaskId, reco
 from internal.agent.domain.permissions.matchers import ReasonCode
 from internal.agent.domain.permissions.targets import Target, ToolTargets
 from internal.agent.domain.plans import Plan, PlanEdit
+from internal.agent.domain.principals import LOCAL_OWNER, OWNER_NAME
 from internal.agent.domain.tasks import Attachment, rule_scope
 from internal.agent.domain.text import truncate
 
@@ -164,6 +165,8 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def who(self) -> str:
         """The display name of the person who answered, else the principal."""
+        if self.by == LOCAL_OWNER.id and self.name in {"", LOCAL_OWNER.name}:
+            return OWNER_NAME
         return self.name or self.by or NOBODY
 
 

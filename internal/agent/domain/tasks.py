@@ -280,14 +280,13 @@ class TaskFilter(msgspec.Struct, frozen=True):
 class TaskSummary(NamedTuple):
     """What a list shows of the newest run of a task.
 
-    `cost` is in US dollars, None for unknown; `parent` is the beginning of the instruction of the
-    task that created it, "" for none; `files` is the number of files that it made. `calls_not_run`
-    counts its last calls if they were not run.
+    `parent` is the beginning of the instruction of the task that created it, "" for none; `files`
+    is the number of files that it made. `calls_not_run` counts its last calls if they were not run.
     """
 
+    run_id: RunId = RunId("")
     started: str = ""
     ended: str = ""
-    cost: float | None = None
     subtask: Subtask | None = None
     parent: str = ""
     files: int = 0

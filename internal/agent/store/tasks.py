@@ -149,7 +149,7 @@ class TaskStore:
     def list_summaries(self, task_ids: Iterable[TaskId], /) -> Read[dict[TaskId, TaskSummary]]:
         """Return what a list shows of the newest runs of tasks. One without a run is left out."""
         rows = yield Lookup("task_summary", [(task_id,) for task_id in task_ids])
-        missed = yield from list_calls_not_run(TaskId(row[0]) for row in rows if row[2])
+        missed = yield from list_calls_not_run(TaskId(row[0]) for row in rows if row[3])
         return {
             TaskId(row[0]): _summary(row)._replace(calls_not_run=missed.get(TaskId(row[0]), 0))
             for row in rows
@@ -324,9 +324,9 @@ def _tasks_not_completed(
 
 
 def _summary(row: Row) -> TaskSummary:
-    _, started, ended, cost, subtask, parent, files = row
+    _, run_id, started, ended, subtask, parent, files = row
     place = None if subtask is None else msgspec.json.decode(subtask, type=Subtask)
-    return TaskSummary(started, ended, cost, place, parent or "", files)
+    return TaskSummary(run_id, started, ended, place, parent or "", files)
 
 
 def _task(row: Row) -> Task:

@@ -33,6 +33,7 @@ from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.ids import QuestionId, SessionId
 from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Attachment
 from internal.agent.domain.text import truncate_line
+from internal.agent.domain.usage import Spending
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
 from internal.channels.chat.displays.error_buttons import error_buttons
@@ -263,6 +264,10 @@ class OutboxSender:
             text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
         if context.changed.names:
             text = f"{text}\n\n---\n{_name_changed(context.changed, phrases)}"
+        for sentence in context.not_kept:
+            text = f"{text}\n\n---\n{escape_markdown(sentence)}"
+        if context.spending is not None and outgoing.stop_reason in _COMPLETED:
+            text = f"{text}\n\n---\n{_describe_spending(context, context.spending, phrases)}"
         return text
 
     async def _is_owner(self, principal: str) -> bool:
@@ -500,6 +505,19 @@ def _name_changed(changed: ChangedNames, phrases: ChatPhrases) -> str:
     more = changed.total - min(len(changed.names), MAX_NAMED_CHANGES)
     key = "files_changed_more" if more else "files_changed"
     return phrases(key, names=names, count=more)
+
+
+def _describe_spending(context: ReplyContext, spending: Spending, phrases: ChatPhrases) -> str:
+    """Return what a run and its subtasks used, and how long the run took."""
+    usage = spending.usage
+    text = phrases(
+        "answer_spending" if spending.subtasks > 1 else "answer_spending_one",
+        count=spending.subtasks,
+        took=phrases.duration(context.duration_ms // 1000),
+        input=usage.total - usage.output_tokens,
+        output=usage.output_tokens,
+    )
+    return f"{text} {phrases('usage_cost', cost=spending.cost)}" if spending.cost else text
 
 
 def _simplicity(pending: PendingMessage) -> int:

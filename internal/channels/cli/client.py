@@ -686,10 +686,8 @@ def _task_trees(listed: Sequence[Mapping[str, Any]]) -> list[ListedTaskTree]:
         if one["parent_task_id"] is None:
             item = TaskItem._make(_picked(one, TaskItem._fields))
             subtasks = sorted(below[item.task_id], key=lambda subtask: subtask.number)
-            cost = sum(each or 0.0 for each in (one["cost"], *(each.cost for each in subtasks)))
-            trees.append(
-                ListedTaskTree(item, one["started_at"], one["completed_at"], cost, subtasks)
-            )
+            times = one["started_at"], one["completed_at"]
+            trees.append(ListedTaskTree(item, *times, one["cost"] or 0.0, subtasks))
     return trees
 
 

@@ -11,8 +11,8 @@ UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
-ABOUT_FILES = frozenset({"queue", "persist"})
-"""The phases of diagnostics about the files of a session, which people are told."""
+LOCAL_PRINCIPAL = "local"
+"""The principal of the terminal: the owner, who is "you"."""
 
 
 def describe_state(status: str, stop_reason: str | None, calls_not_run: int) -> str:

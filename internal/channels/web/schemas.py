@@ -264,7 +264,10 @@ class StreamQuery(RequestModel, frozen=True):
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """The newest run of a task. `cost` is in US dollars, if known."""
+    """The newest run of a task. `usage` and `cost` include all subtasks below it.
+
+    `cost` is in US dollars, as far as prices are known.
+    """
 
     run_id: RunId
     status: Status

@@ -108,7 +108,7 @@ where session_id = $7 and status = $3 and status <> 'completed' and (created, id
 order by created desc, id desc limit $4;
 
 -- name: task_summary
-select tasks.id, runs.started, runs.ended, runs.cost, runs.subtask,
+select tasks.id, runs.id, runs.started, runs.ended, runs.subtask,
     (select substr(above.instruction, 1, 200) from tasks above
         where above.id = tasks.parent_task_id),
     (select count(distinct artifacts.name) from artifacts where artifacts.task_id = tasks.id)

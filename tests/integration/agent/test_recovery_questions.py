@@ -87,7 +87,7 @@ async def test_a_run_that_is_given_up_keeps_its_work(home: Path) -> None:
         sound([each for each in events if each["run_id"] == made.run_id])
         ended = events[-1]["payload"]
         assert ended["stop_reason"] == "interrupted"
-        assert ended["error"] == f"{REASON} Given up by local owner."
+        assert ended["error"] == f"{REASON} Given up by the owner."
         assert ended["usage"]["output_tokens"] > 0
         assert await here.services.gateway.dead_letters.count() == 0, "a person decided"
 

@@ -639,7 +639,7 @@ export interface RunLimits {
   max_waiting?: number | null;
 }
 
-/** The newest run of a task. `cost` is in US dollars, if known. */
+/** The newest run of a task. `usage` and `cost` include all subtasks below it. `cost` is in US dollars, as far as prices are known. */
 export interface RunView {
   run_id: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
@@ -753,7 +753,7 @@ export interface Submitted {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
 }
 
-/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `cost` is in US dollars, if known. */
+/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `usage` and `cost` are those of the subtask and all below it; the cost is in US dollars, as far as prices are known. */
 export interface SubtaskView {
   task_id: string;
   parent_task_id: string | null;
@@ -809,7 +809,7 @@ export interface TaskDetails {
   calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made. `cost` is that of the task and all subtasks below it, in US dollars, as far as prices are known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
 export interface TaskListView {
   task_id: string;
   session_id: string;

@@ -1,6 +1,7 @@
 /** What runs say: the same sentences as in the terminal and in chats, in a chunk of their own. */
 import en from '../../../internal/i18n/runs.en.json';
 import zh from '../../../internal/i18n/runs.zh.json';
+import { LOCAL_OWNER } from '../lib/owner';
 import type { Payloads, Status } from '../stream/events';
 
 /** `ended` has a sentence for each error code and reason; `details` is what an error adds to it. */
@@ -32,7 +33,7 @@ export interface RunMessages {
   /** Why the answer of a person did not allow a call. */
   refusal: (refusal: { why: string; words: string }) => string;
   /** What stopped a call. */
-  callStopped: (cause: string, by: string) => string;
+  callStopped: (cause: string, by: string, principal: string) => string;
 }
 
 /** The state of a run or task as lists know it. `notRun` counts its last calls if they were not run. */
@@ -86,8 +87,10 @@ function messagesOf({ messages, complete, limits, key_codes: keyCodes }: typeof 
     stepByLarkspur: messages.step_by_larkspur,
     notReported: messages.step_not_reported,
     criteria: (criteria) => messages.step_criteria.replace('{criteria}', () => criteria),
-    callStopped: (cause, by) =>
-      cause === 'person' && by !== ''
+    callStopped: (cause, by, principal) =>
+      cause === 'person' && principal === LOCAL_OWNER
+        ? messages.call_stopped_by_you
+        : cause === 'person' && by !== ''
         ? messages.call_stopped_by.replace('{name}', () => by)
         : (known.get(`call_stopped_${cause}`) ?? ''),
     refusal: ({ why, words }) => {

@@ -110,7 +110,7 @@ export interface ToolLine extends Placed {
   /** Why questions of its server were declined without asking anybody. */
   declined: readonly string[];
   /** What stopped it, and who; the error is then what it printed. */
-  stopped?: { cause: string; by: string };
+  stopped?: { cause: string; by: string; principal: string };
 }
 
 /** A call that was returned to the model without being run. */
@@ -148,7 +148,7 @@ export interface EndLine extends Placed {
   /** What kind of error of the model it is; "" for others. */
   code: string;
   duration: number;
-  usage: Tokens | null;
+  usage: Tokens;
   cost: number | null;
   /** How many of its last calls were not run. */
   notRun?: number;
@@ -214,11 +214,11 @@ export interface RunState {
   /** How many of its last calls were not run. */
   notRun: number;
   started: string;
+  /** What it and all its subtasks used so far. */
   usage: Tokens;
+  /** US dollars, as far as prices are known; null until it ends. */
   cost: number | null;
-  /** What its subtasks used, which `usage` and `cost` do not contain; null without any. */
-  subtasks: { usage: Tokens; cost: number | null } | null;
-  /** From its start to its end if it had subtasks, which it waited for. */
+  /** From its start to its end in milliseconds; 0 until then. */
   duration: number;
   iterations: number;
   /** Nodes whose late deltas are ignored; only while the run is active. */
@@ -263,18 +263,6 @@ export interface State {
   changes: number;
   questions: readonly SessionQuestion[];
   live: Readonly<Record<string, LiveNode>>;
-}
-
-/** Return what a run and its subtasks used; the cost is null if that of neither is known. */
-export function spendingOf({ usage, cost, subtasks }: RunState): { usage: Tokens; cost: number | null } {
-  if (subtasks === null) return { usage, cost };
-  const sum = {
-    in: usage.in + subtasks.usage.in,
-    cached: usage.cached + subtasks.usage.cached,
-    out: usage.out + subtasks.usage.out,
-  };
-  const known = cost !== null || subtasks.cost !== null;
-  return { usage: sum, cost: known ? (cost ?? 0) + (subtasks.cost ?? 0) : null };
 }
 
 export const NO_TOKENS: Tokens = { in: 0, cached: 0, out: 0 };

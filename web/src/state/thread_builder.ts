@@ -1,5 +1,5 @@
 /** Builds the thread of a session: which line an event adds or updates. */
-import { statusAfter, toTokens } from './run_reducer';
+import { statusAfter, totalOf } from './run_reducer';
 import { toolLabel } from '../lib/tool_label';
 import type { Envelope, PlanStep } from '../stream/events';
 import { isOver, keyOf, NO_LINES, type SubtaskLine, type Line, type Step, type Thread, type ToolLine } from './session_state';
@@ -124,11 +124,9 @@ export class ThreadBuilder {
       case 'background.task.dispatched':
         this.dispatch(event);
         return;
-      case 'workflow.diagnostic.error': {
-        const { phase, error: text } = event.payload;
-        if (phase !== 'queue' && phase !== 'persist') return;
-        // where the files of the session are; what else a run has to correct has no line
-        this.put({ kind: 'say', key: keyOf(run, `${phase}:${time}`), run, time, text, model: '', calls: 1 });
+      case 'workflow.notice': {
+        const { about, text } = event.payload;
+        this.put({ kind: 'say', key: event.event_id ?? keyOf(run, `${about}:${time}`), run, time, text, model: '', calls: 1 });
         return;
       }
       case 'workflow.result.final':
@@ -169,9 +167,9 @@ export class ThreadBuilder {
     const configuration = Array.isArray(changed) ? changed.map(String) : [];
     const reasons = done.metadata?.declined;
     const declined = Array.isArray(reasons) ? reasons.map(String) : [];
-    const { stopped: cause, stopped_by: by = '', refusal: why, words = '' } = done.metadata ?? {};
+    const { stopped: cause, stopped_by: by = '', stopped_by_id: principal = '', refusal: why, words = '' } = done.metadata ?? {};
     const refusal = typeof why === 'string' && { refusal: { why, words: String(words) } };
-    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by) } };
+    const stopped = typeof cause === 'string' && { stopped: { cause, by: String(by), principal: String(principal) } };
     this.put({ ...line, status, result, error, duration, attachments, configuration, declined, ...change, ...stopped, ...refusal });
   }
 
@@ -184,21 +182,20 @@ export class ThreadBuilder {
     delete this.order[run];
     if (event.event === 'workflow.result.cancelled') {
       const { reason } = event.payload;
-      const nothing = { answer: '', error: '', code: '', duration: 0, usage: null, cost: null };
-      this.put({ ...placed, status: 'cancelled', reason, ...nothing });
+      const nothing = { answer: '', error: '', code: '' };
+      this.put({ ...placed, status: 'cancelled', reason, ...nothing, ...totalOf(event.payload) });
       return;
     }
-    const { final_answer: finalAnswer, stop_reason: reason, duration_ms: duration } = event.payload;
-    const usage = toTokens(event.payload.usage);
+    const { final_answer: finalAnswer, stop_reason: reason } = event.payload;
     const said = this.lines.findLast((line) => line.run === run && line.kind === 'say');
     const answer = said?.kind === 'say' && said.text.trim() === finalAnswer.trim() ? '' : finalAnswer;
     const status = statusAfter(reason);
-    const { cost = null, error = '', error_code: code = '' } = event.payload;
+    const { error = '', error_code: code = '' } = event.payload;
     const { model = '', instead_of: first = '' } = event.payload;
     const { calls_not_run: missed = 0 } = event.payload;
     const notRun = missed > 0 && status === 'completed' ? { notRun: missed } : {};
     const fallback = first === '' ? {} : { fallback: { model, first } };
-    this.put({ ...placed, status, reason, answer, error, code, duration, usage, cost, ...notRun, ...fallback });
+    this.put({ ...placed, status, reason, answer, error, code, ...totalOf(event.payload), ...notRun, ...fallback });
   }
 
   private lineAt(key: string): Line | undefined {
@@ -317,13 +314,14 @@ function reduceLane(lane: SubtaskLine, event: Envelope): SubtaskLine {
     case 'workflow.subflow.progress':
       return { ...lane, activity: event.payload.preview };
     case 'workflow.result.final': {
-      const { stop_reason: reason, duration_ms: duration, cost = null, error = '' } = event.payload;
-      const { calls_not_run: notRun = 0 } = event.payload;
-      if (reason === 'await_user_input' || reason === 'await_tasks') return lane;
+      const { stop_reason: reason, error = '', calls_not_run: notRun = 0 } = event.payload;
+      const { cost, duration } = totalOf(event.payload);
       return { ...lane, status: statusAfter(reason), reason, notRun, duration, cost, error, activity: '' };
     }
-    case 'workflow.result.cancelled':
-      return { ...lane, status: 'cancelled', reason: 'user_stop', activity: '' };
+    case 'workflow.result.cancelled': {
+      const { cost, duration } = totalOf(event.payload);
+      return { ...lane, status: 'cancelled', reason: 'user_stop', duration, cost, activity: '' };
+    }
     default:
       return lane;
   }

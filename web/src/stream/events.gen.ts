@@ -2,7 +2,7 @@
 
 export const VERSION = 1;
 
-export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
+export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "workflow.input.edited", "workflow.input.files_fetched", "workflow.people.mentioned", "workflow.lifecycle.updated", "workflow.node.started", "workflow.node.completed", "workflow.node.failed", "workflow.node.retry", "workflow.node.left_out", "workflow.node.output.delta", "partial", "workflow.node.output.summary", "workflow.tool.started", "workflow.tool.progress", "workflow.tool.completed", "workflow.artifact.manifest", "workflow.files.changed", "background.task.dispatched", "background.task.completed", "workflow.subflow.progress", "workflow.subflow.completed", "workflow.plan.updated", "workflow.question.asked", "workflow.question.answered", "workflow.result.final", "workflow.result.cancelled", "workflow.session.titled", "workflow.feedback.given", "workflow.notice", "workflow.diagnostic.error", "workflow.diagnostic.tool_filtering", "workflow.diagnostic.context_compression", "workflow.diagnostic.context_snapshot"] as const;
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
@@ -216,6 +216,12 @@ export interface NodeStarted {
   iteration?: number;
 }
 
+/** A sentence for people about the files of the run or of its session. `about` is a file of the message that cannot be used, files that are on a host which is away, or files that are not kept. */
+export interface Notice {
+  about: "host" | "input_files" | "kept_files";
+  text: string;
+}
+
 /** The next text of a reply. `k` counts the pieces of the node, `n` are joined in this one. */
 export interface OutputDelta {
   node_id: string;
@@ -332,14 +338,20 @@ export interface ReplayDone {
   head: string;
 }
 
-/** The end of the run because a person stopped it. */
+/** The end of the run because a person stopped it. What it used is as in an end of its own. `requested_name` is the display name of that person. */
 export interface ResultCancelled {
   reason: string;
   requested_by: string;
   requested_via: string;
+  requested_name?: string;
+  usage?: Usage;
+  duration_ms?: number;
+  cost?: number;
+  subtasks?: number;
+  above?: Array<RunTotal>;
 }
 
-/** The end of the run, completed or failed. `cost` in US dollars, absent if a price is unknown. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not run. */
+/** The end of the run, completed or failed. `usage` and `cost` are those of the run and all subtasks below it so far. `cost` covers models with a known price, in US dollars; absent if there is none. `duration_ms` is the time from the start of the run to its end, all waiting included. `subtasks` counts those below it. The end of a subtask has in `above` the new totals of the runs above it, which may have ended before. `error_code` is checkpoint_unreadable, internal_error or daily_limit_exceeded, or identifies an error of the model: model_key_refused, model_no_credit, model_quota_used_up, model_not_found, model_region_refused, model_unavailable, model_busy, model_rate_limited, model_loading, model_unreachable, model_wrong_address, model_rejected, model_message_filtered, model_picture_refused, model_document_refused, model_audio_refused, model_without_tools, model_tool_refused, model_refused, model_answer_filtered, model_empty, model_repeats, context_too_long, request_too_large. `model` is the model that wrote the answer in place of `instead_of`, which could not (`llm.fallbacks`). `calls_not_run` counts the calls of the last reply with calls that were not run. */
 export interface ResultFinal {
   final_answer: string;
   stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop";
@@ -353,6 +365,15 @@ export interface ResultFinal {
   model?: string;
   instead_of?: string;
   calls_not_run?: number;
+  subtasks?: number;
+  above?: Array<RunTotal>;
+}
+
+/** What a run and all subtasks below it have used; `usage` and `cost` as in the end of a run. */
+export interface RunTotal {
+  run_id: string;
+  usage: Usage;
+  cost?: number;
 }
 
 /** A model gave the session of the run a title. It may come after the end of the run. */
@@ -509,6 +530,7 @@ export interface Payloads {
   "workflow.result.cancelled": ResultCancelled;
   "workflow.session.titled": SessionTitled;
   "workflow.feedback.given": FeedbackGiven;
+  "workflow.notice": Notice;
   "workflow.diagnostic.error": DiagnosticError;
   "workflow.diagnostic.tool_filtering": ToolFiltering;
   "workflow.diagnostic.context_compression": ContextCompression;

@@ -178,7 +178,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def cost(self) -> float | None:
-        """The cost so far in US dollars, None if a price is unknown."""
+        """The cost so far in US dollars, as far as prices are known; None if none is."""
         return total_cost(self.spending)
 
     @property

@@ -10,9 +10,10 @@ from typing import Any
 from internal.channels.cli.artifact_files import FileFinder
 from internal.channels.cli.command_output import format_duration, short_id
 from internal.channels.cli.exit_codes import CONFIG, DENIED, FAILED, LIMIT, OK, WAITING
+from internal.channels.cli.headless.run_totals import RunTotals
 from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
-from internal.channels.cli.records import ABOUT_FILES, format_size
+from internal.channels.cli.records import format_size
 from internal.channels.cli.task_request import Format, Ids
 from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
@@ -28,7 +29,7 @@ _EXIT_CODES = {
 }
 _ENDED = {"completed", "failed", "cancelled"}
 _NOTICES = {
-    "workflow.diagnostic.error",
+    "workflow.notice",
     "workflow.node.left_out",
     "workflow.node.retry",
     "workflow.tool.completed",
@@ -83,6 +84,7 @@ class RunReport:
         self._find_file, self._key_page = find_file, key_page
         self._files: dict[str, Mapping[str, Any]] = {}
         self._omitted_files = 0
+        self._totals = RunTotals(ids.run_id)
         self._error = ""
         self._error_code = ""
         self._is_mismatch = False
@@ -128,6 +130,7 @@ class RunReport:
     def follow_report(self, task_id: str, run_id: str) -> None:
         """Accept the events of a run that reports subtasks; its answer comes after the first."""
         self.has_ended, self._run_id = False, run_id
+        self._totals.add_run(run_id)
         self._reports.add(task_id)
 
     def has_task(self, task_id: str) -> bool:
@@ -300,6 +303,7 @@ class RunReport:
     def _note_state(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         run_id, task_id = event["run_id"], event.get("task_id", "")
         if event["event"] in _RESULTS:
+            self._totals.add_end(event)
             self._states[run_id] = "ended"
             self._subtasks.pop(run_id, None)
             self.has_ended = self._awaits_subtasks and (not self._subtasks or self.is_waiting)
@@ -326,8 +330,8 @@ class RunReport:
             case "workflow.node.left_out":
                 lost = payload["what"], payload["count"], payload.get("tool_name", "")
                 self._notices.append(messages.left_out(*lost))
-            case _ if payload["phase"] in ABOUT_FILES:
-                self._notices.append(payload["error"])
+            case "workflow.notice":
+                self._notices.append(payload["text"])
             case _:
                 pass
 
@@ -338,8 +342,6 @@ class RunReport:
             "status": "completed" if reason in _COMPLETED else "failed",
             "stop_reason": reason,
             "text": "\n\n".join(filter(None, [*answers, payload["final_answer"]])),
-            "usage": payload["usage"],
-            "cost": payload.get("cost"),
         }
         if first := payload.get("instead_of"):
             self._notices.append(RunMessages("en").answered_by(payload["model"], first))
@@ -374,14 +376,13 @@ class RunReport:
 
     def _summary(self, code: int) -> bytes:
         kind = {"type": "result"} if self._stream else {}
-        usage = {"usage": None, "cost": None}
         asked = [{name: one[name] for name in _QUESTION_FIELDS} for one in self._questions.values()]
         files = [{**one, "path": path} for one, path in self._located_files()]
         refused = {"denied": self._denied, "not_run": self._not_run}
         found = {**refused, "questions": asked, "files": files}
         rest = {**self.ids._asdict(), **found, "exit_code": code}
         error = {"error": self._error} if self._error else {}
-        return _json_line({**kind, **usage, **self._result, **error, **rest})
+        return _json_line({**kind, **self._totals.fields(), **self._result, **error, **rest})
 
 
 def _stream_line(row_id: str, envelope: bytes) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 from internal.channels.cli.artifact_files import find_local_file
 from internal.channels.cli.command_output import format_cost, format_duration, format_tokens
-from internal.channels.cli.records import ChangedFileItem, format_size
+from internal.channels.cli.records import LOCAL_PRINCIPAL, ChangedFileItem, format_size
 from internal.channels.cli.render.text import (
     Fragments,
     StyledLine,
@@ -75,7 +75,7 @@ class EventRows:
         has_failed = bool(error or failure)
         state, glyph = ("failed", self.glyphs.failed) if has_failed else ("ok", self.glyphs.ok)
         facts = [f"{done['duration_ms'] / 1000:.1f}s"]
-        stopped = self._runs.call_stopped(metadata) if error else ""
+        stopped = self._runs.call_stopped(metadata, LOCAL_PRINCIPAL) if error else ""
         if summary := stopped or ("" if error else self._summary(done)):
             facts.append(truncate_line(summary, _MAX_NAME_WIDTH))
         right = " · ".join(facts)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.command_output import short_id
+from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.text import (
     Fragments,
@@ -34,8 +35,6 @@ _DIFF_FILE = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
 _MAX_TITLE_WIDTH = 400
 _INDENT: Fragments = (("", "  "),)
 _MAX_SUMMARY_WIDTH = 60
-LOCAL_PRINCIPAL = "local"
-"""The owner of this machine: the person at the terminal."""
 _OUTCOMES = {("recovery", "approve"): "retry", ("recovery", "reject"): "give_up"}
 
 

@@ -369,7 +369,6 @@ class ReplSession:
         tasks = await client.tasks(session_id)
         last = (await client.task(tasks[0].task_id)).run_id if tasks else ""
         questions = await client.questions("open", session_id)
-        used = await client.usage("session", session_id)
         self.leave_session()
         self.session_id = session_id
         if not keeps_choices:
@@ -384,9 +383,10 @@ class ReplSession:
             if waiting.is_given_back:
                 self.view.add_given_back(waiting.text)
         self._asked = len(self.view.questions)
-        self.view.cost = sum(one.cost or 0.0 for one in used)
+        self.view.is_cost_old = True
         self.last_sent, self.last_run = (tasks[0].task if tasks else ""), last
         self._watch(session_id, after)
+        await self._read_cost()
         await self._mark_read()
         self.redraw()
 
@@ -582,6 +582,8 @@ class ReplSession:
                         self.start(self._take_back(*self.view.given_back.popitem()))
                     self._send_queued()
                     self._call_attention()
+                    if self.view.is_cost_old:
+                        self.start(self._read_cost())
             # the event log was reset: continue from its current end
             after = await client.head(session_id)
 
@@ -598,6 +600,17 @@ class ReplSession:
             self.attention(self.messages("attention_done"))
         if seconds:
             self.start(self._mark_read())
+
+    async def _read_cost(self) -> None:
+        """Read what the session has cost; without the gateway what was known stays."""
+        self.view.is_cost_old, session_id = False, self.session_id
+        if session_id is None:
+            return
+        with suppress(GatewayError):
+            used = await (await self.ready()).client.usage("session", session_id)
+            if self.session_id == session_id:
+                self.view.cost = sum(one.cost or 0.0 for one in used)
+                self.redraw()
 
     async def _mark_read(self) -> None:
         """Record that the session was read here; without the gateway it stays unread."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from internal.channels.cli.command_output import format_duration
-from internal.channels.cli.records import ABOUT_FILES
+from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
-from internal.channels.cli.render.question_panel import LOCAL_PRINCIPAL, QuestionPanel
+from internal.channels.cli.render.question_panel import QuestionPanel
 from internal.channels.cli.render.stream import MAX_COMPLETE_TEXT, StreamedReply
 from internal.channels.cli.render.subtask_rows import SubtaskRows
 from internal.channels.cli.render.text import Fragments, StyledLine, truncate_line, wrap_line
@@ -85,6 +85,8 @@ class TranscriptView:
         """The diffs of the changed files, oldest first."""
         self.cost = 0.0
         """What the session has cost, in US dollars, as far as prices are known."""
+        self.is_cost_old = False
+        """True if a run has ended since the cost was read."""
         self.ended_after = 0.0
         """How long a run took that has ended, in seconds, until someone has taken notice of it."""
         self.waiting: dict[int, str] = {}
@@ -245,7 +247,7 @@ class TranscriptView:
                 self.subtasks.add_created(event)
             case "workflow.result.final" | "workflow.result.cancelled" as name:
                 self._end_questions(event["run_id"])
-                self.cost += payload.get("cost") or 0.0
+                self.is_cost_old = True
                 if event["task_id"] in self.moved:
                     text = self.moved.pop(event["task_id"])
                     result = payload if name == "workflow.result.final" else None
@@ -254,9 +256,15 @@ class TranscriptView:
                 elif row_of_end := self.subtasks.add_event(event):
                     self.print_lines("row", [row_of_end])
             case _ if event["task_id"] not in self.moved:
+                self._count_tokens(event.get("correlation_id", ""), event["event"], payload)
                 self.subtasks.add_event(event)
             case _:
                 pass
+
+    def _count_tokens(self, run_id: str, name: str, payload: Mapping[str, Any]) -> None:
+        """Add the tokens of a reply to those of its outermost run, which is at work."""
+        if name == "workflow.node.output.summary" and (run := self.runs.runs.get(run_id)):
+            run.tokens += sum(payload["usage"].values())
 
     def _add_state_event(self, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         match event["event"]:
@@ -287,8 +295,8 @@ class TranscriptView:
             self.print_lines("row", [self.rows.note(self._run_messages.left_out(*lost))])
         elif name == "workflow.input.waiting":
             self._add_waiting(payload["number"], payload["state"], payload["task"])
-        elif name == "workflow.diagnostic.error" and payload["phase"] in ABOUT_FILES:
-            self.print_lines("row", [self.rows.note(payload["error"])])
+        elif name == "workflow.notice":
+            self.print_lines("row", [self.rows.note(payload["text"])])
 
     def _add_waiting(self, number: int, state: str, text: str) -> None:
         """Note what became of a message that no model has read."""
@@ -364,8 +372,8 @@ class TranscriptView:
             self._queue.append(_Item("note", (self.rows.note(self._run_messages("starts_over")),)))
 
     def _complete(self, run_id: str, summary: Mapping[str, Any]) -> None:
+        self._count_tokens(run_id, "workflow.node.output.summary", summary)
         if run := self.runs.runs.get(run_id):
-            run.tokens += sum(summary["usage"].values())
             run.thinking, run.notice = False, ""
         self.thoughts = summary.get("thinking", "")
         if self.thoughts:
@@ -447,7 +455,6 @@ class TranscriptView:
         self._close()
         self.waiting.clear()  # what it has not read is the next task now
         self.ended_after = result["duration_ms"] / 1000
-        self.cost += result.get("cost") or 0.0
         answer = result["final_answer"]
         self.last_answer = answer or self.last_answer
         is_shown = answer.strip() == self._last_reply.strip() or len(answer) > MAX_COMPLETE_TEXT
@@ -487,15 +494,21 @@ class TranscriptView:
         if event["task_id"] not in self.stopped and result["requested_via"] != "cli":
             by = result["requested_by"]
             who = {
-                "who": self._messages("you") if by == LOCAL_PRINCIPAL else by,
+                "who": self._messages("you")
+                if by == LOCAL_PRINCIPAL
+                else result.get("requested_name") or by,
                 "via": result["requested_via"],
             }
             text = self._messages("stopped_by", **who)
-        self.print_lines("over", [self.rows.faint(f"{self._glyphs.stopped} {text}")])
+        mark = f"{self._glyphs.stopped} {text}"
+        has_run = result.get("duration_ms", 0) > 0
+        row = self.rows.result(result, f"{mark} ·") if has_run else self.rows.faint(mark)
+        self.print_lines("over", [row])
         self._end_run(event)
 
     def _end_run(self, event: Mapping[str, Any]) -> None:
         self.runs.end(event)
+        self.is_cost_old = True
         self.is_plan_over |= event["run_id"] == self._plan_run
         self._last_reply = ""
         self._end_questions(event["run_id"])

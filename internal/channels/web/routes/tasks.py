@@ -44,7 +44,8 @@ class TaskListView(TaskView, frozen=True):
     """A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "".
 
     `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
-    is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended
+    is the number of files that it made. `cost` is that of the task and all subtasks below it, in US
+    dollars, as far as prices are known. `reports` are the ended
     subtasks that it reports to the person; nobody wrote the instruction of such a task.
     `calls_not_run` counts the last calls of its run if they were not run: it is completed without
     them.
@@ -81,7 +82,8 @@ class SubtaskView(msgspec.Struct, frozen=True):
     """A subtask. `number` counts those of the outermost task from 1; `total` is how many they were.
 
     `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first
-    500 characters. `cost` is in US dollars, if known.
+    500 characters. `usage` and `cost` are those of the subtask and all below it; the cost is in US
+    dollars, as far as prices are known.
     """
 
     task_id: TaskId
@@ -245,7 +247,7 @@ def _options(task: CreateTaskRequest) -> TaskOptions:
 
 
 def _list_view(item: TaskListItem) -> TaskListView:
-    task, summary = item
+    task, summary, spending = item
     return TaskListView(
         **task_fields(task),
         parent_task_id=task.parent_task_id,
@@ -253,7 +255,7 @@ def _list_view(item: TaskListItem) -> TaskListView:
         path="" if summary.subtask is None else summary.subtask.path,
         reports=task.reports,
         files=summary.files,
-        cost=summary.cost,
+        cost=spending.cost,
         calls_not_run=summary.calls_not_run,
         **_times(summary.started, summary.ended),
     )
@@ -282,7 +284,7 @@ def _details(tree: TaskTree) -> TaskDetails:
             if own.subtask is not None
         ],
         artifacts=[artifact_view(each) for each in tree.artifacts],
-        total_cost=tree.cost,
+        total_cost=tree.run.cost or 0.0,
         calls_not_run=tree.calls_not_run,
     )
 

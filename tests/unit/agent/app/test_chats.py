@@ -18,7 +18,12 @@ from internal.agent.domain.chats import (
     OutgoingMessage,
 )
 from internal.agent.domain.events.envelope import rfc3339
-from internal.agent.domain.events.types import DiagnosticError, InputReceived, ResultCancelled
+from internal.agent.domain.events.types import (
+    DiagnosticError,
+    InputReceived,
+    Notice,
+    ResultCancelled,
+)
 from internal.agent.domain.ids import QuestionId, RunId
 from internal.agent.domain.principals import RoleAssignment
 from internal.agent.domain.tasks import Origin
@@ -306,7 +311,7 @@ async def test_the_context_of_a_reply_names_the_others_and_the_files_that_were_n
         for sender in ("echo:a:mei", "echo:a:lin", "echo:a:mei", "local", "echo:a:lin")
     ]
     problems = [
-        DiagnosticError(phase="files", error="a.pdf: it is damaged"),
+        Notice(about="input_files", text="a.pdf: it is damaged"),
         DiagnosticError(phase="gate", error="no plan"),
     ]
     for work in (

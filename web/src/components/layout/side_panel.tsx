@@ -1,7 +1,7 @@
 import { useEffect, useState, type ReactNode } from 'react';
 import { sumTokens } from '../../state/run_reducer';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
-import { isOver, spendingOf, type PlanLine, type State } from '../../state/session_state';
+import { isOver, type PlanLine, type State } from '../../state/session_state';
 import { formatCost, formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
@@ -71,9 +71,8 @@ function Overview({ state }: { state: State }) {
   const plan = planOf(state);
   const ended = state.runs.filter((run) => isOver(run.status)).length;
   const results = state.thread.lines.filter((line) => line.kind === 'tool' && line.status !== 'running').length;
-  const spending = state.runs.map(spendingOf);
-  const usage = sumTokens(spending.map((one) => one.usage));
-  const costs = spending.flatMap((one) => (one.cost === null ? [] : [one.cost]));
+  const usage = sumTokens(state.runs.map((one) => one.usage));
+  const costs = state.runs.flatMap((one) => (one.cost === null ? [] : [one.cost]));
   const cost = costs.reduce((sum, one) => sum + one, 0);
   const unpriced = state.runs.some((run) => isOver(run.status)) ? f.costUnknown : '–';
   return (

@@ -2,7 +2,6 @@ import { memo, Suspense, useRef } from 'react';
 import { summaryOf, iconOf, answerLabel, questionTitle, answererName } from '../../state/questions';
 import {
   isOver as isEnded,
-  spendingOf,
   type EndLine,
   type InputLine,
   type LeftOutLine,
@@ -239,10 +238,8 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const run = useSessionStore((store) => store.state.runs.find((one) => one.run === line.run));
   const isSubtask = run === undefined;
   const isLimit = runs?.isLimit(line.reason) ?? false;
-  // with its subtasks, as the panel says
-  const hasSubtasks = run !== undefined && run.subtasks !== null;
-  const { usage, cost } = hasSubtasks ? spendingOf(run) : line;
-  const duration = hasSubtasks && line.status !== 'cancelled' ? run.duration : line.duration;
+  // a subtask that outlasts its run adds to what that used
+  const { usage, cost } = run ?? line;
   const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
   const sentences = [
     line.status === 'completed' && !isLimit ? sentence : '',
@@ -253,8 +250,8 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const facts = [
     stop,
     line.notRun === undefined ? '' : (runs?.completedWithout(line.notRun) ?? t.status.completed),
-    duration > 0 ? formatDuration(duration) : '',
-    usage === null || usage.in + usage.out === 0
+    line.duration > 0 ? formatDuration(line.duration) : '',
+    usage.in + usage.cached + usage.out === 0
       ? ''
       : `${formatCount(usage.in + usage.cached)} ${t.short.in} ${formatCount(usage.out)} ${t.short.out}`,
     cost === null || cost === 0 ? '' : formatCost(cost),

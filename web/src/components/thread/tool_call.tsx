@@ -43,7 +43,7 @@ export function Tool({ line, live, ...row }: RowProps & { line: ToolLine; live: 
   const end = running ? <Elapsed since={line.time} /> : took;
   const output = running ? (live?.text ?? '') : '';
   const runs = useRunMessages();
-  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by);
+  const stopped = line.stopped && runs?.callStopped(line.stopped.cause, line.stopped.by, line.stopped.principal);
   const refused = line.refusal && runs?.refusal(line.refusal);
   const failed = stopped || refused || (withoutMarks(line.error).split('\n')[0] ?? '') || (runs?.callFailure(line) ?? '');
   const { added, removed } = changedLines(line.diff);
