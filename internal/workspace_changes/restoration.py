@@ -35,8 +35,12 @@ def restore(root: int, change: ChangeRecord, before: bytes) -> WatchedFileState:
     was_deleted = not change.after.kind
     try:
         with open_parent(root, change.path, create=was_deleted) as (folder, name):
+            # the same name each time: an attempt that was killed may have left it
+            temporary = f"{TEMPORARY_PREFIX}undo-{change.id}"
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
             if _is_now(folder, name, change.after):
-                _replace(folder, name, change, before)
+                _replace(folder, name, change.before, before, temporary=temporary)
             elif not _is_now(folder, name, change.before):
                 raise ChangedSince
             if not change.before.kind:
@@ -67,16 +71,12 @@ def _is_now(folder: int, name: str, expected: WatchedFileState) -> bool:
     return content is not None and hash_of(content) == expected.content
 
 
-def _replace(folder: int, name: str, change: ChangeRecord, content: bytes) -> None:
-    state = change.before
+def _replace(
+    folder: int, name: str, state: WatchedFileState, content: bytes, *, temporary: str
+) -> None:
     if not state.kind:
         os.unlink(name, dir_fd=folder)
         return
-    # The same name each time: what an attempt that was killed has left is removed by the next. A
-    # rename follows no link.
-    temporary = f"{TEMPORARY_PREFIX}undo-{change.id}"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary, dir_fd=folder)
     try:
         if state.kind == "link":
             os.symlink(os.fsdecode(content), temporary, dir_fd=folder)
@@ -87,6 +87,7 @@ def _replace(folder: int, name: str, change: ChangeRecord, content: bytes) -> No
                 file.flush()
                 os.fchmod(descriptor, state.mode & 0o777)
                 os.fsync(descriptor)
+        # a rename follows no link
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
