@@ -19,11 +19,9 @@ async def test_changes_are_listed_shown_and_undone_and_the_workspace_is_read(
     call = Call("shell", {"command": "echo 2 > old.txt; mkdir -p 报告; echo 新 > 报告/新.md"})
     script = [Reply(calls=[call]), Reply("done")]
     async with open_working_web_app(home, script, NO_GATES) as app:
-        body = {"task": "work", "workspace": str(folder), "permission_mode": "all"}
-        made = (await app.client.post("/api/tasks", body)).json()
-        session, run = made["session_id"], made["run_id"]
-        ends = {"workflow.result.final", "workflow.result.failed"}
-        await app.core.until(session, lambda each: each["event"] in ends)
+        made = await app.core.submit("work", workspace=str(folder))
+        await app.core.end_of(made)
+        session, run = made.session_id, made.run_id
         base = f"/api/sessions/{session}"
 
         listed = (await app.client.get(f"{base}/changes?run_id={run}")).json()
