@@ -187,7 +187,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     """Changed files in the order of their paths.
 
     `omitted` counts further changes that are not kept. `is_complete` is False if the workspace was
-    too large to look at all of it.
+    too large to look at all of it, or replaced.
     """
 
     changes: tuple[FileChange, ...] = ()

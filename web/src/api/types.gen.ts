@@ -110,14 +110,14 @@ export interface BackgroundCommand {
   address?: string;
 }
 
-/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large, or `cut`. */
+/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large or no call named it, or `cut`. */
 export interface ChangeDiffView {
   change: FileChangeView;
   diff: string;
   note: "" | "binary" | "cut" | "not_kept" | "secret";
 }
 
-/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it. `total` counts all changes, `changes` are at most `limit`. */
+/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most `limit`. */
 export interface ChangesView {
   changes: Array<FileChangeView>;
   total: number;
@@ -134,14 +134,6 @@ export interface ChatCompletion {
   usage: CompletionUsage;
   larkspur: Submitted;
   object?: "chat.completion";
-}
-
-/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
-export interface CommandOutput {
-  command: BackgroundCommand;
-  text: string;
-  missing_bytes: number;
-  end: string;
 }
 
 /** The background commands of a session in the process that answers, oldest first. */
@@ -493,6 +485,14 @@ export interface PlanStep {
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
   success_criteria?: string;
   opened_by?: "agent" | "larkspur";
+}
+
+/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
+export interface PrintedOutput {
+  command: BackgroundCommand;
+  text: string;
+  missing_bytes: number;
+  end: string;
 }
 
 /** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
