@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.errors import StoreUnavailable
-from internal.workspace_changes import records as module
 from internal.workspace_changes.contents import ABSENT, WatchedFileState
-from internal.workspace_changes.records import ChangeFolder, is_same
+from internal.workspace_changes.records import _MAX_HELD_BYTES, ChangeFolder, is_same
 
 ROOT = "/srv/garden"
 
@@ -22,20 +21,18 @@ def place(tmp_path: Path) -> ChangeFolder:
     return ChangeFolder(tmp_path / "changes")
 
 
-def test_contents_are_stored_together_and_removed_when_unused(
-    place: ChangeFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_MAX_HELD_BYTES", 10)
+def test_contents_are_stored_together_and_removed_when_unused(place: ChangeFolder) -> None:
+    pieces = {str(number): bytes([number]) * (_MAX_HELD_BYTES // 3) for number in range(5)}
     with place.open(ROOT) as records:
-        for number in range(5):
-            records.keep(str(number), bytes([number]) * 4)
-        assert records.content("0") == b"\0" * 4  # stored
-        assert records.content("4") == b"\4" * 4  # still held
+        for name, content in pieces.items():
+            records.keep(name, content)
+        assert records.content("0") == pieces["0"]  # stored
+        assert records.content("4") == pieces["4"]  # still held
         records.save_files({"x": state("4")}, [])
     with place.open(ROOT) as records:
-        assert records.kept_bytes() == 20
+        assert records.kept_bytes() == sum(map(len, pieces.values()))
         records.remove_unused_contents()
-        assert (records.content("0"), records.content("4")) == (None, b"\4" * 4)
+        assert (records.content("0"), records.content("4")) == (None, pieces["4"])
 
 
 def test_a_change_keeps_its_first_state_and_is_gone_when_nothing_changed(
