@@ -47,7 +47,8 @@ class ChangesView(msgspec.Struct, frozen=True):
     """Changed files in the order of their paths.
 
     `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was
-    too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most `limit`.
+    too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most
+    `limit`.
     """
 
     changes: list[FileChangeView]
