@@ -56,7 +56,9 @@ from internal.config.inspect import describe
 from internal.config.loader import Loaded, load
 from internal.config.server import ServerSettings
 from internal.config.types import ConfigError
+from internal.i18n.runs import RunMessages
 from internal.llm.addresses.entered_text import clean_key
+from internal.llm.model_catalog import make_model_book
 from internal.llm.registry import (
     PRICES_AS_OF,
     find_providers_of_key,
@@ -187,6 +189,7 @@ class Application:
                 (each.title, each.missing)
                 for each in loaded.settings.tools.web_search.configured_providers()
             ],
+            cost_limit=_cost_limit(loaded),
         )
 
     def find_providers_of_key(self, key: str) -> list[tuple[str, str]]:
@@ -582,3 +585,15 @@ def _log_to_file(loaded: Loaded) -> None:
 def _log_errors_only() -> None:
     for name in ("internal", "larkspur"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _cost_limit(loaded: Loaded) -> str:
+    """Return why the limit in US dollars does not apply to the model of the settings, or ""."""
+    llm, agent = loaded.settings.llm, loaded.settings.agent
+    price = make_model_book(llm).prices.price(llm.model)
+    return RunMessages("en").cost_limit(
+        llm.model,
+        agent.max_cost or None,
+        agent.max_tokens or None,
+        is_priced=llm.provider == "offline" or price is not None,
+    )

@@ -65,9 +65,37 @@ class RunMessages(MessageCatalog):
         code = metadata.get("exit_code")
         return self("call_exit", code=code) if code else ""
 
+    def call_declined(self, metadata: Mapping[str, Any]) -> str:
+        """Return which questions of a server were declined unasked, "" if there are none."""
+        reasons = metadata.get("declined") or ()
+        return self("call_declined", reason="; ".join(map(str, reasons))) if reasons else ""
+
     def is_limit(self, stop_reason: str) -> bool:
         """Return True if a run ended at a limit: it did not fail, and can go on."""
         return stop_reason in self._limits
+
+    def exception(self, status: str, stop_reason: str | None, calls_not_run: int = 0) -> str:
+        """Return what a run with this status lacks: it ended at a limit, or without its last calls.
+
+        "" if its status says all. Every place that shows the state of a run or task asks this.
+        """
+        if stop_reason is not None and self.is_limit(stop_reason):
+            return self(f"limit_reached_{stop_reason}")
+        return self.completed(calls_not_run) if calls_not_run and status == "completed" else ""
+
+    def cost_limit(
+        self, model: str, max_cost: float | None, max_tokens: int | None, *, is_priced: bool
+    ) -> str:
+        """Return that the limit in US dollars does not apply to a model, "" if it does or is none.
+
+        `max_tokens` is the limit that applies instead, None for none.
+        """
+        if is_priced or max_cost is None:
+            return ""
+        cost = f"${max_cost:.2f}"
+        if max_tokens is None:
+            return self("no_price_no_limit", model=model, cost=cost)
+        return self("no_price", model=model, cost=cost, tokens=f"{max_tokens:,}")
 
     def answered_by(self, model: str, instead_of: str) -> str:
         """Return that another model than the chosen one wrote the answer."""
@@ -82,6 +110,14 @@ class RunMessages(MessageCatalog):
             return ""
         keys = (f"ended_{error_code}", f"ended_{stop_reason}", "ended_error")
         return self(next(key for key in keys if key in self))
+
+    def refusal(self, metadata: Mapping[str, Any]) -> str:
+        """Return why the answer of a person did not allow a call, "" if there was none."""
+        key = f"refused_{metadata.get('refusal')}"
+        if key not in self:
+            return ""
+        words = str(metadata.get("words") or "")
+        return f"{self(key)}: {words}" if words else self(key)
 
     def not_run(self, reason: str) -> str:
         """Return why a call was not run; a reason that this version does not know is a rule."""

@@ -538,7 +538,7 @@ async def test_one_shot_through_a_gateway_imports_only_the_standard_library(
     assert "internal.channels.cli.application" not in err.decode().split()
     domain = {name for name in err.decode().split() if name.startswith("internal.agent")}
     # The choices of an option are there, in a module of the standard library alone.
-    parts = "internal.agent.domain.permissions.modes".split(".")
+    parts = ["internal", "agent", "domain", "permissions", "modes"]
     assert domain <= {".".join(parts[:count]) for count in range(2, len(parts) + 1)}
 
 

@@ -12,7 +12,6 @@ from internal.agent.domain.answers import answer_schema
 from internal.agent.domain.artifacts import Artifact, ArtifactFilter
 from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
-from internal.agent.domain.events.types import ResultFinal
 from internal.agent.domain.ids import ArtifactId, QuestionId, RunId, SessionId, TaskId
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan, PlanEdit
@@ -43,6 +42,7 @@ from internal.agent.domain.usage import UsageKey, UsageSum
 from internal.agent.store.database import Database, Read
 from internal.agent.store.events import LogBounds
 from internal.agent.store.stores import Stores
+from internal.agent.store.tasks import list_calls_not_run
 
 EVERY_SESSION = SessionListFilter()
 
@@ -86,17 +86,6 @@ class TaskTree(NamedTuple):
     cost: float
     artifacts: list[Artifact]
     calls_not_run: int = 0
-
-
-class _EndEvent(msgspec.Struct):
-    payload: "_EndPayload"
-
-
-class _EndPayload(msgspec.Struct):
-    calls_not_run: int = 0
-
-
-_decode_end = msgspec.json.Decoder(_EndEvent).decode
 
 
 class Queries:
@@ -164,9 +153,8 @@ class Queries:
             )
             made = yield from self._stores.artifacts.list_of_tree(root)
             newest = {each.name: each for each in made if each.task_id in above}
-            ends = yield from self._stores.events.list_of_kinds(run.id, (ResultFinal.name,))
-            missed = _decode_end(ends[-1].json).payload.calls_not_run if ends else 0
-            return TaskTree(task, run, found, cost, list(newest.values()), missed)
+            missed = yield from list_calls_not_run([task_id])
+            return TaskTree(task, run, found, cost, list(newest.values()), missed.get(task_id, 0))
 
         return await self._database.read(work)
 

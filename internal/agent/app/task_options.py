@@ -83,6 +83,11 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     profile_warnings: Callable[[], Mapping[str, str]] = dict
     has_folder: Callable[[str], bool] = lambda _path: True
 
+    @property
+    def is_priced(self) -> bool:
+        """True if the price of the default model is known, or nothing is paid for it."""
+        return self.provider == "offline" or self.prices.price(self.model) is not None
+
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
         """Return what commands reach if this is chosen; None for the value of the settings."""
         return "off" if setting is not None and self.isolated and not self.hosts else setting

@@ -374,7 +374,9 @@ def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
         phrases(
             "task_line",
             id=short_id(task.id),
-            status=phrases.status(task.status, task.stop_reason),
+            status=phrases.status(
+                task.status, task.stop_reason, tree.calls_not_run.get(task.id, 0)
+            ),
             took=_format_duration(run, phrases, now),
             task=_shown(task.instruction, MAX_TASK_LENGTH),
         )
@@ -387,7 +389,9 @@ def _format_tree(tree: ChatTask, phrases: ChatPhrases, now: str) -> list[str]:
             "task_subtask_line",
             id=short_id(each.task_id),
             task=_shown(phrases.subtask(place.path), MAX_STATUS_LENGTH),
-            status=phrases.status(each.status, each.stop_reason),
+            status=phrases.status(
+                each.status, each.stop_reason, tree.calls_not_run.get(each.task_id, 0)
+            ),
             took=_format_duration(each, phrases, now),
             preview=_shown(place.preview, MAX_TASK_LENGTH),
         )

@@ -48,6 +48,7 @@ class SettingsSummary(NamedTuple):
         rows: key, value and origin of every setting.
         transcription: model and address of the service for recordings; "" without one.
         search_providers: the search providers in order, each with why it cannot be asked, or "".
+        cost_limit: why the limit in US dollars does not apply to the model; "" if it does.
     """
 
     home: Path
@@ -61,6 +62,7 @@ class SettingsSummary(NamedTuple):
     rows: Sequence[tuple[str, str, str]]
     transcription: str = ""
     search_providers: Sequence[tuple[str, str]] = ()
+    cost_limit: str = ""
     ui: UiChoices = UiChoices()
 
 

@@ -34,6 +34,7 @@ from internal.channels.cli.records import (
     QuestionItem,
     RatedTaskItem,
     RuleItem,
+    RunCommand,
     SessionItem,
     SessionMove,
     StreamBatch,
@@ -56,6 +57,7 @@ from internal.channels.cli.transports.interface import (
     Upload,
 )
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
+from internal.normal_forms.untrusted_marks import without_marks
 
 T = TypeVar("T")
 
@@ -121,6 +123,8 @@ class GatewayClient:
                 me["permission_mode"],
                 me["isolated"],
                 me["network"],
+                known["limits"]["max_tokens"],
+                me["is_priced"],
             ),
             None,
         )
@@ -160,18 +164,28 @@ class GatewayClient:
             "idempotency_key": _new_key(),
             "attachments": attachments,
             "one_shot": request.one_shot,
+            **(
+                {"commands": [each._asdict() for each in request.commands]}
+                if request.commands
+                else {}
+            ),
         }
         optional = {"session_id": request.session_id, "profile": request.profile}
         body |= {name: value for name, value in optional.items() if value is not None}
         return await self._send("POST", "/api/tasks", body, _ids, retry=True)
 
-    async def steer(self, task_id: str, text: str, seen: str = "") -> bool:
+    async def steer(
+        self, task_id: str, text: str, seen: str = "", commands: Sequence[RunCommand] = ()
+    ) -> bool:
         """Steer the active run of a task; return False if the text became the next task.
 
         `seen` is the id of the newest event that was shown when it was written, "" for now.
+        `commands` go along with it.
         """
         path = f"/api/tasks/{_quoted(task_id)}/steer"
-        body = {"text": text, "idempotency_key": _new_key()}
+        body: dict[str, Any] = {"text": text, "idempotency_key": _new_key()}
+        if commands:
+            body["commands"] = [each._asdict() for each in commands]
         if seen:
             body["seen"] = seen
         return await self._send(
@@ -710,7 +724,9 @@ def _waiting(page: Any) -> list[WaitingItem]:
 
 def _message(message: Any) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
-    return TranscriptMessage(message["role"], "".join(texts), message["created"])
+    ran = [f"! {part['command']}" for part in message["parts"] if part["type"] == "command"]
+    text = "\n".join([*ran, without_marks("".join(texts))])
+    return TranscriptMessage(message["role"], text, message["created"])
 
 
 def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:

@@ -115,6 +115,14 @@ select tasks.id, runs.started, runs.ended, runs.cost, runs.subtask,
 from tasks join runs on runs.task_id = tasks.id
 where tasks.id = $1 order by runs.arrival desc limit 1;
 
+-- name: end_of_task
+select $1, payload from events
+where run = (
+        select number from event_runs
+        where run_id = (select id from runs where task_id = $1 order by arrival desc limit 1)
+    ) and event = $2
+order by seq desc limit 1;
+
 -- name: task_cursor
 select created, id from tasks
 where id = $1 and (cast($2 as text) is null or principal = $2);

@@ -29,7 +29,7 @@ export interface AppliedChanges {
   paths: Array<string>;
 }
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -44,6 +44,7 @@ export interface ApprovalItem {
   subject?: string;
   reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
+  title?: string;
 }
 
 /** A version of a file that a run made; `source_tool` is "" for one found at its end. */
@@ -388,7 +389,7 @@ export interface McpToolSummary {
   state: "changed since its review" | "not reviewed" | "offered";
 }
 
-/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. */
+/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. `is_priced`: the price of the model is known; without it no limit in US dollars applies. */
 export interface MeView {
   id: string;
   name: string;
@@ -398,6 +399,7 @@ export interface MeView {
   permission_mode: Mode;
   isolated: boolean;
   network: "hosts" | "off" | "open" | "registries";
+  is_priced: boolean;
 }
 
 /** A message of a session without the model's thinking. Each part has a `type`. */
@@ -654,7 +656,7 @@ export interface ServerModelsView {
   finding: Finding;
 }
 
-/** A session in a list, with the status of its newest task and its number of tasks. `found` is the text around what a search found, "" without a search. */
+/** A session in a list, with the state of its newest task and its number of tasks. `calls_not_run` counts the last calls of that task if they were not run. `found` is the text around what a search found, "" without a search. */
 export interface SessionListItem {
   session_id: string;
   title: string;
@@ -671,6 +673,8 @@ export interface SessionListItem {
   plan_review: "always" | "complex" | "off";
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
   tasks: number;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  calls_not_run: number;
   found: string;
 }
 
@@ -804,7 +808,7 @@ export interface TaskDetails {
   calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
 export interface TaskListView {
   task_id: string;
   session_id: string;
@@ -826,6 +830,7 @@ export interface TaskListView {
   cost: number | null;
   started_at: string | null;
   completed_at: string | null;
+  calls_not_run: number;
 }
 
 /** A task. `feedback` is what a person thinks of its answer, null for nothing. */

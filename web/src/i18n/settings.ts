@@ -36,6 +36,8 @@ const en = {
   unknownCost: 'unknown',
   modelsLead: 'A key is stored on this machine and never shown again.',
   defaultModel: 'Default model',
+  unpriced: (model: string) =>
+    `No price is known for ${model}: a limit in US dollars (agent.max_cost) does not apply to it. llm.prices sets one.`,
   setBy: (place: string) => `Set by ${place}`,
   keys: 'Keys',
   provider: 'Provider',
@@ -174,6 +176,7 @@ const zh: typeof en = {
   unknownCost: '未知',
   modelsLead: '密钥保存在本机，之后不再显示。',
   defaultModel: '默认模型',
+  unpriced: (model) => `不知道 ${model} 的价格：美元费用上限（agent.max_cost）对它不适用。可用 llm.prices 设置价格。`,
   setBy: (place) => `由 ${place} 设置`,
   keys: '密钥',
   provider: '提供商',

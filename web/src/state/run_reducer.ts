@@ -19,6 +19,7 @@ export function newRun(event: Envelope): RunState {
     channel: '',
     status: WHILE_QUEUED.has(event.event) ? 'queued' : 'running',
     reason: null,
+    notRun: 0,
     started: event.timestamp,
     usage: NO_TOKENS,
     cost: null,
@@ -66,8 +67,8 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
       const duration = run.subtasks === null ? event.payload.duration_ms : passed;
       const usage = toTokens(event.payload.usage);
       const status = statusAfter(reason);
-      const cost = event.payload.cost ?? null;
-      return { ...run, status, reason, usage, cost, duration, ended: [] };
+      const { cost = null, calls_not_run: notRun = 0 } = event.payload;
+      return { ...run, status, reason, notRun, usage, cost, duration, ended: [] };
     }
     case 'workflow.result.cancelled':
       return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ended: [] };

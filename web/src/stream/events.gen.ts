@@ -6,7 +6,7 @@ export const EVENTS = ["workflow.input.received", "workflow.input.waiting", "wor
 
 export const CONTROLS = ["connected", "replay.done", "stream.reset", "workflow.stream.dropped", "hb", "bye"] as const;
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -21,6 +21,7 @@ export interface ApprovalItem {
   subject?: string;
   reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
+  title?: string;
 }
 
 /** Files that a call made for people: new ones, or new versions. `source_tool` made them. `omitted` counts further new files of the call, which are not kept. The files of one call may come in several events; those found at the end of a run have the call id "". */
@@ -140,7 +141,7 @@ export interface InputFilesFetched {
   attachments: Array<Attachment>;
 }
 
-/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. */
+/** A message from a person: a new task, or steering of the current run. `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message. `commands` are those that the person ran before in the terminal and that the model reads with the message. */
 export interface InputReceived {
   task: string;
   channel: string;
@@ -148,6 +149,7 @@ export interface InputReceived {
   attachments?: Array<Attachment>;
   steer?: boolean;
   resumed?: boolean;
+  commands?: Array<OwnCommand>;
 }
 
 /** What became of a message that steers the run and that no model has read yet. It waits for the next step, was edited or taken back by its writer, or was given back because the run was stopped or failed: then it starts nothing. `task` is its text. `GET /api/sessions/{session_id}/messages` has those that wait or were given back. A message that is delivered comes as `workflow.input.received`. */
@@ -223,7 +225,7 @@ export interface OutputDelta {
   reasoning?: boolean;
 }
 
-/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. */
+/** A reply is complete; `content` is its visible text. `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how long it took. `context` is what the request held, with estimates; `usage` has the provider's count. `call_ids` are the first 64 calls of a reply with several, in the order in which they are shown: they start, and are refused, in any order. */
 export interface OutputSummary {
   node_id: string;
   iteration: number;
@@ -236,6 +238,14 @@ export interface OutputSummary {
   thinking?: string;
   thinking_ms?: number;
   context?: ContextUse;
+  call_ids?: Array<string>;
+}
+
+/** A command of a person, the end of what it printed, and its exit code. */
+export interface OwnCommand {
+  command: string;
+  output?: string;
+  exit_code?: number;
 }
 
 /** The whole text of an open node so far. It sets the text and `k`. `k: 0, text: ""`: the connection to the model broke and the reply restarts. */
@@ -401,7 +411,7 @@ export interface TaskDispatched {
   depends_on?: Array<string>;
 }
 
-/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the call for display. The reason is plan, step, alone or gate for a gate, else plan_review, question, approvals or end. */
+/** A tool call ended or was not run. A failed call has `error` and no `result`. For a call that was returned to the model, `metadata` has `not_run`, the reason: plan, step, alone or gate for a gate, else plan_review, question, approvals or end. It and a denied call have `what`, the call for display, `subject`, its file, command or host, and `title`, as in the event of a start. */
 export interface ToolCompleted {
   call_id: string;
   tool_name: string;
@@ -426,7 +436,7 @@ export interface ToolProgress {
   text: string;
 }
 
-/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. */
+/** A tool call starts. Stored before its first effect. Long arguments are truncated, and attached in full. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ToolStarted {
   call_id: string;
   tool_name: string;
@@ -434,6 +444,7 @@ export interface ToolStarted {
   iteration: number;
   risk: string;
   attachments?: Array<Attachment>;
+  title?: string;
 }
 
 /** Tokens of one or more model calls. `input_tokens` excludes cached tokens. */

@@ -361,6 +361,33 @@ describe('the rows of calls', () => {
     expect(refused).toMatchObject({ status: 'denied', denied: 'rm x' });
   });
 
+  test('refused calls keep their file and their place among the calls of their reply', () => {
+    const log = new Log();
+    const reply = {
+      node_id: 'iter:1:say',
+      iteration: 1,
+      content: '',
+      tool_call_count: 3,
+      llm_duration_ms: 1,
+      llm_request_id: '',
+      llm_model: 'm',
+      usage: {},
+      call_ids: ['a', 'b', 'c'],
+    };
+    const ended = (call_id: string, metadata: Record<string, unknown>) =>
+      log.durable('A', 'workflow.tool.completed', { call_id, tool_name: 'write_file', duration_ms: 1, attachments: [], metadata });
+    const rows = [
+      log.durable('A', 'workflow.node.output.summary', reply),
+      ended('c', {}),
+      ended('b', { denied: true, what: 'write_file\npath: b.txt', subject: 'b.txt', rules: [] }),
+      ended('a', { not_run: 'plan', what: 'write_file\npath: a.txt', subject: 'a.txt' }),
+    ];
+    const [first, second, third] = reduceEvents(EMPTY, rows).thread.lines;
+    expect(first).toMatchObject({ kind: 'not-run', subject: 'a.txt' });
+    expect(second).toMatchObject({ kind: 'tool', status: 'denied', subject: 'b.txt' });
+    expect(third).toMatchObject({ kind: 'tool', status: 'done' });
+  });
+
   test('an edit has its diff', () => {
     expect(callRow({ metadata: { diff: '-a\n+b\n' } })).toMatchObject({ status: 'done', diff: '-a\n+b\n' });
   });

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType, field
 from internal.agent.domain.artifacts import ManifestEntry
 from internal.agent.domain.ids import TaskId
 from internal.agent.domain.left_out import LeftOut
+from internal.agent.domain.own_commands import OwnCommand
 from internal.agent.domain.plans import Author, Complexity, Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem, Audience, Decision, Grant, QuestionKind
 from internal.agent.domain.tasks import Attachment, Channel, Status, StopReason
@@ -164,6 +165,8 @@ class InputReceived(Event, frozen=True, kw_only=True):
     """A message from a person: a new task, or steering of the current run.
 
     `resumed`: the person wrote nothing, but let a task that ended go on; `task` is its message.
+    `commands` are those that the person ran before in the terminal and that the model reads with
+    the message.
     """
 
     name: ClassVar[str] = "workflow.input.received"
@@ -173,6 +176,7 @@ class InputReceived(Event, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     steer: bool | UnsetType = UNSET
     resumed: bool | UnsetType = UNSET
+    commands: tuple[OwnCommand, ...] | UnsetType = UNSET
 
 
 class InputWaiting(Event, frozen=True, kw_only=True):
@@ -349,7 +353,8 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 
     `thinking` is the reasoning before it, as far as the provider shows it, and `thinking_ms` how
     long it took. `context` is what the request held, with estimates; `usage` has the provider's
-    count.
+    count. `call_ids` are the first 64 calls of a reply with several, in the order in which they are
+    shown: they start, and are refused, in any order.
     """
 
     name: ClassVar[str] = "workflow.node.output.summary"
@@ -364,6 +369,7 @@ class OutputSummary(Event, frozen=True, kw_only=True):
     thinking: str = ""
     thinking_ms: int = 0
     context: ContextUse | UnsetType = UNSET
+    call_ids: tuple[str, ...] | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The reply."""
@@ -373,7 +379,8 @@ class OutputSummary(Event, frozen=True, kw_only=True):
 class ToolStarted(Event, frozen=True, kw_only=True):
     """A tool call starts. Stored before its first effect.
 
-    Long arguments are truncated, and attached in full.
+    Long arguments are truncated, and attached in full. `title` is what people read in place of the
+    name of a tool of an MCP server.
     """
 
     name: ClassVar[str] = "workflow.tool.started"
@@ -383,6 +390,7 @@ class ToolStarted(Event, frozen=True, kw_only=True):
     iteration: int
     risk: str
     attachments: tuple[Attachment, ...] = ()
+    title: str | UnsetType = UNSET
 
     def node(self) -> tuple[str, NodeKind]:
         """The call."""
@@ -407,9 +415,10 @@ class ToolProgress(Event, frozen=True, kw_only=True):
 class ToolCompleted(Event, frozen=True, kw_only=True):
     """A tool call ended or was not run. A failed call has `error` and no `result`.
 
-    For a call that was returned to the model, `metadata` has `not_run`, the reason, and `what`, the
-    call for display. The reason is plan, step, alone or gate for a gate, else plan_review,
-    question, approvals or end.
+    For a call that was returned to the model, `metadata` has `not_run`, the reason: plan, step,
+    alone or gate for a gate, else plan_review, question, approvals or end. It and a denied call
+    have `what`, the call for display, `subject`, its file, command or host, and `title`, as in the
+    event of a start.
     """
 
     name: ClassVar[str] = "workflow.tool.completed"

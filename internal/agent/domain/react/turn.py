@@ -243,6 +243,12 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         sent = [part for part in parts if isinstance(part, ToolCall)]
         return self._with_ids([unwrap_call(call, self.config.deferred) for call in sent], iteration)
 
+    @property
+    def reply_call_ids(self) -> tuple[str, ...]:
+        """The calls of the newest reply with calls, in order."""
+        asked = next((each for each in reversed(self.messages) if each.calls), None)
+        return () if asked is None else tuple(call.call_id for call in asked.calls)
+
     def mark_started(self, call_ids: Sequence[str]) -> None:
         """Record that these calls start: from now on their outcome may be unknown."""
         self.started |= frozenset(call_ids)

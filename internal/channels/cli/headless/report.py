@@ -14,6 +14,7 @@ from internal.channels.cli.output import replace_surrogates
 from internal.channels.cli.question_text import render_question
 from internal.channels.cli.records import ABOUT_FILES, format_size
 from internal.channels.cli.task_request import Format, Ids
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
 
@@ -45,6 +46,9 @@ REPORT_TASK = "Report the background tasks that have ended."
 _FILE_FIELDS = ("artifact_id", "name", "version", "type", "media_type", "size", "sha256")
 
 
+_OFFLINE_MODEL = "offline-demo"
+
+
 class RunReport:
     """Collects the events of one run and its subagents from the stream of a session.
 
@@ -65,6 +69,7 @@ class RunReport:
         self._denied: list[dict[str, Any]] = []
         self._not_run: list[dict[str, Any]] = []
         self._last_not_run = 0
+        self._model = ""
         self._questions: dict[str, Mapping[str, Any]] = {}
         self._result: dict[str, Any] = {"status": "queued", "stop_reason": None, "text": ""}
         self._notices: list[str] = []
@@ -212,8 +217,11 @@ class RunReport:
     def messages(self) -> list[str]:
         """Return messages for standard error: files, refused calls, errors, open questions."""
         status, reason = self._result["status"], self._result["stop_reason"]
+        is_unpriced = self._result.get("usage") and self._result.get("cost") is None
         messages = [*self._file_lines(), *(_format_denial(one) for one in self._denied)]
         messages += map(_format_not_run, self._not_run)
+        if is_unpriced and self._model not in {"", _OFFLINE_MODEL}:
+            messages.append(RunMessages("en")("no_price_of_run", model=self._model))
         if status == "completed" and self._last_not_run:
             messages.append(f"The run is {RunMessages('en').completed(self._last_not_run)}.")
         sentence = RunMessages("en").ended(reason or "", self._error_code)
@@ -243,9 +251,8 @@ class RunReport:
                 self._note_refusal(payload)
             case name if name in _NOTICES:
                 self._add_notice(event, payload)
-            case "workflow.node.output.summary" if own and payload.get("thinking"):
-                took = format_duration(payload["thinking_ms"] / 1000)
-                self._asides.append(RunMessages("en")("thought", time=took))
+            case "workflow.node.output.summary" if own:
+                self._note_reply(payload)
             case "workflow.artifact.manifest":
                 self._files |= {one["name"]: one for one in payload["artifacts"]}
                 self._omitted_files += payload.get("omitted", 0)
@@ -264,6 +271,13 @@ class RunReport:
                 self.has_ended = True
             case _:
                 pass
+
+    def _note_reply(self, payload: Mapping[str, Any]) -> None:
+        """Note the model of a reply and how long it thought."""
+        self._model = payload["llm_model"]
+        if payload.get("thinking"):
+            took = format_duration(payload["thinking_ms"] / 1000)
+            self._asides.append(RunMessages("en")("thought", time=took))
 
     def _note_refusal(self, payload: Mapping[str, Any]) -> None:
         """Note a call that was denied or returned to the model."""
@@ -296,8 +310,10 @@ class RunReport:
         messages = RunMessages("en")
         match event["event"]:
             case "workflow.tool.completed":
+                if declined := messages.call_declined(payload["metadata"]):
+                    self._notices.append(f"{tool_label(payload['tool_name'])}: {declined}")
                 if failure := messages.call_failure(payload["metadata"]):
-                    self._notices.append(f"{payload['tool_name']} failed: {failure}")
+                    self._notices.append(f"{tool_label(payload['tool_name'])} failed: {failure}")
             case "workflow.node.retry":
                 self._notices.append(messages.retry(payload, event.get("timestamp", "")))
             case "workflow.node.left_out":
@@ -375,11 +391,13 @@ def _json_line(value: Mapping[str, Any]) -> bytes:
 def _format_not_run(call: Mapping[str, Any]) -> str:
     first = str(call["what"]).partition("\n")[0]
     about = "" if first == call["tool"] else f" ({first[:_MAX_WHAT_CHARS]})"
-    return f"Not run: {call['tool']}{about}. {RunMessages('en').not_run(call['reason'])}"
+    return (
+        f"Not run: {tool_label(call['tool'])}{about}. {RunMessages('en').not_run(call['reason'])}"
+    )
 
 
 def _format_denial(denied: Mapping[str, Any]) -> str:
-    sentence = f"Denied: {denied['error'] or denied['tool_name']}"
+    sentence = f"Denied: {denied['error'] or tool_label(denied['tool_name'])}"
     # quoted for a POSIX shell
     quoted = (rule.replace("'", "'\\''") for rule in denied["rules"])
     flags = " ".join(f"--allow '{rule}'" for rule in quoted)

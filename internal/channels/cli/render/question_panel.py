@@ -23,6 +23,7 @@ from internal.i18n.call_summary import (
     describe_reason,
     describe_rules_briefly,
     summarize_calls,
+    tool_label,
 )
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
@@ -267,7 +268,7 @@ class QuestionPanel:
         tool, risk, reason = (
             truncate_line(text, _MAX_TITLE_WIDTH)
             for text in (
-                str(call["tool"]),
+                tool_label(str(call["tool"]), str(call.get("title", ""))),
                 str(call["risk"]),
                 describe_reason(self._messages, *given),
             )

@@ -488,23 +488,24 @@ class ReplSession:
         first, self.files = self.files, []
         files = [*first, *pasted]
         kept = self.shell.take_kept()
-        shown, text = text, "\n\n".join([text, *kept])
         if run is not None and not files:
             try:
                 # who sent a task need not have seen its events
                 is_own = self.view.is_own_task(run.task_id)
-                steered = await client.steer(run.task_id, text, "" if is_own else seen)
+                steered = await client.steer(run.task_id, text, "" if is_own else seen, kept)
             except GatewayError:
                 self.shell.keep(kept)
                 raise
             self.last_run = ""
             remark = self.messages("noted") if steered else self.messages("becomes_next")
-            self.view.add_sent(shown, f"{self._glyphs.noted} {remark}", whole=text)
+            self.view.add_sent(text, f"{self._glyphs.noted} {remark}")
             return
-        self.view.add_sent(shown, whole=text)
+        self.view.add_sent(text)
         self.redraw()
         chosen = {**self.choices.options(), **options}
-        request = TaskRequest(text, chosen, self.session_id, self.choices.profile, tuple(files))
+        request = TaskRequest(
+            text, chosen, self.session_id, self.choices.profile, tuple(files), commands=kept
+        )
         self._uploading = bool(files)
         try:
             ids = await client.submit(request, self._check_upload)

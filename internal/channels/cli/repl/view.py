@@ -1,7 +1,6 @@
 """Turns the events of a session into rows: printed ones, and live ones below them."""
 
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +16,10 @@ from internal.channels.cli.render.text import Fragments, StyledLine, truncate_li
 from internal.channels.cli.render.theme import Glyphs
 from internal.channels.cli.repl.open_question import OpenQuestion
 from internal.channels.cli.repl.status_line import AWAITS_TASKS, RunActivity, RunState
+from internal.i18n.call_summary import tool_label
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
-
-# words for models around texts of others: see mark_untrusted
-_MARKS = re.compile(
-    r"^\[[0-9a-f]{16}: what follows came from .*\]\n|\n\[[0-9a-f]{16}: end\]$", re.MULTILINE
-)
+from internal.normal_forms.untrusted_marks import without_marks
 
 _MIN_THOUGHT_SECONDS = 0.1
 _MAX_CHANGED = 5
@@ -121,9 +117,9 @@ class TranscriptView:
         """The running run, else the next queued one."""
         return self.runs.current
 
-    def add_sent(self, text: str, remark: str = "", *, whole: str = "") -> None:
-        """Show text that this terminal sent, as a part of `whole` if that is given."""
-        self._own_texts.append(whole or text)
+    def add_sent(self, text: str, remark: str = "") -> None:
+        """Show text that this terminal sent."""
+        self._own_texts.append(text)
         self.print_lines("you", self.rows.user_message(text, remark))
 
     def remove_sent(self, text: str) -> None:
@@ -415,7 +411,7 @@ class TranscriptView:
                 if run is not None:
                     run.progress = ""
                 text = payload.get("error") or payload.get("result", "")
-                self.output = (payload["tool_name"], _MARKS.sub("", text))
+                self.output = (tool_label(payload["tool_name"]), without_marks(text))
                 if isinstance(diff := payload.get("metadata", {}).get("diff"), str):
                     self.changes.append(diff)
                 if payload["call_id"] not in self._refused:  # else the answer's row has said it
@@ -434,6 +430,8 @@ class TranscriptView:
         if text in self._own_texts:
             self._own_texts.remove(text)
         elif task_id not in self._own_tasks or payload.get("steer"):
+            for ran in payload.get("commands", ()):
+                self.print_lines("row", [self.rows.own_command(ran)])
             channel = payload["channel"]
             remark = self._messages("noted") if payload.get("steer") else ""
             self.print_lines(

@@ -13,6 +13,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.delegation.subtask import Subtask, WorkspaceChoice
 from internal.agent.domain.errors import InvalidRequest
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.own_commands import add_commands
 from internal.agent.domain.tasks import Feedback, Run, Status, StopReason, Task, TaskFilter
 from internal.agent.domain.usage import Usage
 from internal.channels.web.endpoints import ApiRequest
@@ -45,6 +46,8 @@ class TaskListView(TaskView, frozen=True):
     `parent` is the beginning of the instruction of the task that created it, "" for none. `files`
     is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended
     subtasks that it reports to the person; nobody wrote the instruction of such a task.
+    `calls_not_run` counts the last calls of its run if they were not run: it is completed without
+    them.
     """
 
     parent_task_id: TaskId | None
@@ -55,6 +58,7 @@ class TaskListView(TaskView, frozen=True):
     cost: float | None
     started_at: str | None
     completed_at: str | None
+    calls_not_run: int
 
 
 class TasksPage(msgspec.Struct, frozen=True):
@@ -145,6 +149,7 @@ async def create_task(request: ApiRequest[CreateTaskQuery, CreateTaskRequest]) -
         ),
         idempotency_key=scoped_key("tasks", task.idempotency_key),
         one_shot=task.one_shot,
+        prompt=add_commands(task.task, task.commands) if task.commands else "",
     )
     submitted = await services.gateway.submit(submission, request.principal)
     created = CreatedTask(*msgspec.structs.astuple(submitted))
@@ -205,6 +210,7 @@ async def steer_task(request: ApiRequest[EmptyRequest, SteerRequest]) -> Steered
         channel=request.channel,
         idempotency_key=body.idempotency_key,
         writing=read_writing(body.seen),
+        prompt=add_commands(body.text, body.commands) if body.commands else "",
     )
 
 
@@ -248,6 +254,7 @@ def _list_view(item: TaskListItem) -> TaskListView:
         reports=task.reports,
         files=summary.files,
         cost=summary.cost,
+        calls_not_run=summary.calls_not_run,
         **_times(summary.started, summary.ended),
     )
 

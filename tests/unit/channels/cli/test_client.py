@@ -237,6 +237,7 @@ def listed(task_id: str, parent: str | None = None, **more: object) -> dict[str,
     fields = dict.fromkeys(("started_at", "completed_at", "stop_reason"))
     texts = dict.fromkeys(("session_id", "task", "channel", "model", "created", "path"), "")
     known = {"task_id": task_id, "parent_task_id": parent, "status": "completed", "cost": 0.5}
+    known["calls_not_run"] = 0
     return {**fields, **texts, **known, **more}
 
 

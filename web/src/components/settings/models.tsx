@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { api } from '../../api/client';
 import { settingsApi } from '../../api/settings';
 import type { Finding, ProvidersView, ProviderView } from '../../api/types.gen';
 import { useSettingsMessages } from '../../i18n/settings';
@@ -35,6 +36,7 @@ export function Models() {
 function DefaultModel({ view, change }: { view: ProvidersView; change: Change }) {
   const s = useSettingsMessages();
   const usable = view.providers.filter((one) => one.key !== 'missing');
+  const { data: me } = useQuery({ queryKey: ['me'], queryFn: api.me });
   return (
     <>
       <label className="mb-1 flex flex-wrap items-center gap-3">
@@ -56,6 +58,7 @@ function DefaultModel({ view, change }: { view: ProvidersView; change: Change })
           ))}
         </select>
       </label>
+      {me?.is_priced === false && <p className="mb-1 text-[13px] text-warn">{s.unpriced(me.model)}</p>}
       <p className="isolate-text mb-4 text-[13px] text-dim">{view.set_by === '' ? '' : s.setBy(view.set_by)}</p>
     </>
   );

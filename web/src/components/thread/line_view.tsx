@@ -8,6 +8,7 @@ import {
   type LeftOutLine,
   type Line,
   type LiveNode,
+  type OwnCommandLine,
   type PlanLine,
   type QuestionLine,
   type SayLine,
@@ -41,6 +42,8 @@ export const LineView = memo(function LineView(
   switch (line.kind) {
     case 'input':
       return <Input line={line} {...row} />;
+    case 'own-command':
+      return <OwnCommand line={line} {...row} />;
     case 'say':
       return <Say line={line} {...row} />;
     case 'tool':
@@ -143,6 +146,28 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   );
 }
 
+/** A command that the person ran; the model read it with the message below. */
+function OwnCommand({ line, ...row }: RowProps & { line: OwnCommandLine }) {
+  const t = useMessages();
+  const runs = useRunMessages();
+  const failure = line.code === 0 ? '' : (runs?.callFailure({ exit: line.code }) ?? '');
+  return (
+    <ExpandableRow
+      {...row}
+      id={line.key}
+      glyph="$"
+      tone="text-dim"
+      title={<span className="sr-only">{t.ownCommand}</span>}
+      hint={<span className="isolate-text font-mono text-[13px] text-ink">{line.command}</span>}
+      end={failure !== '' && <span className="text-bad">{failure}</span>}
+    >
+      <pre tabIndex={0} aria-label={t.ownCommand} className="max-h-80 overflow-auto rounded-lg border border-line bg-side px-3 py-2 font-mono text-[13px] break-words whitespace-pre-wrap">
+        {line.output === '' ? <span className="text-dim">{t.nothing}</span> : line.output}
+      </pre>
+    </ExpandableRow>
+  );
+}
+
 /** Answers are shown in full; long remarks between tool calls are collapsed to one line. */
 function Say({ line, ...row }: RowProps & { line: SayLine }) {
   const t = useMessages();
@@ -183,8 +208,9 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, answered === undefined)}</span>}
-      hint={answered === undefined && calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, true)}</span>}
+      // each call has a row of its own, or stands in the bar
+      hint={calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
       {asked.body !== '' && <Text tone="">{asked.body}</Text>}
@@ -222,7 +248,8 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
     line.status === 'completed' && !isLimit ? sentence : '',
     line.fallback === undefined ? '' : (runs?.answeredBy(line.fallback) ?? ''),
   ];
-  const glyph = isLimit ? '⚠' : { completed: line.notRun === undefined ? '✓' : '!', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
+  const isIncomplete = (runs?.exception({ status: line.status, reason: line.reason, notRun: line.notRun ?? 0 }) ?? '') !== '';
+  const glyph = isIncomplete ? '⚠' : { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
     stop,
     line.notRun === undefined ? '' : (runs?.completedWithout(line.notRun) ?? t.status.completed),

@@ -102,6 +102,8 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield _sandbox([each for each in walls if each.name != _PACKAGES])
     yield from (each for each in walls if each.name == _PACKAGES)
     yield _model(settings)
+    if settings.cost_limit:
+        yield Check("cost", "warn", settings.cost_limit, f"Set llm.prices.{settings.model}.")
     if settings.transcription:
         message = f"Recordings are transcribed by {settings.transcription} (not tested)."
         yield Check("audio", "ok", message)

@@ -52,6 +52,7 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.ids import ArtifactId, RunId, SessionId, TaskId
+from internal.agent.domain.own_commands import OwnCommand
 from internal.agent.domain.plans import Plan, PlanStep
 from internal.agent.domain.questions import ApprovalItem
 from internal.agent.domain.tasks import Attachment
@@ -68,7 +69,13 @@ USAGE = Usage(1, 2, 3, 4)
 FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
     (
         InputReceived(
-            task=ODD, channel="cli", sender="local", attachments=(FILE,), steer=True, resumed=True
+            task=ODD,
+            channel="cli",
+            sender="local",
+            attachments=(FILE,),
+            steer=True,
+            resumed=True,
+            commands=(OwnCommand("ls", "a.txt", 0),),
         ),
         None,
     ),
@@ -115,6 +122,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             llm_model="claude-x",
             usage=USAGE,
             context=ContextUse(200_000, 25_000, (ContextPart("folder", 12, "AGENTS.md"),)),
+            call_ids=("c1", "c2"),
         ),
         ("iter:3:say", "generation"),
     ),
@@ -125,6 +133,7 @@ FULL: list[tuple[Event, tuple[str, NodeKind] | None]] = [
             arguments={"command": ODD, "deep": [{"x": None}]},
             iteration=3,
             risk="exec",
+            title="Add issue (github)",
         ),
         ("c1", "tool"),
     ),
