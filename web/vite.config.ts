@@ -38,13 +38,14 @@ function smallIcons(): Plugin {
 }
 
 const ON_DEMAND_LIBRARIES = /[\\/](virtua|highlight\.js|katex|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
-const WAITING = /src[\\/](components[\\/]thread[\\/](action|waiting_messages)|(i18n|state)[\\/]waiting_messages)\./;
+const WAITING =
+  /(src[\\/](components[\\/]thread[\\/](action|waiting_messages)|(i18n|state)[\\/]waiting_messages)|icons[\\/]undo-2)\./;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/](shortcuts|dialogs))/;
 const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
 
 const FILES =
-  /src[\\/](components[\\/](files|layout[\\/](side_panel|background_commands))|api[\\/](commands|files|upload)|i18n[\\/]files|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
+  /src[\\/](components[\\/](files|layout[\\/](side_panel|background_commands))|api[\\/](changes|commands|files|upload)|i18n[\\/](changes|files)|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
 /** Icons that only these modules use; otherwise each set of them is a chunk. */
 const FILE_ICONS =
   /icons[\\/](archive|search|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
@@ -64,7 +65,7 @@ const TASK_MODES =
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
-  return isLibrary || /src[\\/](api[\\/]client|stream|state)[\\/.]/.test(id);
+  return isLibrary || /src[\\/](api[\\/]client|lib[\\/](owner|tool_label)|stream|state)[\\/.]/.test(id);
 }
 
 const notices = thirdPartyNotices(import.meta.dirname);
@@ -97,6 +98,7 @@ export default defineConfig({
             { name: 'operation', test: OPERATION },
             { name: 'tasks', test: TASKS },
             { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
+            { name: 'notifications', test: /src[\\/]state[\\/]notifications\./ },
             { name: 'shared', test: isShared },
           ],
         },

@@ -1,7 +1,7 @@
-/** Notifications of the system and the mark in the title, for a page that nobody looks at. */
-import { create } from 'zustand';
+/** Notifications of the system, for a page that nobody looks at; loaded once the page is shown. */
 import type { RunMessages } from '../i18n/run_texts';
 import type { Envelope } from '../stream/events';
+import { useAttention } from './attention';
 import { usePreferences } from './preferences';
 import { subscribe } from './session_store';
 
@@ -10,9 +10,6 @@ const VISIBLE = 'larkspur.visible';
 const MAX_RUNS = 1_000;
 const MAX_CHARS = 200;
 const BEEP = { hertz: 660, seconds: 0.18, volume: 0.08 };
-
-/** Whether a run ended since the page was last visible. */
-export const useAttention = create<{ ended: boolean }>(() => ({ ended: false }));
 
 export interface NoticeTexts {
   waits: string;
@@ -101,12 +98,6 @@ async function announce(
     history.pushState(null, '', `/sessions/${event.session_id}`);
     dispatchEvent(new PopStateEvent('popstate'));
   });
-}
-
-/** Ask the browser for its permission. Resolves to false if it is refused or cannot be asked. */
-export async function requestNotifications(): Promise<boolean> {
-  if (globalThis.Notification === undefined) return false;
-  return (await Notification.requestPermission()) === 'granted';
 }
 
 function holdWhileVisible(): () => void {

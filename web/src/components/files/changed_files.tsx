@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Undo2, X } from 'lucide-react';
+import { RotateCcw, X } from 'lucide-react';
 import { useState } from 'react';
 import { fileOfWorkspace, listChanges, showDiff, undoChange, type FileChangeView } from '../../api/changes';
 import { useChangeMessages } from '../../i18n/changes';
@@ -106,7 +106,7 @@ function ChangeDialog({ session, change, onClose }: { session: string; change: F
       <p className="mt-3 flex flex-wrap gap-2">
         {!isUndone && (
           <button type="button" className="choice" disabled={isBusy} onClick={() => void undo()}>
-            <Undo2 size={15} aria-hidden="true" />
+            <RotateCcw size={15} aria-hidden="true" />
             {c.undo}
           </button>
         )}

@@ -18,9 +18,9 @@ import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/f
 import { useMessages } from '../../i18n/catalog';
 import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
+import { CallNotRun } from './call_not_run';
 import { MarkdownView } from './markdown_view';
 import { NoteRow, ExpandableRow, SentenceRow, StaticRow, Text, useFocus, type RowProps } from './row';
-import { CallNotRun } from './call_not_run';
 import { PlanSteps, PlanView, stepProgress } from './plan_steps';
 import { Tool } from './tool_call';
 
