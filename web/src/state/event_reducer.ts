@@ -69,6 +69,7 @@ class StateBuilder {
   private artifacts: readonly ArtifactFile[];
   private omitted: number;
   private changed: readonly string[];
+  private moreChanged: boolean;
   private changes: number;
   private questions: readonly SessionQuestion[];
   private readonly live: Record<string, LiveNode>;
@@ -81,6 +82,7 @@ class StateBuilder {
     this.artifacts = state.artifacts;
     this.omitted = state.omitted;
     this.changed = state.changed;
+    this.moreChanged = state.moreChanged;
     this.changes = state.changes;
     this.questions = state.questions;
     this.live = { ...state.live };
@@ -95,6 +97,7 @@ class StateBuilder {
       artifacts: this.artifacts,
       omitted: this.omitted,
       changed: this.changed,
+      moreChanged: this.moreChanged,
       changes: this.changes,
       questions: this.questions,
       live: this.live,
@@ -192,6 +195,7 @@ class StateBuilder {
     }
     if (event.event === 'workflow.files.changed') {
       this.changed = [...new Set([...this.changed, ...event.payload.files.map((one) => one.path)])];
+      this.moreChanged ||= event.payload.total > event.payload.files.length;
       this.changes += 1;
     }
     const sent = event.event === 'workflow.input.received';

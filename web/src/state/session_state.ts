@@ -259,6 +259,8 @@ export interface State {
   omitted: number;
   /** Paths of the workspace that runs changed, as far as events name them. */
   changed: readonly string[];
+  /** Whether runs changed more files than events name. */
+  moreChanged: boolean;
   /** Grows with each event about changed files. */
   changes: number;
   questions: readonly SessionQuestion[];
@@ -275,6 +277,7 @@ export const EMPTY: State = {
   artifacts: [],
   omitted: 0,
   changed: [],
+  moreChanged: false,
   changes: 0,
   questions: [],
   live: {},

@@ -29,6 +29,16 @@ describe('reducing events', () => {
     expect(texts(after)).toEqual(['new words', ...texts(before).slice(1)]);
   });
 
+  test('changed files that an event counts and does not name are known to exist', () => {
+    const log = new Log();
+    const files = [{ path: 'a', kind: 'created' as const }];
+    const rows = wholeRun(log, 'A');
+    rows.push(log.durable('A', 'workflow.files.changed', { files, total: 1, is_complete: true }));
+    expect(reduceEvents(EMPTY, rows)).toMatchObject({ changed: ['a'], moreChanged: false });
+    rows.push(log.durable('A', 'workflow.files.changed', { files, total: 7, is_complete: true }));
+    expect(reduceEvents(EMPTY, rows)).toMatchObject({ changed: ['a'], moreChanged: true });
+  });
+
   test('a prefix and then the rest give the same state as all events', () => {
     fc.assert(
       fc.property(anyRows, fc.nat(60), (rows, cut) => {

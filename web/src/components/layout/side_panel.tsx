@@ -29,9 +29,11 @@ export function SidePanel() {
     const timer = setTimeout(() => void loadEarlier(true), LOAD_ALL_AFTER_MS);
     return () => clearTimeout(timer);
   }, [earlier]);
-  const tabs: Array<[Tab, string, number]> = [
-    ['overview', f.overview, 0],
-    ['files', f.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length + state.changed.length],
+  const sent = state.files.filter((file) => file.sent).length;
+  const files = newestVersions(state.artifacts).length + sent + state.changed.length;
+  const tabs: Array<[Tab, string, string]> = [
+    ['overview', f.overview, ''],
+    ['files', f.files, files === 0 ? '' : `${files}${state.moreChanged ? '+' : ''}`],
   ];
   return (
     <div className="flex h-full flex-col">
@@ -48,7 +50,7 @@ export function SidePanel() {
             className={`rounded-lg px-2.5 py-1 ${tab === name ? 'bg-hover font-medium' : 'text-dim hover:text-ink'}`}
           >
             {text}
-            {count > 0 && <span className="ml-1.5 text-dim">{count}</span>}
+            {count !== '' && <span className="ml-1.5 text-dim">{count}</span>}
           </button>
         ))}
       </div>
