@@ -390,7 +390,7 @@ async def test_waiting_task_is_watched_and_stopped(
         late = await run(cli, "answer", shot.rows[0]["questions"][0]["question_id"], "1")
         listed = json.loads((await run(cli, "questions", "--all", "--json")).out)
     assert (stopped.code, watching.returncode, late.code) == (0, 1, 2)
-    assert "Already answered by local" in late.err
+    assert "Already answered by you" in late.err
     assert [one["status"] for one in listed] == ["answered"]
 
 

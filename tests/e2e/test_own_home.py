@@ -127,5 +127,5 @@ async def test_a_folder_of_larkspur_is_no_working_folder(
         cli.folder = home
         shot = await cli.shot("x", "--here")
         assert cli.model.requests == []
-    assert shot.code == 1
+    assert shot.code == 2
     assert "belongs to Larkspur itself" in shot.err

@@ -68,8 +68,11 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
       const { calls_not_run: notRun = 0 } = event.payload;
       return { ...run, status: statusAfter(reason), reason, notRun, ...totalOf(event.payload), ended: [] };
     }
-    case 'workflow.result.cancelled':
-      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ...totalOf(event.payload), ended: [] };
+    case 'workflow.result.cancelled': {
+      // events of an earlier version have no sum: the one of the replies stays
+      const total = event.payload.usage === undefined ? {} : totalOf(event.payload);
+      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ...total, ended: [] };
+    }
     default:
       return run;
   }
