@@ -38,12 +38,14 @@ function smallIcons(): Plugin {
 }
 
 const ON_DEMAND_LIBRARIES = /[\\/](virtua|highlight\.js|katex|lucide-react[\\/]dist[\\/]esm[\\/]icons)[\\/]/;
+const WAITING =
+  /(src[\\/](components[\\/]thread[\\/](action|waiting_messages)|(i18n|state)[\\/]waiting_messages)|icons[\\/]undo-2)\./;
 const DIALOGS = /src[\\/](components[\\/]layout[\\/](\w*dialog|drawer|command_palette)|i18n[\\/](shortcuts|dialogs))/;
 const DECISION =
   /src[\\/](components[\\/](decision[\\/](?!decision_bar)|thread[\\/]tool_details)|i18n[\\/]decision|state[\\/]answers|lib[\\/]relative_time)/;
 
 const FILES =
-  /src[\\/](components[\\/](files|layout[\\/](side_panel|background_commands))|api[\\/](commands|files|upload)|i18n[\\/]files|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
+  /src[\\/](components[\\/](files|layout[\\/](side_panel|background_commands))|api[\\/](changes|commands|files|upload)|i18n[\\/](changes|files)|state[\\/](versions|upload_queue)|lib[\\/](csv|file_|sandbox))/;
 /** Icons that only these modules use; otherwise each set of them is a chunk. */
 const FILE_ICONS =
   /icons[\\/](archive|search|eighth-notes|braces|download|external-link|file|file-text|folder-down|image|rotate-ccw|rotate-ccw-clock|star|table|x)\./;
@@ -57,10 +59,13 @@ const SETTINGS = /src[\\/](components[\\/]settings|i18n[\\/]settings|api[\\/]set
 
 const OPERATION = /src[\\/](components[\\/]operation|i18n[\\/]operation)/;
 
+const TASK_MODES =
+  /(src[\\/](components[\\/]composer[\\/]task_modes|i18n[\\/]modes)|icons[\\/](list-checks|shield-exclamation-point)\.)/;
+
 /** The libraries and the modules that most chunks import form one chunk. */
 function isShared(id: string): boolean {
   const isLibrary = id.includes('node_modules') && !ON_DEMAND_LIBRARIES.test(id);
-  return isLibrary || /src[\\/](api[\\/]client|stream|state)[\\/.]/.test(id);
+  return isLibrary || /src[\\/](api[\\/]client|lib[\\/](owner|tool_label)|stream|state)[\\/.]/.test(id);
 }
 
 const notices = thirdPartyNotices(import.meta.dirname);
@@ -84,13 +89,16 @@ export default defineConfig({
         codeSplitting: {
           includeDependenciesRecursively: false,
           groups: [
+            { name: 'waiting_messages', test: WAITING },
             { name: 'dialogs', test: DIALOGS },
             { name: 'sessions', test: SESSIONS },
+            { name: 'task_modes', test: TASK_MODES },
             { name: 'decision', test: DECISION },
             { name: 'settings', test: SETTINGS },
             { name: 'operation', test: OPERATION },
             { name: 'tasks', test: TASKS },
             { name: 'files', test: (id: string) => FILES.test(id) || FILE_ICONS.test(id) },
+            { name: 'notifications', test: /src[\\/]state[\\/]notifications\./ },
             { name: 'shared', test: isShared },
           ],
         },

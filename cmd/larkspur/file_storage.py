@@ -16,7 +16,9 @@ from pathlib import Path
 
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
+from internal.agent.app.files.changed_files import ChangedFiles
 from internal.agent.app.files.session_files import SessionFiles
+from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.hosts.absence import HostAbsence
 from internal.agent.app.hosts.host import ONLY_HOST, Host
 from internal.agent.app.hosts.shared_storage import SharedStorage, StoragePart, register_host
@@ -25,6 +27,7 @@ from internal.agent.app.supervision import Supervisor
 from internal.agent.domain.errors import LarkspurError
 from internal.agent.ports.attachments import Attachments
 from internal.agent.ports.runtime import Clock
+from internal.agent.ports.workspaces import WorkspaceChanges
 from internal.agent.store.database import Database
 from internal.agent.store.stores import Stores
 from internal.attachments.local import LocalAttachments
@@ -40,8 +43,11 @@ from internal.config.types import HOST_NAME, ConfigError
 from internal.observability.clock import SystemClock
 from internal.sandbox.roots import PrivatePlaces
 from internal.sandbox.workspaces import VERSIONS_FOLDER, Workspaces
+from internal.storage.sqlite.mounts import find_network_file_system
 from internal.tools.instruction_trust import InstructionTrust
 from internal.tools.protected_paths import ProtectedPaths
+from internal.workspace_changes.records import ChangeFolder
+from internal.workspace_changes.tree import OpenWorkspaceTree
 from internal.worktrees.worktrees import GitWorktrees
 
 _CHECK = "attachments"
@@ -101,6 +107,46 @@ def make_session_files(
     )
 
 
+def make_worktree_applier(
+    workspaces: Workspaces,
+    files: SessionFiles,
+    *,
+    database: Database,
+    stores: Stores,
+    clock: Clock,
+) -> WorktreeApplier:
+    """Return what applies the changes of subtasks to the folders of their creators."""
+    return WorktreeApplier(
+        database,
+        stores,
+        clock,
+        files=files,
+        worktrees=workspaces.worktrees,
+        workspaces=workspaces.create,
+        remove_worktree=workspaces.remove_worktree,
+    )
+
+
+def make_changed_files(
+    workspaces: Workspaces,
+    changes: WorkspaceChanges,
+    protected: ProtectedPaths,
+    *,
+    database: Database,
+    stores: Stores,
+    clock: Clock,
+) -> ChangedFiles:
+    """Return the changed files of runs and the files of workspaces, for people."""
+    return ChangedFiles(
+        database,
+        stores,
+        clock,
+        changes=changes,
+        tree=OpenWorkspaceTree(protected),
+        workspaces=workspaces.find,
+    )
+
+
 def check_attachments(settings: AttachmentsSettings, home: Path) -> Check:
     """Check the store: a small object is written to a bucket, read and removed."""
     if settings.store == "local":
@@ -139,6 +185,12 @@ def _connect(s3: S3Settings) -> S3Client:
     assert s3.endpoint and s3.bucket and s3.access_key and s3.secret_key  # noqa: S101, PT018 - checked by the settings
     access_key, secret_key = s3.access_key.get_secret_value(), s3.secret_key.get_secret_value()
     return S3Client(Bucket(s3.endpoint, s3.bucket, s3.region, access_key, secret_key))
+
+
+def has_local_files(settings: Settings, home: Path) -> bool:
+    """Return whether the folders of sessions and skills are on local disks: in the home folder."""
+    has_others = settings.workspaces.folder is not None or bool(settings.skills.paths)
+    return not has_others and find_network_file_system(home) is None
 
 
 def protected_paths(loaded: Loaded, workspaces: Workspaces) -> ProtectedPaths:
@@ -190,7 +242,17 @@ def spans_hosts(settings: Settings) -> bool:
 
 def open_workspaces(loaded: Loaded) -> Workspaces:
     """Return the folders of sessions."""
-    return Workspaces(loaded.home, GitWorktrees(), loaded.settings.workspaces.folder)
+    return Workspaces(
+        loaded.home,
+        GitWorktrees(),
+        loaded.settings.workspaces.folder,
+        remove_changes=ChangeFolder(changes_folder(loaded)).remove_session,
+    )
+
+
+def changes_folder(loaded: Loaded) -> Path:
+    """Return where it is recorded what runs change in workspaces."""
+    return loaded.home / "workspace-changes"
 
 
 def open_trust(loaded: Loaded) -> InstructionTrust:

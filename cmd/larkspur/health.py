@@ -113,4 +113,4 @@ def _channel_health(channel: "ChatChannel", backlog: OutboxBacklog | None) -> Co
         verb = "was" if is_one else "were"
         details.append(f"{subject} of the last day {verb} given up; see `larkspur dead-letters`")
     is_ok = link.status == "connected" and not link.losses and not any(backlog or ())
-    return ComponentHealth(is_ok, link.since, "; ".join(details))
+    return ComponentHealth(is_ok, link.since, "; ".join(details), link.last_event)

@@ -51,15 +51,16 @@ from internal.config.settings import Settings
 from internal.config.types import ConfigError
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.lock import database_lock
+from internal.i18n.runs import RunMessages
 from internal.observability.logs import configure_logging
 from internal.observability.processes import SystemProcesses
 from internal.sandbox.process_privacy import deny_process_inspection
+from larkspur.chat_instructions import make_chat_instructions
 from larkspur.health import ProcessHealth
 from larkspur.model_list import list_models
 from larkspur.retention import make_pruner
 from larkspur.services import (
     GatewayServices,
-    make_chat_instructions,
     open_gateway,
 )
 from larkspur.settings_editor import SettingsEditor
@@ -628,9 +629,16 @@ def _isolation(defaults: TaskDefaults) -> str:
     return "commands run on this machine, not isolated"
 
 
-def _limits(loaded: Loaded) -> str:
+def _limits(loaded: Loaded, defaults: TaskDefaults) -> str:
     agent, daily = loaded.settings.agent, loaded.settings.access.max_daily_cost
+    limits = defaults.limits
     cost = f"${agent.max_cost:.2f}" if agent.max_cost else "no cost limit"
+    if unpriced := RunMessages("en").cost_limit(
+        defaults.model, limits.max_cost, limits.max_tokens, is_priced=defaults.is_priced
+    ):
+        return (
+            f"{agent.max_iterations} iterations, {agent.run_timeout_seconds / 60:g} min. {unpriced}"
+        )
     minutes = f"{agent.run_timeout_seconds / 60:g} min"
     run = f"{agent.max_iterations} iterations, {minutes}, {cost} per run"
     return run if not daily else f"{run} · ${daily:.2f} per day for each person in a chat"
@@ -658,7 +666,7 @@ def _announce(
         f"  page   {_login(server)}",
         *lark,
         f"  model  {_model(loaded)}",
-        f"  limits {_limits(loaded)}",
+        f"  limits {_limits(loaded, defaults)}",
         f"  data   {loaded.home} · {_isolation(defaults)} · Ctrl+C stops",
         *_workspace_warning(loaded),
         "",

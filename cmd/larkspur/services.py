@@ -19,6 +19,7 @@ from ksuid import Ksuid
 from internal.agent.app.background_task import background_task
 from internal.agent.app.events.broadcaster import EventBroadcaster
 from internal.agent.app.files.artifacts import ArtifactRecorder
+from internal.agent.app.files.changed_files import ChangedFiles, ChangeRecorder
 from internal.agent.app.files.input_files import InputFiles
 from internal.agent.app.files.remote_files import RemoteFiles
 from internal.agent.app.files.request_images import RequestImages
@@ -31,7 +32,6 @@ from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.mentions import MentionTool
 from internal.agent.app.processes.leadership import Leaderships
 from internal.agent.app.processes.process_list import ProcessList
-from internal.agent.app.prompt.chat_instructions import ChatInstructions
 from internal.agent.app.prompt.run_prompt import RunPromptBuilder
 from internal.agent.app.runs.call_repairs import CallRepairCounts
 from internal.agent.app.runs.completion import RunCompleter
@@ -43,7 +43,7 @@ from internal.agent.app.runs.preparation import RunPreparer
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.recovery import Recovery, is_interrupted
 from internal.agent.app.runs.resume import RunResumer
-from internal.agent.app.runs.tool_execution import ToolExecutor
+from internal.agent.app.runs.tool_execution import ExecutionLimits, ToolExecutor
 from internal.agent.app.session_titles import SessionTitler
 from internal.agent.app.subtasks.tool_source import CreatorFolders, DelegationTools, SubtaskChoices
 from internal.agent.app.supervision import Supervisor
@@ -51,12 +51,12 @@ from internal.agent.app.task_options import TaskDefaults, find_profile
 from internal.agent.app.tool_sources import CombinedTools
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import TaskId
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import (
     REGISTRIES,
     network_access,
     rules_of_network,
 )
-from internal.agent.domain.permissions.policy import Mode
 from internal.agent.domain.permissions.rules import parse_rule, split_rule
 from internal.agent.domain.permissions.targets import NETWORK
 from internal.agent.domain.tasks import Run
@@ -109,18 +109,22 @@ from internal.skills.pinned_reviews import PinnedSkillReviews
 from internal.skills.pins import SkillPins
 from internal.skills.tool_source import ReviewedSkills, SkillTools
 from internal.storage.database_url import open_database
-from internal.storage.sqlite.mounts import find_network_file_system
 from internal.tools.commands.background import BackgroundCommandPool
 from internal.tools.http_client import Fetcher
 from internal.tools.instruction_files import WorkspaceInstructionFiles
 from internal.tools.protected_paths import ProtectedPaths
 from internal.tools.registry import ToolBox
 from internal.tools.tool import WebClients
+from internal.workspace_changes.change_log import WorkspaceChangeLog
 from larkspur.extensions import denied_hosts, open_mcp_servers, open_skills, skill_places
 from larkspur.file_storage import (
     NO_HOST,
+    changes_folder,
     find_host,
+    has_local_files,
+    make_changed_files,
     make_session_files,
+    make_worktree_applier,
     open_attachments,
     open_trust,
     open_workspaces,
@@ -134,6 +138,9 @@ from larkspur.task_defaults import TOOL_SPECS, make_web_search, open_profiles, t
 from larkspur.version import VERSION
 
 logger = logging.getLogger(__name__)
+
+OUTPUTS_FOLDER = "call-output"
+"""The folder of the output of running calls in the home folder."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +158,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     workspaces: Workspaces
     commands: BackgroundCommandPool
     protected: ProtectedPaths
+    changes: WorkspaceChangeLog
+    worktree_applier: WorktreeApplier
+    changed_files: ChangedFiles
     instruction_files: WorkspaceInstructionFiles
     skills: SkillLibrary
     mcp_servers: McpServers
@@ -228,7 +238,8 @@ class TerminalServices(Services, frozen=True, kw_only=True):
         )
         gateway.hooks = self.hooks
         gateway.processes = self.process_list
-        gateway.worktrees = make_worktree_applier(self)
+        gateway.worktrees = self.worktree_applier
+        gateway.changed_files = self.changed_files
         return gateway
 
 
@@ -242,7 +253,10 @@ async def open_services(
         LarkspurError: the database cannot be used.
     """
     settings, clock = loaded.settings, SystemClock()
-    stores = Stores(max_session_bytes=settings.attachments.max_session_bytes)
+    stores = Stores(
+        max_session_bytes=settings.attachments.max_session_bytes,
+        outputs=loaded.home / OUTPUTS_FOLDER,
+    )
     processes = SystemProcesses()
     process = processes.current(f"{role}-{Ksuid()}")
     async with AsyncExitStack() as stack:
@@ -271,9 +285,10 @@ async def open_services(
         )
         files.unused.host = host.name or (NO_HOST if spans_hosts(settings) else "")
         protected, trust = protected_paths(loaded, workspaces), open_trust(loaded)
+        changes = WorkspaceChangeLog(changes_folder(loaded), protected)
         audio = TranscribingAudioReader(settings.audio.transcription, settings.ui.language)
         stack.push_async_callback(audio.close)
-        commands = BackgroundCommandPool(clock, trust)
+        commands = BackgroundCommandPool(clock, trust, loaded.home / "commands")
         leases = LeaseKeeper(owner, seconds, database=database, stores=stores, clock=clock)
         leases.host = host
         poster = SignedPoster(clock)
@@ -291,6 +306,13 @@ async def open_services(
             workspaces=workspaces,
             commands=commands,
             protected=protected,
+            changes=changes,
+            worktree_applier=make_worktree_applier(
+                workspaces, files, database=database, stores=stores, clock=clock
+            ),
+            changed_files=make_changed_files(
+                workspaces, changes, protected, database=database, stores=stores, clock=clock
+            ),
             skills=skills,
             mcp_servers=mcp_servers,
             reviews=Reviews(
@@ -316,12 +338,7 @@ async def open_services(
             ),
             leases=leases,
             leaderships=Leaderships(
-                owner,
-                seconds,
-                database=database,
-                stores=stores,
-                clock=clock,
-                processes=processes,
+                owner, seconds, database=database, stores=stores, clock=clock, processes=processes
             ),
             process_list=ProcessList(
                 database, stores, clock, processes=processes, lease_seconds=seconds
@@ -538,14 +555,18 @@ def with_isolation(services: Services, sandbox: Sandbox) -> TaskDefaults:
     """Return the defaults of tasks with what the sandbox allows."""
     defaults, wanted = services.defaults, services.settings.tools.permission_mode
     able = sandbox.capabilities
-    mode = Mode.SANDBOXED if able.isolated and wanted == "auto" else Mode.ASK
+    mode = Mode.RUN if able.isolated and wanted == "auto" else Mode.ASK
     allow = defaults.policy.allow
     if able.isolated and not able.hosts:
         allow = tuple(rule for rule in allow if split_rule(rule)[0] != NETWORK)
     policy = msgspec.structs.replace(defaults.policy, mode=mode, allow=allow)
-    return msgspec.structs.replace(
+    found = msgspec.structs.replace(
         defaults, policy=policy, isolated=able.isolated, hosts=able.hosts
     )
+    # with several hosts the folder may be on another one
+    if spans_hosts(services.settings):
+        return found
+    return msgspec.structs.replace(found, check_folder=services.workspaces.check)
 
 
 def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatcher) -> Gateway:
@@ -562,21 +583,9 @@ def make_gateway(services: Services, dispatcher: RunDispatcher | TerminalDispatc
     )
     gateway.hooks = services.hooks
     gateway.processes = services.process_list
-    gateway.worktrees = make_worktree_applier(services)
+    gateway.worktrees = services.worktree_applier
+    gateway.changed_files = services.changed_files
     return gateway
-
-
-def make_worktree_applier(services: Services) -> WorktreeApplier:
-    """Return what applies the changes of subtasks to the folders of their creators."""
-    return WorktreeApplier(
-        services.database,
-        services.stores,
-        services.clock,
-        files=services.files,
-        worktrees=services.workspaces.worktrees,
-        workspaces=services.workspaces.create,
-        remove_worktree=services.workspaces.remove_worktree,
-    )
 
 
 def make_terminal_dispatcher(services: Services) -> TerminalDispatcher:
@@ -692,13 +701,15 @@ def _coordinator(
         folders=folders,
         worktrees=services.workspaces.worktrees,
     )
+    changes = ChangeRecorder(database, stores, services.changes, folders=folders)
     executor = ToolExecutor(
         tools,
         services.files,
         artifacts,
+        changes=changes,
         clock=clock,
-        concurrency=agent.tool_concurrency,
-        timeout_seconds=agent.tool_timeout_seconds,
+        outputs=stores.call_outputs,
+        limits=ExecutionLimits(agent.tool_concurrency, agent.tool_timeout_seconds),
         hooks=services.hooks,
     )
     run_services = _run_services(services)
@@ -708,9 +719,10 @@ def _coordinator(
             run_services,
             make_prompt_builder(services, sandbox, tools, lessons),
             input_files,
+            folders=folders,
             messages=MessageCache(agent.message_cache_bytes),
             isolated=sandbox.capabilities.isolated,
-            files_are_local=_has_local_files(services),
+            files_are_local=has_local_files(services.settings, services.home),
         ),
         engine=ReactEngine(
             run_services,
@@ -724,19 +736,16 @@ def _coordinator(
         ),
         resumer=RunResumer(run_services, book, isolated=sandbox.capabilities.isolated),
         completer=RunCompleter(
-            run_services, artifacts, services.keeper, recipients=services.question_recipients
+            run_services,
+            artifacts,
+            services.keeper,
+            changes=changes,
+            recipients=services.question_recipients,
         ),
         recovery=services.recovery,
         commands=services.commands,
         keeper=services.keeper,
     )
-
-
-def _has_local_files(services: Services) -> bool:
-    """Return whether the folders of sessions and skills are on local disks: in the home folder."""
-    settings = services.settings
-    has_others = settings.workspaces.folder is not None or bool(settings.skills.paths)
-    return not has_others and find_network_file_system(services.home) is None
 
 
 def make_tools(services: Services, sandbox: Sandbox, documents: DocumentReader) -> CombinedTools:
@@ -787,14 +796,4 @@ def make_prompt_builder(
         clock=services.clock,
         max_schema_share=services.settings.mcp.max_schema_share,
         max_tools=partial(book.max_tools, provider),
-    )
-
-
-def make_chat_instructions(services: Services) -> ChatInstructions:
-    """Return what finds the instructions of chats."""
-    return ChatInstructions(
-        services.database,
-        services.stores,
-        services.instruction_files,
-        services.workspaces.folders.path,
     )

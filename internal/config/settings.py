@@ -71,9 +71,10 @@ class AgentSettings(Section):
     max_consecutive_tool_failures: Count = key(
         6, "Number of consecutive tool failures that end a run."
     )
-    gates: Literal["strict", "advisory", "off"] = key(
-        "strict",
-        "strict: plan before acting; advisory: only the rule for exclusive calls; off: no gates.",
+    gates: Literal["adaptive", "strict", "advisory", "off"] = key(
+        "adaptive",
+        "strict: plan before acting; adaptive: two calls that read, or one isolated command, go"
+        " before it; advisory: only the rule for exclusive calls; off: no gates.",
     )
     plan_review: Literal["off", "complex", "always"] = key(
         "off", "Which plans a person must approve before work starts: none, complex ones, or all."
@@ -382,7 +383,7 @@ class ToolsSettings(Section):
 
     permission_mode: Literal["auto", "ask"] = key(
         "auto",
-        "Mode of tasks that choose none; auto: sandboxed where commands are isolated, else ask.",
+        "Mode of tasks that choose none; auto: run where commands are isolated, else ask.",
     )
     allow: tuple[Text, ...] = key((), "Permission rules for calls that run without approval.")
     deny: tuple[Text, ...] = key(

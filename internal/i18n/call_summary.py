@@ -1,10 +1,12 @@
 """Short texts about tool calls in questions: what several calls do, and what a rule covers."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from internal.i18n.catalog import MessageCatalog
 
 _MAX_RULE_CHARS = 40
+_SEPARATORS = re.compile(r"[_\-.]+")
 
 
 def summarize_calls(messages: MessageCatalog, counts: Sequence[tuple[str, int]]) -> str:
@@ -41,6 +43,23 @@ def describe_rules_briefly(rules: Iterable[str]) -> str:
     """Return what rules cover for a button, "…" if that is too long."""
     text = describe_rules(rules)
     return text if len(text) <= _MAX_RULE_CHARS else "…"
+
+
+def is_mcp(tool: str) -> bool:
+    """Return True if a tool is one of an MCP server."""
+    return tool.startswith("mcp__")
+
+
+def tool_label(tool: str, title: str = "") -> str:
+    """Return what people read in place of the name of a tool of an MCP server; others keep it."""
+    return title or (readable_tool(tool) if is_mcp(tool) else tool)
+
+
+def readable_tool(tool: str) -> str:
+    """Return the name of a tool as words, with its server: `mcp__github__add_issue`."""
+    server, _, name = tool.removeprefix("mcp__").rpartition("__")
+    words = _SEPARATORS.sub(" ", name).strip() or tool
+    return f"{words} ({server})" if server else words
 
 
 def _describe_rule(rule: str) -> str:

@@ -6,6 +6,7 @@ from functools import cache
 
 import msgspec
 
+from internal.i18n.call_summary import readable_tool
 from internal.i18n.catalog import MessageCatalog, load_catalog
 from internal.i18n.language import LANGUAGES, Language, LanguageSetting
 from internal.i18n.runs import RunMessages
@@ -26,7 +27,6 @@ _RESUMABLE |= {"model_quota_used_up", "model_not_found", "model_region_refused"}
 _RESUMABLE |= {"model_rate_limited", "model_loading", "model_empty", "model_error"}
 _RESUMABLE |= {"model_wrong_address"}
 """The codes and reasons of ends after which the same run may do better."""
-_SEPARATORS = re.compile(r"[_\-.]+")
 _MAX_SECONDS, _MAX_MINUTES = 120, 120
 """From here on a duration is given in minutes, and in hours."""
 _SUBTASK = re.compile(r"^task (\d+)")
@@ -113,10 +113,15 @@ class ChatPhrases(MessageCatalog):
         self._tool_titles = tool_titles or {}
         self.runs = RunMessages(language)
 
-    def tool(self, name: str) -> str:
-        """Return the title of a tool; a general one if it has none in this language."""
-        title = self._tool_titles.get(name, {}).get(self.language)
-        return title or self("tool_unnamed", tool=_readable(name[:60]))
+    def tool(self, name: str, title: str = "") -> str:
+        """Return the title of a tool, that of a tool of an MCP server if it is given.
+
+        It is a general one if the tool has none in this language.
+        """
+        if title:
+            return self("tool_unnamed", tool=title)
+        title = self._tool_titles.get(name, {}).get(self.language, "")
+        return title or self("tool_unnamed", tool=readable_tool(name[:60]))
 
     def activity(self, preview: str) -> str:
         """Return what a subtask does, such as `web_fetch example.com`, with the tool's title."""
@@ -129,8 +134,10 @@ class ChatPhrases(MessageCatalog):
         """Return the path of a subtask, such as `task 2 · analyst`, in this language."""
         return _SUBTASK.sub(lambda found: self("subtask", number=found[1]), path)
 
-    def status(self, name: str, stop_reason: str | None = None) -> str:
-        """Return the word for a status, or for the stop reason that it has."""
+    def status(self, name: str, stop_reason: str | None = None, calls_not_run: int = 0) -> str:
+        """Return the word for a status, for the stop reason that it has, or what it lacks."""
+        if exception := self.runs.exception(name, stop_reason, calls_not_run):
+            return exception.capitalize()
         words = self._vocabulary.statuses
         return words.get(stop_reason or "") or words.get(name, name)
 
@@ -168,13 +175,6 @@ class ChatTexts(msgspec.Struct, frozen=True):
         if language == "auto":
             language = "zh" if has_chinese(text) else "en"
         return ChatPhrases(language, self.tool_titles)
-
-
-def _readable(tool: str) -> str:
-    """Return the name of a tool as words, with its server: `mcp__github__add_issue`."""
-    server, _, name = tool.removeprefix("mcp__").rpartition("__")
-    words = _SEPARATORS.sub(" ", name).strip() or tool
-    return f"{words} ({server})" if server else words
 
 
 def has_chinese(text: str) -> bool:

@@ -19,6 +19,7 @@ from internal.agent.domain.errors import (
     ModelUnavailable,
     RefusalKind,
 )
+from internal.agent.domain.text import truncate_line
 from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.llm import (
     ModelClient,
@@ -93,6 +94,10 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         return replace(self, retries=min(self.retries, RETRIES_BEFORE_FALLBACK))
 
 
+MAX_CAUSE_CHARACTERS = 300
+"""Of the error that a retry names."""
+
+
 class _Tries:
     """The failures on one route so far. No wait is longer than `max_wait` seconds.
 
@@ -117,7 +122,16 @@ class _Tries:
         counted = self._failed - self._restarts - self._loading
         if self._restarts > 1 or counted > self._policy.retries or seconds > self._max_wait:
             return None
-        return RetryScheduled(_reason(error), seconds, self._failed + 1)
+        # repetitions that do not count come on top
+        attempts = self._policy.retries + 1 + self._restarts + self._loading
+        is_counted = _kind(error) != "loading"
+        return RetryScheduled(
+            _reason(error),
+            seconds,
+            self._failed + 1,
+            attempts if is_counted else 0,
+            truncate_line(str(error), MAX_CAUSE_CHARACTERS),
+        )
 
 
 def _kind(error: ModelError) -> RefusalKind:

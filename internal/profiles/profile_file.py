@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.text import find_invisible
 from internal.config.messages import complaint, nearest, plain

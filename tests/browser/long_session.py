@@ -1,7 +1,10 @@
 """A session with thousands of events, stored before a gateway opens it."""
 
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from internal.agent.domain.events.envelope import RunIds, rfc3339
 from internal.agent.domain.events.types import (
     Event,
     NodeCompleted,
@@ -10,7 +13,10 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
     ToolStarted,
 )
+from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.usage import Usage
+from internal.agent.store.database import Write
+from internal.agent.store.stores import Stores
 from tests.support.web_app import open_web_app
 
 ITERATIONS = 2_000
@@ -24,8 +30,19 @@ async def fill(home: Path, iterations: int = ITERATIONS) -> str:
         for first in range(0, iterations, 100):
             events = [one for n in range(first, first + 100) for one in iteration(n)]
             await app.store(run, *events)
+        used = Usage(100 * iterations, 20 * iterations)
+        await app.database.write(partial(save_usage, run, used))
         await app.client.post(f"/api/tasks/{run.task_id}/stop", {})
         return run.session_id
+
+
+def save_usage(ids: RunIds, usage: Usage) -> Write[None]:
+    """Store what the replies of a run used, as the engine does."""
+    stores = Stores()
+    run = yield from stores.runs.get(ids.run_id)
+    assert run is not None
+    model, now = "claude-sonnet-4-5", rfc3339(datetime.now(UTC))
+    yield from stores.usage.save(run, LOCAL_OWNER.id, model, usage=usage, cost=None, now=now)
 
 
 def iteration(n: int) -> list[Event]:

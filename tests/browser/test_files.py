@@ -21,7 +21,7 @@ from playwright.sync_api import (
 from tests.browser.conftest import Open, Serve, is_blocked
 from tests.browser.gateway import Gateway
 from tests.browser.test_page import PHONE, accessible
-from tests.browser.test_runs import compare, follow, send, session_of, status
+from tests.browser.test_runs import choose_mode, compare, follow, send, session_of, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -129,7 +129,7 @@ def made(serve: Serve, script: Any, enter: Open, tmp_path: Path) -> tuple[Gatewa
     gateway = serve(script([*making(f"{comment}\ncp {folder}/* output/"), title()]))
     page = enter(gateway)
     follow(page)
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make the weekly report")
     status(page, "completed")
     return gateway, page
@@ -225,7 +225,7 @@ def test_versions_of_a_file_are_collapsed(serve: Serve, script: Any, enter: Open
     first = making("echo one > output/a.txt", "first")
     second = making("echo two > output/a.txt", "second")
     page = enter(serve(script([*first, *second, title()])))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "first")
     status(page, "completed")
     send(page, "second")
@@ -248,7 +248,7 @@ def archive(serve: Serve, script: Any, tmp_path: Path) -> Gateway:
     # the test asks faster than a person may
     gateway = serve(script(replies), SERVER__RATE_LIMIT_BURST="100000")
     for text in ("make the logs", "make the weekly report"):
-        task = gateway.task(text, options={"permission_mode": "full"})
+        task = gateway.task(text, options={"permission_mode": "all"})
         while gateway.ask("GET", f"/api/tasks/{task['task_id']}")["status"] != "completed":
             pass  # each turn is a request
     return gateway
@@ -592,7 +592,7 @@ def test_a_link_shows_the_run_that_made_a_file(serve: Serve, script: Any, enter:
     long = "\n\n".join(f"Paragraph {number}" for number in range(80))
     later = Reply(text=long, when=When(last_user="later"))
     page = enter(gateway := serve(script([*making("echo 1 > output/a.txt"), later, title()])))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make a file")
     status(page, "completed")
     files = page.get_by_test_id("run-files")
@@ -645,7 +645,7 @@ def test_hostile_files_run_nothing_and_load_nothing(
     opened_context.on("request", note)
     page = opened_context.new_page()
     page.goto(gateway.link())
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "make files")
     status(page, "completed")
     files = panel(page)
@@ -671,3 +671,93 @@ def test_hostile_files_run_nothing_and_load_nothing(
     loaded = [asked.url for asked in requests if not is_blocked(asked)]
     assert [url for url in loaded if url.endswith("hostile")] == []
     assert page.locator(".hostile, img[src=hostile]").count() == 0
+
+
+def test_changed_files_of_the_workspace_have_a_diff_and_are_undone(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    page = enter(
+        serve(script([*making("mkdir src; printf 'one\\ntwo\\n' > src/notes.txt"), title()]))
+    )
+    follow(page)
+    choose_mode(page, "Everything")
+    send(page, "make the weekly report")
+    status(page, "completed")
+    files = panel(page)
+    row = files.get_by_role("list", name="Changed files").get_by_role("button")
+    expect(row).to_have_text("src/notes.txtnew+2")
+    files.get_by_role("button", name="Workspace").click()
+    folder = files.get_by_role("button", name="src", exact=True)
+    expect(folder).to_be_visible()
+    files.get_by_label("Search files by name").fill("NOTES")
+    found = files.get_by_role("button", name=re.compile("notes.txt.* B$"))
+    expect(found).to_be_visible()
+    found.click()
+    preview = page.get_by_role("dialog", name="src/notes.txt")
+    expect(preview.locator("pre")).to_contain_text("two")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    accessible(page)
+    page.screenshot(path=shots / "changed-files.png")
+    row.click()
+    change = page.get_by_role("dialog", name="src/notes.txt")
+    expect(change.locator("pre")).to_contain_text("+two")
+    accessible(page)
+    page.screenshot(path=shots / "changed-file.png")
+    change.get_by_role("button", name="Undo this change").click()
+    expect(change.get_by_text("undone")).to_be_visible()
+    expect(change.get_by_role("button", name="Undo this change")).to_have_count(0)
+    change.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(row).to_contain_text("undone")
+
+
+def test_the_file_of_the_first_example_of_the_readme_is_listed(serve: Serve, enter: Open) -> None:
+    page = enter(serve())
+    follow(page)
+    choose_mode(page, "Edit files")
+    send(page, "write a haiku about lark to notes.md")
+    status(page, "completed")
+    row = panel(page).get_by_role("list", name="Changed files").get_by_role("button")
+    expect(row).to_have_text("notes.mdnew+3")
+
+
+def test_a_workspace_with_large_folders_and_odd_names_is_read_and_never_left(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    make = (
+        "mkdir .cache; (cd .cache; seq -f %05g.txt 10000 | xargs touch); ln -s /etc out;"
+        " mkdir 报告; echo 销售 > 报告/三月.md; echo hidden > .hidden; echo KEY=1 > .env"
+    )
+    page = enter(serve(script([*making(make), title()])))
+    follow(page)
+    choose_mode(page, "Everything")
+    send(page, "make the weekly report")
+    status(page, "completed")
+    workspace = page.get_by_role("button", name="Workspace", exact=True)
+    files = panel(page).locator("section").filter(has=workspace)
+    files.get_by_role("button", name="Workspace", exact=True).click()
+    many = files.get_by_role("button", name=".cache", exact=True)
+    expect(many).to_be_visible()
+    many.click()
+    expect(files.get_by_text("00001.txt", exact=True)).to_be_visible()
+    expect(files.get_by_text("Not everything is listed")).to_be_visible()
+    many.click()
+    expect(files.get_by_text("00001.txt", exact=True)).to_have_count(0)
+    # a link out of the workspace and a file with secrets are named, and open nothing
+    for name in ("out", ".env"):
+        expect(files.get_by_text(name, exact=True).last).to_be_visible()
+        expect(
+            files.get_by_role("button", name=re.compile(f"^{re.escape(name)}( |$)"))
+        ).to_have_count(0)
+    files.get_by_role("button", name=re.compile(r"^\.hidden .* B$")).click()
+    hidden = page.get_by_role("dialog", name=".hidden")
+    expect(hidden.locator("pre")).to_contain_text("hidden")
+    page.keyboard.press("Escape")
+    expect(hidden).to_have_count(0)
+    search = files.get_by_label("Search files by name")
+    search.fill("三月")
+    found = files.get_by_role("button", name="报告/三月.md")
+    expect(found).to_be_visible()
+    found.click()
+    expect(page.get_by_role("dialog", name="报告/三月.md")).to_contain_text("销售")

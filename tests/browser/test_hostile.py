@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.long_session import fill
 from tests.browser.test_page import accessible
-from tests.browser.test_runs import send, status
+from tests.browser.test_runs import choose_mode, send, status
 from tests.support.anthropic_server import Call, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -103,7 +103,7 @@ def test_five_megabytes_of_tool_output_are_collapsed(
         ]
     )
     page = enter(serve(model))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "print")
     status(page, "completed")
     row = page.get_by_test_id("thread").get_by_role("button", name="shell")

@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests import ROOT
 from tests.browser.conftest import Open, Serve
-from tests.browser.test_runs import send, session_of, status
+from tests.browser.test_runs import choose_mode, send, session_of, status
 from tests.browser.words import report, title
 from tests.support.anthropic_server import Reply, When
 
@@ -118,7 +118,7 @@ def test_the_page_in_chinese(serve: Serve, enter: Open, shots: Path) -> None:
 
 def test_the_page_on_a_phone(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     page = enter(serve(script([*report(), title()])), **PHONE)
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     expect(page.get_by_text("Two of three rivals")).to_be_visible()
     page.screenshot(path=shots / "phone.png")
@@ -141,14 +141,24 @@ def test_the_page_can_be_used_by_keyboard_alone(serve: Serve, script: Any, enter
     model = script([*report(), title()])
     page = enter(serve(model))
     keys = page.keyboard
+    mode = page.get_by_role("button", name="Permissions: ")
+    expect(mode).to_be_visible()
     keys.press("Escape")
     page.evaluate("document.activeElement.blur()")
     keys.press("/")
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
     keys.press("Tab")
     keys.press("Tab")
-    expect(page.get_by_label("Permissions")).to_be_focused()
-    keys.type("Full")
+    expect(mode).to_be_focused()
+    keys.press("Enter")
+    dialog = page.get_by_role("dialog", name="Permissions")
+    expect(dialog.get_by_role("button", name="Plan only")).to_be_focused()
+    for name in ("Ask first", "Edit files", "Everything"):
+        keys.press("Tab")
+        expect(dialog.get_by_role("button", name=name)).to_be_focused()
+    keys.press("Enter")
+    expect(mode).to_be_focused()
+    expect(mode).to_have_accessible_name("Permissions: Everything")
     keys.press("Shift+Tab")
     keys.press("Shift+Tab")
     keys.type("write the report")
@@ -167,7 +177,7 @@ def test_rows_and_dialogs_by_keyboard(serve: Serve, script: Any, enter: Open) ->
     model = script([*report(), title()])
     page = enter(serve(model))
     keys = page.keyboard
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     model.release("answer")
     status(page, "completed")
@@ -263,7 +273,7 @@ def test_screenshots_for_the_readme(serve: Serve, script: Any, enter: Open, shot
     for text in ("Summarise the logs of tonight", "Check the release notes"):
         gateway.task(text)
     page = enter(gateway, color_scheme="light")
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the weekly report, with the prices of our rivals")
     expect(page.get_by_text("Two of three rivals")).to_be_visible()
     thread = page.get_by_test_id("thread")

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Serve
 from tests.browser.test_files import making, opened, panel, title
-from tests.browser.test_runs import send, status
+from tests.browser.test_runs import choose_mode, send, status
 from tests.machine.abilities import CHROMIUM_FLAGS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -95,7 +95,7 @@ def test_previews_resolve_no_name(
 
     def show(page: Page) -> None:
         page.goto(gateway.link())
-        page.get_by_label("Permissions").select_option("full")
+        choose_mode(page, "Everything")
         send(page, "make files")
         status(page, "completed")
         for name in FILES:

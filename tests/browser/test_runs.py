@@ -40,6 +40,14 @@ COMPARE = """(rows) => {
 }"""
 
 
+def choose_mode(page: Page, name: str) -> None:
+    """Choose the permission mode of the next tasks of the session that is shown."""
+    button = page.get_by_role("button", name="Permissions: ")
+    button.click()
+    page.get_by_role("dialog", name="Permissions").get_by_role("button", name=name).click()
+    expect(button).to_have_accessible_name(f"Permissions: {name}")
+
+
 def send(page: Page, text: str) -> None:
     page.get_by_label("Message", exact=True).fill(text)
     page.keyboard.press("Enter")
@@ -70,7 +78,7 @@ def test_a_run_shows_every_step_as_it_happens(serve: Serve, script: Any, enter: 
     model = script([*report(), title()])
     page = enter(gateway := serve(model))
     follow(page)
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     thread = page.get_by_test_id("thread")
     expect(thread.get_by_text("Two of three rivals")).to_be_visible()
@@ -97,7 +105,7 @@ def test_a_reload_within_a_reply_continues_the_stream(
 ) -> None:
     model = script([*report(), title()])
     page = enter(gateway := serve(model))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     expect(page.get_by_text("Two of three rivals")).to_be_visible()
     page.reload()
@@ -116,7 +124,7 @@ def test_the_page_reconnects_to_a_killed_server_within_a_reply(
 ) -> None:
     model = script([*report(), title()])
     page = enter(gateway := serve(model))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     expect(page.get_by_text("Two of three rivals")).to_be_visible()
     session_of(page)
@@ -138,7 +146,7 @@ def test_the_page_reconnects_to_a_killed_server_within_a_reply(
 
 def test_pressing_esc_twice_stops_the_run(serve: Serve, script: Any, enter: Open) -> None:
     page = enter(serve(script([*report(), title()])))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     expect(page.get_by_text("Two of three rivals")).to_be_visible()
     page.keyboard.press("Escape")
@@ -151,7 +159,7 @@ def test_pressing_esc_twice_stops_the_run(serve: Serve, script: Any, enter: Open
 
 def test_the_stop_button_stops_the_run_at_once(serve: Serve, script: Any, enter: Open) -> None:
     page = enter(serve(script([*report(), title()])))
-    page.get_by_label("Permissions").select_option("full")
+    choose_mode(page, "Everything")
     send(page, "write the report")
     expect(page.get_by_text("Two of three rivals")).to_be_visible()
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -185,7 +193,7 @@ def test_a_message_steers_the_active_run(serve: Serve, script: Any, enter: Open)
 def test_two_tabs_share_one_stream(serve: Serve, script: Any, enter: Open) -> None:
     model = script([*report(), title()])
     first = enter(gateway := serve(model))
-    first.get_by_label("Permissions").select_option("full")
+    choose_mode(first, "Everything")
     send(first, "write the report")
     expect(first.get_by_text("Two of three rivals")).to_be_visible()
     second = first.context.new_page()
@@ -248,7 +256,34 @@ def test_a_wait_for_the_model_and_a_cut_answer_are_shown(
     send(page, "tell me all")
     thread = page.get_by_test_id("thread")
     # the seconds count down while the page is read
-    waiting = re.compile(r"The model is overloaded, retrying in \d s \(attempt 2\)")
+    waiting = re.compile(r"The model is overloaded, retrying in \d s \(attempt 2 of \d+\)")
     expect(thread).to_contain_text(waiting)
     expect(thread).to_contain_text("reached its output limit, so the answer is incomplete")
     expect(thread).not_to_contain_text("overloaded")
+
+
+def test_calls_that_were_not_run_and_steps_without_a_report_are_shown(
+    serve: Serve, script: Any, enter: Open
+) -> None:
+    plan = {"goal": "Count", "steps": ["Look", "Tell"], "complexity": "complex"}
+    criteria = "Every heron seen"
+    clarify = {"step_id": "1", "goal": "g", "success_criteria": criteria}
+    replies = [
+        Reply(calls=[Call("plan", plan)], when=When(results=0)),
+        Reply(calls=[Call("clarify", clarify)], when=When(results=1)),
+        Reply(
+            calls=[Call("update_plan", {"step_id": "1", "status": "completed"})],
+            when=When(results=2),
+        ),
+        Reply(calls=[Call("write_file", {"path": "a.txt", "content": "x"})], when=When(results=3)),
+        Reply(text="Done.", when=When(results=4)),
+    ]
+    page = enter(serve(script(replies)))
+    send(page, "count the herons")
+    thread = page.get_by_test_id("thread")
+    expect(thread.get_by_text("completed, 1 call was not run")).to_be_visible()
+    expect(thread).to_contain_text("not run write_file")
+    expect(thread).to_contain_text("The agent had not opened the step of its plan.")
+    thread.get_by_role("button", name="plan").click()
+    expect(thread).to_contain_text(f"done when: {criteria}")
+    expect(thread).to_contain_text("not reported")

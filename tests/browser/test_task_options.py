@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Open, Serve
 from tests.browser.test_page import accessible
 from tests.browser.test_questions import planned, shell, when
-from tests.browser.test_runs import send, session_of, status
+from tests.browser.test_runs import choose_mode, send, session_of, status
 from tests.support.anthropic_server import Call, Fault, Reply, When
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -37,13 +37,13 @@ def test_a_task_uses_the_chosen_model_and_folder(
     page.screenshot(path=shots / "task-options.png")
     dialog.get_by_role("button", name="Done").click()
     send(page, "first")
-    status(page, "failed")
-    expect(page.get_by_test_id("thread")).to_contain_text(str(tmp_path / "none"))
+    expect(page.get_by_role("alert")).to_contain_text(f"{tmp_path / 'none'} is not a folder")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("first")
 
     options.click()
     dialog.get_by_label("Folder").fill(str(folder))
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Retry").click()
+    page.get_by_role("button", name="Send").click()
     status(page, "completed")
     expect(options).to_contain_text("claude-haiku-5-5 · project")
     task = gateway.ask("GET", f"/api/tasks?session_id={session_of(page)}")["tasks"][0]
@@ -64,11 +64,50 @@ def test_a_task_uses_the_chosen_model_and_folder(
     expect(options).not_to_contain_text("project")
 
 
+def test_a_mode_stays_with_its_session_and_a_wider_one_is_marked(
+    serve: Serve, script: Any, enter: Open, shots: Path
+) -> None:
+    page = enter(serve(script([Reply(text="Done.")])))
+    mode = page.get_by_role("button", name="Permissions: ")
+    review = page.get_by_role("button", name="Review the plan first")
+    expect(mode).to_have_accessible_name("Permissions: Ask first")
+    mode.click()
+    dialog = page.get_by_role("dialog", name="Permissions")
+    expect(dialog.get_by_role("button", name="Edit files")).to_contain_text("asks before commands")
+    accessible(page)
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.screenshot(path=shots / f"permission-modes-{width}.png")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.keyboard.press("Escape")
+    choose_mode(page, "Everything")
+    review.click()
+    expect(review).to_have_attribute("aria-pressed", "true")
+    send(page, "first")
+    status(page, "completed")
+    marked = page.get_by_role("img", name="Permissions: Everything")
+    expect(marked).to_be_visible()
+    page.get_by_role("link", name="New session").click()
+    expect(mode).to_have_accessible_name("Permissions: Ask first")
+    expect(review).to_have_attribute("aria-pressed", "false")
+    # another browser
+    page.evaluate(
+        "Object.keys(localStorage).filter((key) => key.startsWith('larkspur.options'))"
+        ".forEach((key) => localStorage.removeItem(key))"
+    )
+    page.reload()
+    marked.click()
+    expect(mode).to_have_accessible_name("Permissions: Everything")
+    expect(review).to_have_attribute("aria-pressed", "true")
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.screenshot(path=shots / f"wider-mode-{width}.png")
+
+
 def test_isolated_commands_run_unasked(serve: Serve, script: Any, enter: Open, shots: Path) -> None:
     replies = [planned(), shell("touch ran", 1), Reply(text="Touched.", when=when(2))]
     page = enter(serve(script(replies), SANDBOX__PROVIDER="auto"))
-    mode = page.get_by_label("Permissions")
-    expect(mode).to_have_value("sandboxed")
+    expect(page.get_by_role("button", name="Permissions: Edit and run")).to_be_visible()
     expect(page.get_by_text("isolated · no network")).to_be_visible()
     send(page, "touch it")
     status(page, "completed")
@@ -117,8 +156,16 @@ def test_background_commands_are_shown_and_stopped(
     expect(commands.get_by_role("listitem")).to_have_count(2)
     expect(commands).to_contain_text("running, also after its task")
     expect(commands).to_contain_text("ended with exit code 3")
+    commands.get_by_role("button", name="echo up; exec sleep 600", expanded=False).click()
+    expect(commands.locator("pre")).to_have_text("up")
     accessible(page)
     page.screenshot(path=shots / "background-commands.png")
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.screenshot(path=shots / "background-commands-390.png")
+    page.set_viewport_size({"width": 1400, "height": 900})
     commands.get_by_role("button", name="Stop echo up; exec sleep 600").click()
     expect(commands).to_contain_text("stopped")
-    expect(commands.get_by_role("button")).to_have_count(0)
+    expect(commands.get_by_role("button", name="Stop echo up")).to_have_count(0)
+    # the panel was a drawer meanwhile
+    commands.get_by_role("button", name="echo up; exec sleep 600", expanded=False).click()
+    expect(commands).to_contain_text("[stopped]")

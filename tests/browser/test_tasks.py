@@ -76,7 +76,7 @@ def test_subtasks_are_lanes_side_by_side_that_survive_a_reload(
     page.set_viewport_size({"width": 1360, "height": 860})
     page.emulate_media(color_scheme="light")
 
-    page.get_by_role("link", name="Tasks").click()
+    page.get_by_role("link", name="Tasks", exact=True).click()
     needs_me = page.get_by_role("region", name="Needs me")
     expect(needs_me.get_by_role("link")).to_have_count(1)
     expect(needs_me).to_contain_text("task 3 of “compare these three sites”")
@@ -192,7 +192,7 @@ def test_the_report_of_a_background_task_is_a_notice_and_the_tasks_page_is_acces
     expect(thread).to_contain_text("Report of ended background tasks")
     expect(thread).not_to_contain_text("Report the background tasks that have ended.")
     page.screenshot(path=shots / "report.png")
-    page.get_by_role("link", name="Tasks").click()
+    page.get_by_role("link", name="Tasks", exact=True).click()
     done = page.get_by_role("region", name="Done")
     page.wait_for_url("**/tasks")
     page.reload()

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Allowed, Mode, Policy, evaluate_call
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Allowed, Policy, evaluate_call
 from internal.agent.domain.permissions.shell.parser import ParsedCommand, Redirect, parse_script
 from internal.agent.domain.permissions.shell.words import Word
 from internal.tools.commands.shell import _shell, shell
@@ -81,7 +82,7 @@ RULES = (
     ),
     Rules(
         "deny rules in full mode",
-        Policy(Mode.FULL, deny=("shell(victim *)", "shell(git push *)", "shell(> secret)")),
+        Policy(Mode.ALL, deny=("shell(victim *)", "shell(git push *)", "shell(> secret)")),
         lambda argv: argv[0] != "victim" and argv[:2] != ("git", "push"),
         lambda path: path != "secret",
         is_complete=False,

@@ -207,8 +207,9 @@ async def test_an_overload_of_two_minutes_is_shown_and_waited_out(tmp_path: Path
     reply = Reply(text="Here I am.", fault=busy)
     async with channels(tmp_path, reply, retries=3, sleep=sleep) as (here, stream):
         for attempt in (2, 3):
-            await here.until_told(EN.retry("overloaded", 60, attempt))
-            await here.until_shown(ZH.retry("overloaded", 60, attempt))
+            wait = {"reason": "overloaded", "seconds": 60, "attempt": attempt, "attempts": 4}
+            await here.until_told(EN.retry(wait))
+            await here.until_shown(ZH.retry(wait))
             sleep.go_on.release()
             sleep.go_on.release()
         seen = await here.end("Here I am.", stream, "workflow.result.final")

@@ -86,7 +86,7 @@ async def test_files_shell_commands_and_own_commands_reach_the_model(
         assert "Fix 12: 12 now." in str(model.requests[1]["messages"])
         assert "got-2" not in str(model.requests[1]["messages"][-1])
         tty.type("\x1b[Z\x1b[Z")
-        await tty.wait_for("accept-edits · claude-x")  # but this task asks
+        await tty.wait_for("edit · claude-x")  # but this task asks
         tty.type("/init\r")
         await tty.wait_for("> Look at this folder and write AGENTS.md", "[y] once")
         assert b"\x1b]9;Larkspur waits for you\x07" in tty.raw

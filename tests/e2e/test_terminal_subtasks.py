@@ -227,6 +227,7 @@ async def test_ctrl_c_stops_the_run_in_front_and_not_the_task_in_the_background(
         await repl.tty.wait_for("goes on in the background")
         await repl.send("second")
         await repl.place.model.until_open(2)
+        await repl.tty.wait_for("esc stop")
         repl.tty.type("\x03")
         await repl.tty.wait_for("■ stopped")
         assert repl.place.model.open_requests == 1

@@ -20,7 +20,7 @@ from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import QuestionId, SessionId
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.tasks import Attachment, Run
@@ -64,7 +64,7 @@ class Core:
         profile: str | None = None,
         **options: Any,
     ) -> Submitted:
-        chosen = TaskOptions(**{"permission_mode": Mode.FULL, **options})
+        chosen = TaskOptions(**{"permission_mode": Mode.ALL, **options})
         spec = msgspec.structs.replace(
             build_run_spec(self.services.defaults, chosen, LOCAL_OWNER, profile), people=people
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from internal.llm.retry import Sleep
 from internal.simulators.lark.model import App, Chat, ChatMessage, Person
 from internal.simulators.lark.simulator import LarkSim
 from internal.simulators.lark.websocket.connection import ClientConfig
-from larkspur.services import make_chat_instructions
+from larkspur.chat_instructions import make_chat_instructions
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Reply, Rules
 from tests.support.chat_texts import AUTO_TEXTS
@@ -99,7 +100,17 @@ class LarkGateway:
             await self.sim.lark.changed_within(0.05)
 
 
+_CHANGED_FILES = re.compile(r"\n\n---\n(Changed files|改动的文件).*\Z", re.DOTALL)
+"""The line below an answer with the names of the files that the run changed."""
+
+
 def shown_text(sim: LarkSim, message: ChatMessage) -> str | None:
+    """Return what `full_text` does, without the names of changed files below an answer."""
+    text = full_text(sim, message)
+    return None if text is None else _CHANGED_FILES.sub("", text)
+
+
+def full_text(sim: LarkSim, message: ChatMessage) -> str | None:
     """Return the text of a message of the bot; None for progress and for cards of questions."""
     if message.msg_type == "interactive":
         card = sim.card(message.message_id) or {}

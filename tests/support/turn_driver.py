@@ -6,7 +6,8 @@ from typing import Any
 from internal.agent.domain.events.types import Event
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import Message, Part, Text, ToolCall, ToolResult, user_message
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.targets import CommandTarget, PathTarget
 from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.gates import CONTROL_SPECS
@@ -30,7 +31,7 @@ TOOLS = (
     ToolSpec("shell", "Run.", _ANY, "exec", targets=(CommandTarget("command"),)),
     *CONTROL_SPECS,
 )
-FULL = Policy(mode=Mode.FULL)
+FULL = Policy(mode=Mode.ALL)
 
 
 def run_config(

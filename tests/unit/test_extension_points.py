@@ -30,7 +30,8 @@ USE_GATE = """
 import json
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.messages import ToolCall, user_message
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tools import ToolSpec
@@ -38,7 +39,7 @@ from internal.agent.domain.usage import RunLimits, Usage
 
 tools = tuple(ToolSpec(name, name, {"type": "object"}, "read") for name in ("read_file", "sing"))
 config = RunConfig(
-    run_id=RunId("run-1"), system="", model="m", tools=tools, policy=Policy(mode=Mode.FULL),
+    run_id=RunId("run-1"), system="", model="m", tools=tools, policy=Policy(mode=Mode.ALL),
     limits=RunLimits(), gates="advisory", workspace="/w", people=False,
 )
 turn = Turn(config=config, messages=[user_message("hello")], task_index=0)
@@ -52,6 +53,7 @@ class LunchServed(Event, frozen=True, kw_only=True):
     """Lunch was served."""
 
     name: ClassVar[str] = "workflow.lunch.served"
+    shown: ClassVar[frozenset[Display]] = EVERYWHERE
     dish: str
 
     def node(self) -> tuple[str, NodeKind]:

@@ -15,7 +15,7 @@ import { lazyComponent } from './lib/lazy';
 import { useQuestionEvents, useWaitingCount } from './state/open_questions';
 import { reloadSession, showSession, startStream, subscribe, useSessionStore } from './state/session_store';
 import { loadRunMessages } from './i18n/runs';
-import { startNotifications, useAttention } from './state/notifications';
+import { useAttention } from './state/attention';
 import { useTitle } from './state/sessions';
 
 const WaitingPage = lazyComponent(() =>
@@ -193,7 +193,14 @@ function useWindowTitle(session: string | null, page: PageName | null): void {
   const count = useWaitingCount();
   const title = useTitle(session);
   const hasEnded = useAttention((attention) => attention.ended);
-  useEffect(() => startNotifications(() => ({ ...t.notices, subtaskPath: t.subtaskPath }), loadRunMessages), [t]);
+  useEffect(() => {
+    const texts = () => ({ ...t.notices, subtaskPath: t.subtaskPath });
+    // A new version of the page may have replaced the module: then nobody is notified.
+    const started = import('./state/notifications')
+      .then((module) => module.startNotifications(texts, loadRunMessages))
+      .catch(() => undefined);
+    return () => void started.then((stop) => stop?.());
+  }, [t]);
   useEffect(() => {
     const name = page === null ? title : t[page];
     const text = name === '' ? t.product : `${name} · ${t.product}`;

@@ -1,7 +1,7 @@
 """The delivery of messages of chats: those received, and replies, questions and files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from enum import Enum
@@ -12,7 +12,6 @@ import msgspec
 
 from internal.agent.app.access import granted_rights
 from internal.agent.app.chats import find_persons_task
-from internal.agent.app.files.input_files import FILE_PHASE
 from internal.agent.app.mentions import mentioned_people
 from internal.agent.app.runs.visibility import list_newer, written_at
 from internal.agent.domain.artifacts import names_file
@@ -29,8 +28,9 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.events.types import (
-    DiagnosticError,
+    FilesChanged,
     InputReceived,
+    Notice,
     PartsLeftOut,
     PeopleMentioned,
     ResultCancelled,
@@ -47,6 +47,7 @@ from internal.agent.domain.tasks import (
     Task,
     chat_name,
 )
+from internal.agent.domain.usage import Spending, Usage
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.chats import InboxState
 from internal.agent.store.database import Database, Read, Write
@@ -74,15 +75,20 @@ class _Payload(msgspec.Struct):
     reason: str = ""
     model: str = ""
     instead_of: str = ""
+    calls_not_run: int = 0
+    subtasks: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None
+    duration_ms: int = 0
 
 
 class _Input(msgspec.Struct):
     sender: str = ""
 
 
-class _Diagnostic(msgspec.Struct):
-    phase: str = ""
-    error: str = ""
+class _Notice(msgspec.Struct):
+    about: str = ""
+    text: str = ""
 
 
 class ModelLoss(msgspec.Struct, frozen=True):
@@ -93,6 +99,29 @@ class ModelLoss(msgspec.Struct, frozen=True):
     tool_name: str = ""
 
 
+class ChangedNames(msgspec.Struct, frozen=True):
+    """The names of the first changed files of a run, and how many there are; see `FilesChanged`."""
+
+    names: tuple[str, ...] = ()
+    total: int = 0
+
+
+class _ChangedName(msgspec.Struct):
+    path: str
+
+
+class _Changes(msgspec.Struct):
+    files: tuple[_ChangedName, ...]
+    total: int
+
+
+class _ChangesEvent(msgspec.Struct):
+    payload: _Changes
+
+
+_changes_event = msgspec.json.Decoder(_ChangesEvent).decode
+
+
 class _LeftOutEvent(msgspec.Struct):
     payload: ModelLoss
 
@@ -100,11 +129,11 @@ class _LeftOutEvent(msgspec.Struct):
 _left_out_event = msgspec.json.Decoder(_LeftOutEvent).decode
 
 
-class _DiagnosticEvent(msgspec.Struct):
-    payload: _Diagnostic
+class _NoticeEvent(msgspec.Struct):
+    payload: _Notice
 
 
-_diagnostic_event = msgspec.json.Decoder(_DiagnosticEvent).decode
+_notice_event = msgspec.json.Decoder(_NoticeEvent).decode
 
 
 class _InputEvent(msgspec.Struct):
@@ -125,9 +154,10 @@ _TOLD = tuple(
     each.name
     for each in (
         InputReceived,
-        DiagnosticError,
+        Notice,
         PartsLeftOut,
         PeopleMentioned,
+        FilesChanged,
         ResultFinal,
         ResultCancelled,
     )
@@ -164,7 +194,11 @@ class ReplyContext(NamedTuple):
     which files of the messages could not be read, and why. `models` are the model that wrote the
     answer and the one that could not, if a fallback wrote it. `left_out` is what the model did not
     get. `mentioned` are the principals whom the run mentioned. `pictures` are those of the run that
-    the answer may show at their place.
+    the answer may show at their place. `calls_not_run` counts the last calls of the run if they
+    were not run. `changed` are the files of the workspace that it changed. `person` is the
+    principal who asked. `spending` is what the run and its subtasks used and `duration_ms` how
+    long it took; None and 0 without subtasks. `not_kept` says which files of the session stay
+    on one host.
     """
 
     instruction: str
@@ -176,6 +210,12 @@ class ReplyContext(NamedTuple):
     left_out: tuple[ModelLoss, ...] = ()
     mentioned: tuple[str, ...] = ()
     pictures: tuple[NamedPicture, ...] = ()
+    calls_not_run: int = 0
+    changed: ChangedNames = ChangedNames()
+    person: str = ""
+    spending: Spending | None = None
+    duration_ms: int = 0
+    not_kept: tuple[str, ...] = ()
 
 
 class BegunMessage(NamedTuple):
@@ -568,8 +608,8 @@ class ChatDelivery:
         inputs = found[InputReceived.name]
         senders = dict.fromkeys(_input_event(each).payload.sender for each in inputs)
         senders.pop(task.origin.principal, None)
-        diagnostics = (_diagnostic_event(each).payload for each in found[DiagnosticError.name])
-        problems = tuple(each.error for each in diagnostics if each.phase == FILE_PHASE)
+        notices = [_notice_event(each).payload for each in found[Notice.name]]
+        problems = tuple(each.text for each in notices if each.about == "input_files")
         left_out = [_left_out_event(each).payload for each in found[PartsLeftOut.name]]
         asked = yield from find_persons_task(self._stores, task)
         return ReplyContext(
@@ -582,12 +622,16 @@ class ChatDelivery:
             tuple(dict.fromkeys(left_out)),
             mentioned_people(found[PeopleMentioned.name]),
             tuple((yield from self._named_pictures(outgoing))),
+            payload.calls_not_run,
+            _changed_names(found[FilesChanged.name]) if _is_reply(outgoing) else ChangedNames(),
+            asked.origin.principal,
+            *_spent(payload),
+            tuple(each.text for each in notices if each.about == "kept_files"),
         )
 
     def _named_pictures(self, outgoing: OutgoingMessage) -> Read[list[NamedPicture]]:
         """Return the pictures of a run whose names are in its reply, from the messages after it."""
-        is_reply = outgoing.key == reply_key(outgoing.run_id)
-        if not is_reply or "![" not in outgoing.body:  # most replies show none
+        if not _is_reply(outgoing) or "![" not in outgoing.body:  # most replies show none
             return []
         found: list[NamedPicture] = []
         for key, files in (yield from self._stores.outbox.list_files(outgoing)):
@@ -640,3 +684,22 @@ class ChatDelivery:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _is_reply(outgoing: OutgoingMessage) -> bool:
+    return outgoing.key == reply_key(outgoing.run_id)
+
+
+def _spent(end: _Payload) -> tuple[Spending | None, int]:
+    """Return what a run with subtasks used and how long it took, from its last event."""
+    if not end.subtasks:
+        return None, 0
+    return Spending(end.usage, end.cost, end.subtasks), end.duration_ms
+
+
+def _changed_names(events: Sequence[bytes]) -> ChangedNames:
+    """Return the files of the last event, which replaces those before it."""
+    if not events:
+        return ChangedNames()
+    found = _changes_event(events[-1]).payload
+    return ChangedNames(tuple(each.path for each in found.files), found.total)

@@ -95,7 +95,21 @@ def _replace_task(
     Raises:
         Conflict: the run has begun; nothing was changed.
     """
-    new, row = edit.submission, edit.row
+    events = yield from replace_task_input(stores, run, task, edit.submission, now=now)
+    row = edit.row
+    yield from stores.inbox.replace_content(state.number, with_content(row, edit.submission))
+    yield from stores.inbox.dismiss(row.channel, row.app, row.message_id)
+    return "replaced", run.id, events
+
+
+def replace_task_input(
+    stores: Stores, run: Run, task: Task, new: Submission, *, now: str
+) -> Write[list[EventRecord]]:
+    """Replace what a task was given whose run has not begun, and return the events.
+
+    Raises:
+        Conflict: the run has begun; nothing was changed.
+    """
     edited = InputEdited(
         task=truncate_json(new.instruction),
         attachments=tuple(each for each in new.attachments if each.is_stored),
@@ -109,6 +123,4 @@ def _replace_task(
     yield from stores.sessions.replace_first_title(
         run.session_id, one_line(task.instruction), one_line(new.instruction)
     )
-    yield from stores.inbox.replace_content(state.number, with_content(row, new))
-    yield from stores.inbox.dismiss(row.channel, row.app, row.message_id)
-    return "replaced", run.id, events
+    return events

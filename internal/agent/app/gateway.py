@@ -26,6 +26,7 @@ from internal.agent.app.feedback import (
     rate_answer,
     rate_task,
 )
+from internal.agent.app.files.changed_files import ChangedFiles
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.files.worktree_changes import WorktreeApplier
 from internal.agent.app.hosts.moves import MovedSession, move_session
@@ -39,7 +40,7 @@ from internal.agent.app.runs.creation import (
     StoredTask,
     Submission,
     Submitted,
-    clean_instruction,
+    checked_submission,
     clean_text,
     new_task_ids,
     resume_submission,
@@ -60,6 +61,7 @@ from internal.agent.app.task_commands import (
     stop_task,
     submit_task,
 )
+from internal.agent.app.waiting_messages import WaitingMessages
 from internal.agent.domain.answers import AnswerInput
 from internal.agent.domain.artifacts import Artifact, display_caption
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
@@ -87,7 +89,7 @@ from internal.agent.domain.tasks import (
     chat_name,
     may_control,
 )
-from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands
+from internal.agent.ports.commands import BackgroundCommand, BackgroundCommands, PrintedOutput
 from internal.agent.ports.hooks import NO_HOOKS, HookInput, Hooks
 from internal.agent.ports.reviews import Reviews
 from internal.agent.ports.runtime import Clock, Dispatcher
@@ -117,12 +119,13 @@ class Gateway:
 
     Methods that take a principal check its rights. `hooks` are asked about each task and each
     message to a run before it is stored. `worktrees` applies the changes of subtasks, `processes`
-    are the gateways and workers of the database.
+    are the gateways and workers of the database, `changed_files` the files of workspaces.
     """
 
     hooks: Hooks = NO_HOOKS
     processes: ProcessList
     worktrees: WorktreeApplier
+    changed_files: ChangedFiles
 
     def __init__(
         self,
@@ -140,6 +143,9 @@ class Gateway:
         self.access = Access(database, stores, clock)
         self.delivery = ChatDelivery(database, stores, clock)
         self.chats = Chats(database, stores)
+        self.waiting = WaitingMessages(
+            database, stores, queries=self.queries, broadcaster=broadcaster, clock=clock
+        )
         self.run_displays = RunDisplays(database, stores, clock)
         self.skills = SkillAdministration(database, stores, clock, reviews.skills)
         self.mcp = McpAdministration(database, stores, clock, reviews.mcp)
@@ -206,13 +212,11 @@ class Gateway:
         channel: Channel,
         idempotency_key: str | None = None,
         writing: Writing = None,
+        prompt: str = "",
     ) -> Steered:
-        """Send a message to the session of a task, or to a task in the background; see `steer`.
+        """Send a message to the session of a task, or to a task in the background.
 
-        Raises:
-            InvalidRequest: the text is empty or too long.
-            NotFound: the task does not exist or belongs to another person.
-            Forbidden: the principal may not submit tasks.
+        The model reads `prompt` in place of the text, unless it is "". Raises as `steer` does.
         """
         task = await self.queries.task(task_id, principal)
         submission = Submission(
@@ -223,6 +227,7 @@ class Gateway:
             idempotency_key=idempotency_key,
             joins=None if task.lane == task.session_id else task_id,
             writing=writing,
+            prompt=prompt,
         )
         return await self.steer(submission, principal)
 
@@ -403,7 +408,7 @@ class Gateway:
             MessageRefused: a hook refused it.
         """
         submission = await self._accepted(edit.submission, principal)
-        notice = _checked(edit.notice, principal)
+        notice = checked_submission(edit.notice, principal)
         edit = msgspec.structs.replace(edit, submission=submission, notice=notice)
         work = partial(edit_message, self._stores, edit, now=self._now())
         result, _, events = await self._database.write(work)
@@ -532,6 +537,8 @@ class Gateway:
             now,
             now,
             forked_from=source.id,
+            permission_mode=source.permission_mode,
+            plan_review=source.plan_review,
         )
         await self._database.write(
             partial(
@@ -711,7 +718,18 @@ class Gateway:
             NotFound: the session does not exist or belongs to another person.
         """
         await self.queries.session(session_id, principal)
-        return self._commands.of_session(session_id)
+        return await asyncio.to_thread(self._commands.of_session, session_id)
+
+    async def read_command(
+        self, session_id: SessionId, command_id: str, principal: Principal
+    ) -> PrintedOutput:
+        """Return the end of the output of a background command, also after its end.
+
+        Raises:
+            NotFound: the session or the command does not exist, or belongs to another person.
+        """
+        await self.queries.session(session_id, principal)
+        return await asyncio.to_thread(self._commands.read_last, session_id, command_id)
 
     async def stop_command(
         self, session_id: SessionId, command_id: str, principal: Principal
@@ -726,7 +744,7 @@ class Gateway:
 
     async def _accepted(self, submission: Submission, principal: Principal) -> Submission:
         """Return the submission with its texts cleaned, unless it is refused."""
-        submission = _checked(submission, principal)
+        submission = checked_submission(submission, principal)
         if self.hooks.watches("message_received"):
             message = submission.message
             given = HookInput(
@@ -778,12 +796,3 @@ class Gateway:
 def _may_settle(item: StreamItem) -> bool:
     """Return True if a run may have ended or asked: also before the stream began."""
     return not isinstance(item, EventRecord) or item.event in _EVENTS_WITH_MESSAGES
-
-
-def _checked(submission: Submission, principal: Principal) -> Submission:
-    """Check the right to submit and return the submission with its texts cleaned."""
-    if not principal.may("talk"):
-        raise Forbidden("You may not submit tasks here.")
-    instruction = clean_instruction(submission.instruction)
-    prompt = clean_text(submission.prompt)
-    return msgspec.structs.replace(submission, instruction=instruction, prompt=prompt)

@@ -27,6 +27,7 @@ from internal.agent.app.runs.finalization import (
     stop_outcome,
 )
 from internal.agent.app.runs.resume import copy_turn
+from internal.agent.app.runs.undelivered import waiting_event
 from internal.agent.app.runs.visibility import Writing, could_see_run
 from internal.agent.app.subtasks.endings import wake_run
 from internal.agent.domain.chats import InboundMessage, OutgoingMessage
@@ -38,7 +39,7 @@ from internal.agent.domain.errors import (
     TooManyTasks,
     WrittenEarlier,
 )
-from internal.agent.domain.events.envelope import EventRecord
+from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.principals import AuditEntry, Principal
 from internal.agent.domain.tasks import (
@@ -176,9 +177,12 @@ def steer(
         and (yield from _may_join(stores, run, message, principal, writing=submission.writing))
     ):
         yield from use_attachments(stores, submission.attachments, session_id, principal.id)
-        yield from stores.inbox.assign(message, session_id, run.id, steer=True)
+        number = yield from stores.inbox.assign(message, session_id, run.id, steer=True)
         yield from _assign_joined(stores, submission, session_id, run.id)
-        created = StoredTask((yield from wake_run(stores, run.id, now=now)))
+        waits = waiting_event(
+            RunIds.of(run), number, "waiting", text=submission.instruction, now=now
+        )
+        created = StoredTask([*(yield from wake_run(stores, run.id, now=now)), waits])
         steered = Steered("steering", run.task_id, run.id, session_id)
     else:
         created = yield from _create_task(
@@ -358,7 +362,9 @@ def recall_message(
     run to stop, None if there is none.
     """
     state = yield from stores.inbox.get_state(recall.channel, recall.app, recall.message_id)
-    if state is None or state.status == "handled":
+    if state is not None and state.status == "returned":  # its writer wants it back no more
+        yield from stores.inbox.take_back(state.number)
+    if state is None or state.status in {"handled", "withdrawn", "returned"}:
         return "nothing", None, []
     if state.status == "accepted":
         yield from stores.inbox.dismiss(recall.channel, recall.app, recall.message_id)

@@ -10,8 +10,9 @@ from msgspec import Meta
 
 from internal.agent.domain.delegation.subtask import ReportMode
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import NetworkSetting, widens_network
-from internal.agent.domain.permissions.policy import Mode, Policy, with_network
+from internal.agent.domain.permissions.policy import Policy, with_network
 from internal.agent.domain.permissions.rules import MAX_RULES, RuleText, check_rule_lengths
 from internal.agent.domain.permissions.targets import ToolTargets
 from internal.agent.domain.plans import PlanReview
@@ -21,7 +22,7 @@ from internal.agent.domain.text import escape_invisible
 from internal.agent.domain.usage import PriceTable, RunLimits
 from internal.agent.ports.skills import is_granted
 
-UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.SANDBOXED)
+UNPRIVILEGED_MODES: tuple[Mode, ...] = (Mode.DENY, Mode.PLAN, Mode.ASK, Mode.RUN)
 """Permission modes that everybody may choose for their own tasks."""
 
 
@@ -40,7 +41,7 @@ class TaskOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that its profile grants.
     """
 
-    workspace: Annotated[str, Meta(pattern=r"^/[^\x00]*$", max_length=4096)] | None = None
+    workspace: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
     permission_mode: Mode | None = None
     allow: Annotated[tuple[RuleText, ...], Meta(max_length=MAX_RULES)] = ()
     deny: Annotated[tuple[RuleText, ...], Meta(max_length=MAX_RULES)] = ()
@@ -60,6 +61,8 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     `profile_problems` returns why profiles cannot be used, by name, `profile_warnings` what may be
     wrong with others.
     `isolated`: commands run in a sandbox that isolates them. `hosts`: it can let them reach hosts.
+    `check_folder` raises InvalidRequest for a path that cannot be a workspace, as far as that is
+    known here.
     """
 
     profiles: Mapping[str, Profile]
@@ -79,6 +82,12 @@ class TaskDefaults(msgspec.Struct, frozen=True):
     hosts: bool = True
     profile_problems: Callable[[], Mapping[str, str]] = dict
     profile_warnings: Callable[[], Mapping[str, str]] = dict
+    check_folder: Callable[[str], None] = lambda _path: None
+
+    @property
+    def is_priced(self) -> bool:
+        """True if the price of the default model is known, or nothing is paid for it."""
+        return self.provider == "offline" or self.prices.price(self.model) is not None
 
     def possible_network(self, setting: NetworkSetting | None) -> NetworkSetting | None:
         """Return what commands reach if this is chosen; None for the value of the settings."""
@@ -104,7 +113,7 @@ def build_run_spec(
 
     Raises:
         InvalidRequest: a rule or a profile is unknown, the profile cannot be used or does not allow
-            the mode, or the model of a cost limit has no price.
+            the mode, the workspace is not a folder, or the model of a cost limit has no price.
         Forbidden: only the owner may choose a workspace, allow tools or widen the mode or the
             network.
     """
@@ -135,7 +144,7 @@ def build_run_spec(
         policy=policy,
         limits=_limits(_profile_limits(defaults.limits, profile), options, principal),
         gates=defaults.gates,
-        workspace=_workspace(options.workspace or defaults.workspace),
+        workspace=_workspace(defaults, options.workspace or defaults.workspace),
         provider=defaults.provider,
         model=model,
         people=True,
@@ -250,7 +259,12 @@ def _limits(limits: RunLimits, options: TaskOptions, principal: Principal) -> Ru
     )
 
 
-def _workspace(folder: str) -> str:
-    if folder and not PurePath(folder).is_absolute():
-        raise InvalidRequest(f"workspace must be an absolute path, not {folder[:200]}.")
+def _workspace(defaults: TaskDefaults, folder: str) -> str:
+    if folder and ("\0" in folder or not PurePath(folder).is_absolute()):
+        shown = escape_invisible(folder[:200])
+        raise InvalidRequest(
+            f"The workspace must be an absolute path such as /home/me/project, not {shown}."
+        )
+    if folder:
+        defaults.check_folder(folder)
     return folder

@@ -103,6 +103,19 @@ def file_key(run_id: str, artifact_id: str = "") -> str:
     return f"{run_id}:file:{artifact_id}" if artifact_id else f"{run_id}:files"
 
 
+_GIVEN_BACK = ":given-back"
+
+
+def given_back_key(number: int) -> str:
+    """Return the key of the message that gives a message back, by the number of that one."""
+    return f"message-{number}{_GIVEN_BACK}"
+
+
+def gives_back(key: str) -> bool:
+    """Return True if a message gives one back that no model has read: its body."""
+    return key.endswith(_GIVEN_BACK)
+
+
 _GREETING = ":greeting:"
 
 

@@ -9,6 +9,8 @@ from msgspec import Meta
 
 StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 Complexity = Literal["simple", "complex"]
+Author = Literal["agent", "larkspur"]
+"""Whether the model made a plan and opened its steps, or a gate did that in its place."""
 PlanReview = Literal["off", "complex", "always"]
 """Which plans a person must approve: none, complex ones, all."""
 
@@ -18,11 +20,16 @@ _NUMBER = r"^\s*(?:[-*•]|\(?\d{1,3}[.)、:\uff1a])\s*"
 
 
 class PlanStep(msgspec.Struct, frozen=True):
-    """One step. `id` is short and stable across versions, such as `1` or `collect`."""
+    """One step. `id` is short and stable across versions, such as `1` or `collect`.
+
+    `success_criteria` are lines that say how the agent knows that the step is done.
+    """
 
     id: str
     description: str
     status: StepStatus = "pending"
+    success_criteria: str = ""
+    opened_by: Author = "agent"
 
 
 class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,13 +43,17 @@ class PlanEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The plan of the model. A `plan` call makes the next version."""
+    """The plan of a run. A `plan` call makes the next version.
+
+    One that is `made_by` Larkspur has the task as its only step: the agent made none.
+    """
 
     version: int
     goal: str
     complexity: Complexity
     steps: tuple[PlanStep, ...]
     title: str = ""
+    made_by: Author = "agent"
 
     def step(self, step_id: str) -> PlanStep | None:
         """Return the step with this id, None if there is none."""
@@ -58,10 +69,24 @@ class Plan(msgspec.Struct, frozen=True):
             ),
         )
 
+    def opened(self, step_id: str, success_criteria: str, by: Author) -> "Plan":
+        """Return the plan with a step in progress. An unknown id changes nothing."""
+        about = {"success_criteria": success_criteria, "opened_by": by}
+        return msgspec.structs.replace(
+            self,
+            steps=tuple(
+                msgspec.structs.replace(step, status="in_progress", **about)
+                if step.id == step_id
+                else step
+                for step in self.steps
+            ),
+        )
+
     def edited(self, edit: PlanEdit) -> "Plan":
         """Return the next version with a person's edit."""
         return msgspec.structs.replace(
             self,
+            made_by="agent",
             version=self.version + 1,
             goal=edit.goal or self.goal,
             steps=number_steps(edit.steps),

@@ -7,22 +7,15 @@ import msgspec
 from internal.agent.domain.delegation.subtask import ReportMode, Subtask
 from internal.agent.domain.errors import RunStopped
 from internal.agent.domain.ids import RunId, SessionId, TaskId
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import NetworkSetting
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.permissions.targets import rule_names
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.usage import RunLimits, Usage
 
 DEFAULT_ROLE = "a careful assistant that does real work with its tools"
-
-_WIDTH = {
-    each: width
-    for width, each in enumerate(
-        (Mode.PLAN, Mode.DENY, Mode.ASK, Mode.ACCEPT_EDITS, Mode.SANDBOXED, Mode.FULL)
-    )
-}
-"""How much runs without a question in each mode."""
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,7 +59,7 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     def exceeds(self, mode: Mode) -> bool:
         """Return True if a mode is wider than the profile allows."""
         ceiling = self.permission_mode
-        return ceiling is not None and _WIDTH[mode] > _WIDTH[ceiling]
+        return ceiling is not None and mode.exceeds(ceiling)
 
 
 Channel = str
@@ -88,7 +81,7 @@ StopReason = Literal[
     "await_tasks",
 ]
 TaskGroup = Literal["needs_me", "running", "done"]
-GateMode = Literal["strict", "advisory", "off"]
+GateMode = Literal["adaptive", "strict", "advisory", "off"]
 
 ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 
@@ -194,7 +187,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     profile: Profile = Profile()
     policy: Policy = Policy()
     limits: RunLimits = RunLimits()
-    gates: GateMode = "strict"
+    gates: GateMode = "adaptive"
     workspace: str = ""
     provider: str = ""
     model: str = ""
@@ -287,16 +280,17 @@ class TaskFilter(msgspec.Struct, frozen=True):
 class TaskSummary(NamedTuple):
     """What a list shows of the newest run of a task.
 
-    `cost` is in US dollars, None for unknown; `parent` is the beginning of the instruction of the
-    task that created it, "" for none; `files` is the number of files that it made.
+    `parent` is the beginning of the instruction of the task that created it, "" for none; `files`
+    is the number of files that it made. `calls_not_run` counts its last calls if they were not run.
     """
 
+    run_id: RunId = RunId("")
     started: str = ""
     ended: str = ""
-    cost: float | None = None
     subtask: Subtask | None = None
     parent: str = ""
     files: int = 0
+    calls_not_run: int = 0
 
 
 class StopRequest(msgspec.Struct, frozen=True):
@@ -382,8 +376,9 @@ class Session(msgspec.Struct, frozen=True):
     `scope` is what the conversation belongs to, such as a chat; its newest session is the current
     one. "" for an independent session. `one_shot` is True while all its tasks were submitted by
     `larkspur -p`. `ended` is when its newest ended run ended, `seen` when somebody last read it;
-    "" for never. `workspace` is the folder of its newest task. `forked_from` is the session that it
-    was branched from, "" for none.
+    "" for never. `workspace` is the folder of its newest task, `permission_mode` its mode and
+    `plan_review` which of its plans were reviewed; a branch begins with those of its origin.
+    `forked_from` is the session that it was branched from, "" for none.
     """
 
     id: SessionId
@@ -400,6 +395,8 @@ class Session(msgspec.Struct, frozen=True):
     seen: str = ""
     workspace: str = ""
     forked_from: str = ""
+    permission_mode: Mode | None = None
+    plan_review: PlanReview = "off"
 
     @property
     def unread(self) -> bool:
@@ -408,11 +405,16 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class SessionSummary(msgspec.Struct, frozen=True):
-    """A session in a list. `found` is where its text contains the text of a search, else ""."""
+    """A session in a list, with the state of its newest task.
+
+    `found` is where its text contains the text of a search, else "".
+    """
 
     session: Session
     status: Status | None
     tasks: int
+    stop_reason: StopReason | None = None
+    calls_not_run: int = 0
     found: str = ""
 
 

@@ -70,11 +70,16 @@ RetryReason = Literal["overloaded", "rate_limited", "loading", "unreachable"]
 
 
 class RetryScheduled(msgspec.Struct, frozen=True):
-    """The call failed; after `seconds` it is made again, for the `attempt`-th time."""
+    """The call failed; after `seconds` it is made again, for the `attempt`-th time.
+
+    `attempts` is the number of the last attempt as far as it is known now, `cause` the error.
+    """
 
     reason: RetryReason
     seconds: float
     attempt: int
+    attempts: int = 0
+    cause: str = ""
 
 
 class ReplyPicture(msgspec.Struct, frozen=True):

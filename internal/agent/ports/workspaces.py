@@ -1,11 +1,12 @@
-"""Copies of workspaces: archives that travel between hosts, and worktrees for subtasks."""
+"""Copies of workspaces, such as archives that travel between hosts, and what changed in them."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
 from internal.agent.domain.errors import LarkspurError
-from internal.agent.domain.ids import SessionId
+from internal.agent.domain.ids import RunId, SessionId
 
 
 class NotArchivable(LarkspurError):
@@ -157,5 +158,168 @@ class Worktrees(Protocol):
         """Remove the branch of a worktree and what is known of it, before the folder is removed.
 
         A branch that somebody else changed, or that is checked out, stays.
+        """
+        ...
+
+
+FileChangeKind = Literal["created", "changed", "deleted"]
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A file of a workspace that a run made, changed or deleted.
+
+    `path` is from the top of the workspace on, with escapes for what is no text. `size` is that
+    after the run, in bytes. `added` and `removed` are lines, None where they are not known, such as
+    those of a binary file.
+    """
+
+    id: str
+    run_id: RunId
+    path: str
+    kind: FileChangeKind
+    size: int
+    added: int | None
+    removed: int | None
+    is_undone: bool = False
+
+
+class FileChanges(msgspec.Struct, frozen=True):
+    """Changed files in the order of their paths.
+
+    `omitted` counts further changes that are not kept. `is_complete` is False if the workspace was
+    too large to look at all of it, or replaced.
+    """
+
+    changes: tuple[FileChange, ...] = ()
+    omitted: int = 0
+    is_complete: bool = True
+
+
+class ChangeDiff(msgspec.Struct, frozen=True):
+    """The difference between the states of a file before and after a run.
+
+    `note` says why `text` is empty or cut: `secret` by its name, `binary`, `not_kept` because the
+    file is too large, or `cut`.
+    """
+
+    change: FileChange
+    text: str = ""
+    note: Literal["", "secret", "binary", "not_kept", "cut"] = ""
+
+
+class TreeEntry(msgspec.Struct, frozen=True):
+    """A file, folder or link of a workspace. `size` is in bytes.
+
+    `is_readable` is False for a file whose content is not shown, such as one with secrets.
+    """
+
+    path: str
+    kind: Literal["file", "folder", "link"]
+    size: int = 0
+    is_readable: bool = True
+
+
+class TreePage(msgspec.Struct, frozen=True):
+    """Entries of a workspace in the order of their names; `is_complete`: there are no others."""
+
+    entries: tuple[TreeEntry, ...]
+    is_complete: bool = True
+
+
+class WorkspaceChanges(Protocol):
+    """Records what runs change in their workspaces. All methods block.
+
+    Every method raises StoreUnavailable if a workspace cannot be looked through or the records
+    cannot be read or written.
+    """
+
+    def begin(
+        self,
+        root: str,
+        run_id: RunId,
+        session_id: SessionId,
+        /,
+        *,
+        named: frozenset[str] | None = None,
+        skipped: frozenset[str] = frozenset(),
+        has_ended: Callable[[str], bool] = ...,
+    ) -> None:
+        """Take what is in a workspace now as the state before a run, or before more of its calls.
+
+        What changed since the last walk belongs to the runs that are open, also to this one if it
+        began before. Those that `has_ended` are closed. Only the contents of the files `named` are
+        read, those of all files if it is None. `skipped` are paths of folders that are not entered.
+        """
+        ...
+
+    def record(
+        self,
+        root: str,
+        run_id: RunId,
+        /,
+        *,
+        skipped: frozenset[str] = frozenset(),
+    ) -> FileChanges:
+        """Record what changed since `begin`, and return all changes of the run.
+
+        Later changes are not those of the run.
+        """
+        ...
+
+    def open_runs(self, root: str, /) -> list[str]:
+        """Return the runs whose changes in a workspace are recorded now."""
+        ...
+
+    def of_run(self, session_id: SessionId, run_id: RunId, /) -> FileChanges:
+        """Return the changes of a run, none if it changed nothing."""
+        ...
+
+    def of_session(self, session_id: SessionId, /) -> FileChanges:
+        """Return the newest change of each file by runs of a session."""
+        ...
+
+    def diff(self, session_id: SessionId, change_id: str, /) -> ChangeDiff:
+        """Return the difference between the states of a file before and after a run.
+
+        Raises:
+            NotFound: the session has no such change.
+        """
+        ...
+
+    def undo(self, session_id: SessionId, change_id: str, /) -> FileChange:
+        """Give a file the state that it had before a run.
+
+        Raises:
+            NotFound: the session has no such change.
+            Conflict: the file changed since, was undone, or its content before was not kept.
+        """
+        ...
+
+    def remove_session(self, session_id: SessionId, /) -> None:
+        """Remove the changes of a session."""
+        ...
+
+
+class WorkspaceTree(Protocol):
+    """The files of a workspace for people. All methods block and follow no link."""
+
+    def entries(self, root: str, path: str, /) -> TreePage:
+        """Return what is in a folder, folders first. `path` "" is the workspace.
+
+        Raises:
+            NotFound: there is no such folder.
+        """
+        ...
+
+    def search(self, root: str, text: str, /) -> TreePage:
+        """Return the files whose paths contain a text, in any letter case."""
+        ...
+
+    def read(self, root: str, path: str, /) -> bytes:
+        """Return the content of a file.
+
+        Raises:
+            NotFound: there is no such file.
+            Conflict: it is not shown: too large, or it holds secrets by its name.
         """
         ...

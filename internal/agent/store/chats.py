@@ -18,6 +18,7 @@ from internal.agent.domain.chats import (
     UnprocessedMessage,
     UnsentMessage,
 )
+from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
 from internal.agent.domain.errors import Conflict
 from internal.agent.domain.ids import RunId, SessionId, TaskId
 from internal.agent.domain.permissions.network import NetworkSetting
@@ -99,6 +100,21 @@ class Steering(NamedTuple):
         return self.prompt or self.text
 
 
+MessageStatus = Literal[
+    "accepted",
+    "assigned",
+    "delivering",
+    "delivered",
+    "handled",
+    "failed",
+    "withdrawn",
+    "returned",
+]
+"""Steering that its run reads now is `delivering`: it is not edited or taken back any more. A
+message is `withdrawn` by its writer, or `returned` to them if its run ended before it read it.
+"""
+
+
 class InboxState(NamedTuple):
     """The state of a received message.
 
@@ -107,10 +123,27 @@ class InboxState(NamedTuple):
     """
 
     number: int
-    status: Literal["accepted", "assigned", "delivered", "handled", "failed"]
+    status: MessageStatus
     steer: bool
     run_id: RunId
     other_messages: int
+
+
+class StoredMessageState(NamedTuple):
+    """A message of a session that was assigned to a run, and what became of it."""
+
+    number: int
+    status: MessageStatus
+    steer: bool
+    run_id: RunId
+    task_id: TaskId
+    text: str
+    principal: str
+    channel: Channel
+    received: str
+    chat_id: str
+    message_id: str
+    attachments: tuple[Attachment, ...]
 
 
 class SessionMessage(NamedTuple):
@@ -141,6 +174,12 @@ class _Content(msgspec.Struct):
 
 
 _content = msgspec.json.Decoder(_Content)
+
+
+def _waiting(row: Row) -> StoredMessageState:
+    state = StoredMessageState(*row)
+    attachments = _attachments.decode(str(state.attachments))
+    return state._replace(steer=bool(state.steer), attachments=attachments)
 
 
 class InboxStore:
@@ -246,8 +285,8 @@ class InboxStore:
 
     def assign(
         self, message: InboundMessage, session_id: SessionId, run_id: RunId, *, steer: bool
-    ) -> Write[None]:
-        """Assign a new or accepted message to a run.
+    ) -> Write[int]:
+        """Assign a new or accepted message to a run, and return its number.
 
         Its content are the members `text`, `prompt` and `attachments` of `message.raw`. An accepted
         row keeps the raw message that it was inserted with; it gets the principal of `message`.
@@ -277,6 +316,7 @@ class InboxStore:
         )
         if not rows:
             raise Conflict(f"The message {message.message_id} was processed before.")
+        return int(rows[0][0])
 
     def list_undelivered(self, run_id: RunId, /) -> Read[list[Steering]]:
         """Return the steering of a run that was not delivered yet, in order of arrival."""
@@ -284,6 +324,11 @@ class InboxStore:
         return [
             Steering(*row)._replace(attachments=_attachments.decode(str(row[-1]))) for row in rows
         ]
+
+    def begin_delivery(self, run_id: RunId, /) -> Write[list[Steering]]:
+        """Return the undelivered steering of a run, which nobody edits or takes back any more."""
+        yield Statement("begin_delivery", (run_id,))
+        return (yield from self.list_undelivered(run_id))
 
     def mark_delivered(self, numbers: Sequence[int], /) -> Write[None]:
         """Mark steering as delivered to its run."""
@@ -317,10 +362,7 @@ class InboxStore:
 
     def replace_content(self, number: int, message: InboundMessage, /) -> Write[None]:
         """Replace the text, the prompt and the attachments of a message; see `assign`."""
-        content = _content.decode(storable(message.raw))
-        texts = (storable(content.text), storable(content.prompt))
-        values = (number, *texts, bytes(content.attachments).decode())
-        yield Statement("replace_message_content", values)
+        yield from self.replace_text(number, message.raw)
 
     def get_times(self, channel: Channel, app: str, message_id: str, /) -> Read[tuple[str, str]]:
         """Return when a message was sent, by its chat service, and received; "" if unknown."""
@@ -353,13 +395,37 @@ class InboxStore:
         """Store until when no message of an account is missing; it never goes back."""
         yield Statement("save_history_mark", (channel, app, checked))
 
+    def replace_text(self, number: int, content: str, /) -> Write[None]:
+        """Replace the text, the prompt and the attachments of a message; see `assign`."""
+        new = _content.decode(storable(content))
+        values = (number, storable(new.text), storable(new.prompt), bytes(new.attachments).decode())
+        yield Statement("replace_message_content", values)
+
     def withdraw(self, number: int, /) -> Write[None]:
-        """Mark steering that was not delivered as handled."""
+        """Mark steering that was not delivered as withdrawn."""
         yield Statement("withdraw_message", (number,))
 
-    def withdraw_all(self, run_id: RunId, /) -> Write[None]:
-        """Mark all undelivered steering of a run as handled."""
-        yield Statement("withdraw_messages_of_run", (run_id,))
+    def take_back(self, number: int, /) -> Write[None]:
+        """Mark a message as withdrawn: no model has read it."""
+        yield Statement("take_message_back", (number,))
+
+    def give_back(self, number: int, /) -> Write[None]:
+        """Mark steering that was not delivered as returned to its writer."""
+        yield Statement("give_message_back", (number,))
+
+    def list_waiting(self, session_id: SessionId, /) -> Read[list[StoredMessageState]]:
+        """Return the messages of a session that no model has read, in order of arrival.
+
+        They steer a run, start one that has not begun, or were returned.
+        """
+        rows = yield Statement("waiting_messages", (session_id,))
+        states = map(_waiting, rows)
+        return [each for each in states if each.channel not in {TASKS_CHANNEL, TASK_ENDS_CHANNEL}]
+
+    def get_waiting(self, session_id: SessionId, number: int, /) -> Read[StoredMessageState | None]:
+        """Return a message of a session that was assigned to a run, whatever became of it."""
+        rows = yield Statement("waiting_message", (session_id, number))
+        return _waiting(rows[0]) if rows else None
 
     def note_reaction(
         self, channel: Channel, app: str, message_id: str, /, *, reaction: str, run_id: str

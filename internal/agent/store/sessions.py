@@ -16,6 +16,7 @@ from internal.agent.domain.messages import (
     ToolResult,
     without_refused,
 )
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.react.context_window import weigh
 from internal.agent.domain.react.history import MessageKind, StoredMessage, message_kinds
 from internal.agent.domain.react.request_messages import MAX_KEPT_BYTES, WeighedMessage
@@ -31,6 +32,7 @@ from internal.agent.domain.tasks import (
 from internal.agent.domain.text import excerpt
 from internal.agent.store.database import Batch, Read, Row, Statement, Write
 from internal.agent.store.encoding import storable, to_json
+from internal.agent.store.tasks import list_calls_not_run
 from internal.agent.store.usage import UsageStore
 
 _MESSAGE_BYTES, _PART_BYTES, _IMAGE_BYTES = 450, 50, 500
@@ -88,6 +90,8 @@ class SessionStore:
                 session.one_shot,
                 bool(session.title),
                 session.forked_from,
+                session.permission_mode or "",
+                session.plan_review,
             ),
         )
 
@@ -140,7 +144,11 @@ class SessionStore:
             rows = yield Statement("sessions_page", (*cursor, *conditions, limit))
         else:
             rows = yield Statement("sessions_page_of_owner", (*cursor, *conditions, owner, limit))
-        return [SessionSummary(_session(row), row[14], row[15]) for row in rows]
+        missed = yield from list_calls_not_run(row[18] for row in rows if row[16] == "completed")
+        return [
+            SessionSummary(_session(row), row[16], row[17], row[19], missed.get(row[18], 0))
+            for row in rows
+        ]
 
     def _search(
         self, owner: str | None, wanted: SessionListFilter, before: str | None, limit: int, /
@@ -193,8 +201,9 @@ class SessionStore:
     def add_task(self, task: Task, title: str, *, one_shot: bool) -> Write[None]:
         """Count a new task that is no subtask; `title` is for a session that has none."""
         workspace = storable(task.spec.workspace)
+        spec = (task.spec.policy.mode, task.spec.plan_review)
         values = (task.session_id, task.created, task.id, workspace, storable(title), one_shot)
-        yield Statement("add_session_task", values)
+        yield Statement("add_session_task", (*values, *spec))
 
     def touch(self, session_id: SessionId, now: str) -> Write[None]:
         """Mark a session as active."""
@@ -272,7 +281,9 @@ class SessionStore:
 
 def _session(row: Row) -> Session:
     flags = (bool(flag) for flag in row[7:10])
-    return Session(*row[:7], *flags, *row[10:14])
+    mode = Mode(row[14]) if row[14] else None
+    values = (*row[:7], *flags, *row[10:14], mode, row[15])
+    return Session(*values)
 
 
 def _pattern(text: str) -> str:

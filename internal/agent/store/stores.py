@@ -1,7 +1,10 @@
 """All stores of one database."""
 
+from pathlib import Path
+
 from internal.agent.store.access import AuditStore, PermissionRuleStore, RoleStore
 from internal.agent.store.artifacts import ArtifactStore
+from internal.agent.store.call_outputs import CallOutputs
 from internal.agent.store.call_repairs import CallRepairStore
 from internal.agent.store.chats import (
     ChatStore,
@@ -25,13 +28,16 @@ class Stores:
     """One instance of every store.
 
     Stores have no state and know no database: each method returns a generator of statements for
-    `Database.write` or `Database.read`.
+    `Database.write` or `Database.read`. Only the output of running calls is in files of this host.
 
     Args:
         max_session_bytes: the size of the files of a session together.
+        outputs: the folder of the output of running calls; None to keep none.
     """
 
-    def __init__(self, *, max_session_bytes: int = MAX_SESSION_BYTES) -> None:
+    def __init__(
+        self, *, max_session_bytes: int = MAX_SESSION_BYTES, outputs: Path | None = None
+    ) -> None:
         self.sessions = SessionStore()
         self.tasks = TaskStore()
         self.subtasks = SubtaskStore()
@@ -56,3 +62,4 @@ class Stores:
         self.retention = RetentionStore()
         self.lessons = LessonStore()
         self.call_repairs = CallRepairStore()
+        self.call_outputs = CallOutputs(outputs)

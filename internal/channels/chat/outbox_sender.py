@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 
 from internal.agent.app.chat_delivery import (
     BegunMessage,
+    ChangedNames,
     ChatDelivery,
     QuestionContext,
     ReplyContext,
@@ -21,11 +22,18 @@ from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.processes.leadership import Leadership
 from internal.agent.app.supervision import Supervisor
 from internal.agent.app.task_commands import INTERRUPTED_BY_OTHER, INTERRUPTED_REASON
-from internal.agent.domain.chats import CLOSED, OutgoingMessage, PendingMessage, copy_recipient
+from internal.agent.domain.chats import (
+    CLOSED,
+    OutgoingMessage,
+    PendingMessage,
+    copy_recipient,
+    gives_back,
+)
 from internal.agent.domain.errors import FilesUnavailable, NotFound, StoreError
 from internal.agent.domain.ids import QuestionId, SessionId
-from internal.agent.domain.tasks import Attachment
+from internal.agent.domain.tasks import STATUS_BY_STOP_REASON, Attachment
 from internal.agent.domain.text import truncate_line
+from internal.agent.domain.usage import Spending
 from internal.agent.ports.runtime import Clock
 from internal.channels.chat.answers import escape_markdown
 from internal.channels.chat.displays.error_buttons import error_buttons
@@ -65,6 +73,8 @@ MAX_FILE_BYTES = 30 * 1024 * 1024
 """Files of a message, together; larger ones are only named."""
 MAX_ALBUM_PICTURES = 10
 """Pictures of one message; more are an archive."""
+MAX_NAMED_CHANGES = 5
+"""Changed files of a run that its reply names; the others are counted."""
 MAX_NAMED_PROBLEMS = 10
 """Files of a reply that are named because they could not be read."""
 _PAGE_SIZE = 100
@@ -216,18 +226,14 @@ class OutboxSender:
         if outgoing.attachments:
             return await self._send_post(pending, await self._read_files(outgoing, context))
         phrases = self._texts.phrases_for(context.instruction or outgoing.body)
+        if gives_back(outgoing.key):
+            notice = phrases("given_back", text=escape_markdown(outgoing.body))
+            return await self._send_post(pending, TextContent(notice, phrases))
         if (greeting := greeting_content(outgoing, phrases)) is not None:
             return await self._send_post(pending, greeting)
-        text = format_result(outgoing, phrases, context.failure)
-        if context.session_id:  # readers of a chat cannot open the folders of this machine
-            text = text.replace(f"{self._session_folder(SessionId(context.session_id))}/", "")
-        if context.models is not None:
-            text = f"{text}\n\n---\n{phrases.runs.answered_by(*context.models)}"
-        if context.file_problems:
-            text = f"{text}\n\n---\n{_describe_problems(context.file_problems, phrases)}"
-        if context.left_out:
-            notes = [phrases.runs.left_out(*astuple(each)) for each in context.left_out]
-            text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
+        text = self._answer_text(outgoing, context, phrases)
+        if phrases.runs.needs_key(context.failure) and await self._is_owner(context.person):
+            text = f"{text}\n\n{self._where_keys_are(phrases)}"
         account = f"{outgoing.channel}:{outgoing.app}:"
         people = dict.fromkeys((*context.others, *context.mentioned))
         mentions = tuple(each.removeprefix(account) for each in people if each.startswith(account))
@@ -239,6 +245,41 @@ class OutboxSender:
         # an update notifies nobody: people who are mentioned get a new message
         replaces = "" if mentions else await self._displays.find_reply_place(pending)
         return await self._send_post(pending, content, replaces)
+
+    def _answer_text(
+        self, outgoing: OutgoingMessage, context: ReplyContext, phrases: ChatPhrases
+    ) -> str:
+        """Return the text of an answer with the notes below it."""
+        text = format_result(outgoing, phrases, context.failure)
+        if context.session_id:  # readers of a chat cannot open the folders of this machine
+            text = text.replace(f"{self._session_folder(SessionId(context.session_id))}/", "")
+        if context.models is not None:
+            text = f"{text}\n\n---\n{phrases.runs.answered_by(*context.models)}"
+        if context.calls_not_run and outgoing.stop_reason in _COMPLETED:
+            text = f"{text}\n\n---\n{phrases.runs.completed(context.calls_not_run).capitalize()}"
+        if context.file_problems:
+            text = f"{text}\n\n---\n{_describe_problems(context.file_problems, phrases)}"
+        if context.left_out:
+            notes = [phrases.runs.left_out(*astuple(each)) for each in context.left_out]
+            text = "\n".join([text, "", "---", *map(escape_markdown, notes)])
+        if context.changed.names:
+            text = f"{text}\n\n---\n{_name_changed(context.changed, phrases)}"
+        for sentence in context.not_kept:
+            text = f"{text}\n\n---\n{escape_markdown(sentence)}"
+        if context.spending is not None and outgoing.stop_reason in _COMPLETED:
+            text = f"{text}\n\n---\n{_describe_spending(context, context.spending, phrases)}"
+        return text
+
+    async def _is_owner(self, principal: str) -> bool:
+        """Return True if a person of this account may change the settings."""
+        user_id = principal.removeprefix(self._people.principal_id(""))
+        return "owner" in await self._people.granted_rights(user_id)
+
+    def _where_keys_are(self, phrases: ChatPhrases) -> str:
+        """Return where the owner enters another key of a model."""
+        if not self._public_url:
+            return phrases("key_of_owner")
+        return phrases("key_page", url=f"{self._public_url}/settings/models#key")
 
     async def _read_pictures(self, context: ReplyContext) -> tuple[FileContent, ...]:
         """Return the pictures that an answer may show; those that cannot be read follow it."""
@@ -441,6 +482,7 @@ class _Unresolved(TransportRejected):
     """Whether a message was sent is not known and cannot be found out."""
 
 
+_COMPLETED = {reason for reason, status in STATUS_BY_STOP_REASON.items() if status == "completed"}
 _EXPLANATIONS = {
     "content": "refused_content",
     "permission": "refused_permission",
@@ -455,6 +497,27 @@ def _describe_problems(problems: Sequence[str], phrases: ChatPhrases) -> str:
     if len(problems) > MAX_NAMED_PROBLEMS:
         lines.append(f"- +{len(problems) - MAX_NAMED_PROBLEMS}")
     return "\n".join([phrases("files_not_read"), *lines])
+
+
+def _name_changed(changed: ChangedNames, phrases: ChatPhrases) -> str:
+    """Return the line with the first changed files of a run, and how many others there are."""
+    names = ", ".join(escape_markdown(each) for each in changed.names[:MAX_NAMED_CHANGES])
+    more = changed.total - min(len(changed.names), MAX_NAMED_CHANGES)
+    key = "files_changed_more" if more else "files_changed"
+    return phrases(key, names=names, count=more)
+
+
+def _describe_spending(context: ReplyContext, spending: Spending, phrases: ChatPhrases) -> str:
+    """Return what a run and its subtasks used, and how long the run took."""
+    usage = spending.usage
+    text = phrases(
+        "answer_spending" if spending.subtasks > 1 else "answer_spending_one",
+        count=spending.subtasks,
+        took=phrases.duration(context.duration_ms // 1000),
+        input=usage.total - usage.output_tokens,
+        output=usage.output_tokens,
+    )
+    return f"{text} {phrases('usage_cost', cost=spending.cost)}" if spending.cost else text
 
 
 def _simplicity(pending: PendingMessage) -> int:

@@ -18,7 +18,10 @@ from internal.i18n.chat import ChatPhrases
 Reaction = Literal["working", "received", "done"]
 """A run works on the message; a run received it; that run has ended."""
 
-RunPhase = Literal["queued", "working", "awaiting_tasks", "waiting", "done", "failed", "cancelled"]
+RunPhase = Literal[
+    "queued", "working", "awaiting_tasks", "waiting", "done", "incomplete", "failed", "cancelled"
+]
+"""`incomplete`: a run ended at a limit, or without its last calls."""
 
 
 Refusal = Literal["", "content", "permission"]
@@ -412,7 +415,8 @@ class TransportHealth(NamedTuple):
     """The state of the connection, since when (RFC 3339) and, if it is not connected, why.
 
     `notes` are facts about messages that the service did not deliver, and `losses` those that
-    could not be made good.
+    could not be made good. `last_event` is when the service sent something last (RFC 3339), "" for
+    not since this process started.
     """
 
     status: str
@@ -420,6 +424,7 @@ class TransportHealth(NamedTuple):
     why: str = ""
     notes: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
+    last_event: str = ""
 
 
 OnMessage = Callable[[ReceivedMessage], Future[Any]]

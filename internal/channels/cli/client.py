@@ -21,6 +21,8 @@ from internal.channels.cli.records import (
     ArtifactItem,
     AuditItem,
     BackgroundCommandItem,
+    BackgroundOutput,
+    ChangedFileItem,
     DeadLetterItem,
     GrantedRole,
     IssuedCode,
@@ -32,6 +34,7 @@ from internal.channels.cli.records import (
     QuestionItem,
     RatedTaskItem,
     RuleItem,
+    RunCommand,
     SessionItem,
     SessionMove,
     StreamBatch,
@@ -43,6 +46,7 @@ from internal.channels.cli.records import (
     UnusedFilesCount,
     UsageItem,
     UsageKey,
+    WaitingItem,
 )
 from internal.channels.cli.task_request import Ids
 from internal.channels.cli.transports.interface import (
@@ -53,6 +57,7 @@ from internal.channels.cli.transports.interface import (
     Upload,
 )
 from internal.channels.cli.transports.sse import StreamFrame, StreamParser
+from internal.normal_forms.untrusted_marks import without_marks
 
 T = TypeVar("T")
 
@@ -118,6 +123,8 @@ class GatewayClient:
                 me["permission_mode"],
                 me["isolated"],
                 me["network"],
+                known["limits"]["max_tokens"],
+                me["is_priced"],
             ),
             None,
         )
@@ -157,23 +164,49 @@ class GatewayClient:
             "idempotency_key": _new_key(),
             "attachments": attachments,
             "one_shot": request.one_shot,
+            **(
+                {"commands": [each._asdict() for each in request.commands]}
+                if request.commands
+                else {}
+            ),
         }
         optional = {"session_id": request.session_id, "profile": request.profile}
         body |= {name: value for name, value in optional.items() if value is not None}
         return await self._send("POST", "/api/tasks", body, _ids, retry=True)
 
-    async def steer(self, task_id: str, text: str, seen: str = "") -> bool:
+    async def steer(
+        self, task_id: str, text: str, seen: str = "", commands: Sequence[RunCommand] = ()
+    ) -> bool:
         """Steer the active run of a task; return False if the text became the next task.
 
         `seen` is the id of the newest event that was shown when it was written, "" for now.
+        `commands` go along with it.
         """
         path = f"/api/tasks/{_quoted(task_id)}/steer"
-        body = {"text": text, "idempotency_key": _new_key()}
+        body: dict[str, Any] = {"text": text, "idempotency_key": _new_key()}
+        if commands:
+            body["commands"] = [each._asdict() for each in commands]
         if seen:
             body["seen"] = seen
         return await self._send(
             "POST", path, body, lambda made: made["taken_as"] == "steering", retry=True
         )
+
+    async def waiting(self, session_id: str) -> list[WaitingItem]:
+        """Return the messages of a session that no model has read."""
+        path = f"/api/sessions/{_quoted(session_id)}/messages"
+        return await self._get(path, {"limit": 1}, _waiting)
+
+    async def take_back(self, session_id: str, number: int) -> bool:
+        """Take a message back; return False if a model has read it."""
+        path = f"/api/sessions/{_quoted(session_id)}/waiting/{number}"
+        try:
+            await self._send("DELETE", path, None, _ignore, retry=True)
+        except GatewayError as error:
+            if error.status != _CONFLICT:
+                raise
+            return False
+        return True
 
     async def stop(self, task_id: str, *, retry: bool = True) -> None:
         """Store a stop request. A task that has ended is not an error."""
@@ -230,15 +263,34 @@ class GatewayClient:
         """Return sessions, most recently active first."""
         return await self._get("/api/sessions", {"limit": limit}, _items("sessions", SessionItem))
 
+    async def session_choices(self, session_id: str) -> tuple[str | None, bool]:
+        """Return the mode of the newest task of a session, and whether its plans were reviewed."""
+        return await self._get(
+            f"/api/sessions/{_quoted(session_id)}",
+            {},
+            lambda found: (found["permission_mode"], found["plan_review"] == "always"),
+        )
+
     async def commands(self, session_id: str) -> list[BackgroundCommandItem]:
         """Return the background commands of a session, oldest first."""
         found = await self._get(f"/api/sessions/{_quoted(session_id)}/commands", {}, dict)
         return self._parse(
             lambda _: [
-                BackgroundCommandItem(one["id"], one["command"], one["ended"], one["exit_code"])
+                BackgroundCommandItem(
+                    one["id"], one["command"], one["ended"], one["exit_code"], one["address"]
+                )
                 for one in found["commands"]
             ],
             None,
+        )
+
+    async def command_output(self, session_id: str, command_id: str) -> BackgroundOutput:
+        """Return the end of the output of a background command."""
+        path = f"/api/sessions/{_quoted(session_id)}/commands/{_quoted(command_id)}/output"
+        return await self._get(
+            path,
+            {},
+            lambda found: BackgroundOutput(found["text"], found["missing_bytes"], found["end"]),
         )
 
     async def stop_command(self, session_id: str, command_id: str) -> None:
@@ -332,6 +384,19 @@ class GatewayClient:
             "POST", "/api/links", {}, lambda made: (made["url"], made["seconds"]), retry=True
         )
 
+    @property
+    def key_page(self) -> str:
+        """The address at which a key of a model is entered, "" if no page is served."""
+        served = self.transport.via == "gateway"
+        return f"{self.transport.address}/settings/models#key" if served else ""
+
+    async def store_key(self, provider: str, key: str) -> str:
+        """Store the key of a provider; return the title of the provider."""
+        path = f"/api/providers/{_quoted(provider)}/key"
+        view = await self._send("PUT", path, {"key": key}, dict, retry=True)
+        titles = {one["name"]: str(one["title"]) for one in view["providers"]}
+        return titles[provider]
+
     async def people(self) -> list[PersonItem]:
         """Return the people with a granted role, oldest first, without those of the settings."""
         return await self._get("/api/people", {}, _items("people", PersonItem))
@@ -399,6 +464,16 @@ class GatewayClient:
         query = {"task_id": task_id, "versions": "all", "limit": _PAGE}
         found = await self._get("/api/artifacts", query, _worktree_diffs)
         return found[0] if found else None
+
+    async def changes(self, session_id: str) -> list[ChangedFileItem]:
+        """Return the newest change of each file of the workspace by runs of a session."""
+        path = f"/api/sessions/{_quoted(session_id)}/changes"
+        return await self._get(path, {}, _items("changes", ChangedFileItem))
+
+    async def change_diff(self, session_id: str, change_id: str) -> tuple[str, str]:
+        """Return the difference of a file before and after a run, and why there is none or less."""
+        path = f"/api/sessions/{_quoted(session_id)}/changes/{_quoted(change_id)}/diff"
+        return await self._get(path, {}, lambda found: (found["diff"], found["note"]))
 
     async def unused_files(self, *, removes: bool) -> UnusedFilesCount:
         """Count the stored files that nothing uses, or remove and count them."""
@@ -565,6 +640,7 @@ def _ids(made: Any) -> Ids:
 Item = TypeVar(
     "Item",
     TaskItem,
+    ChangedFileItem,
     SessionItem,
     PersonItem,
     RuleItem,
@@ -610,10 +686,8 @@ def _task_trees(listed: Sequence[Mapping[str, Any]]) -> list[ListedTaskTree]:
         if one["parent_task_id"] is None:
             item = TaskItem._make(_picked(one, TaskItem._fields))
             subtasks = sorted(below[item.task_id], key=lambda subtask: subtask.number)
-            cost = sum(each or 0.0 for each in (one["cost"], *(each.cost for each in subtasks)))
-            trees.append(
-                ListedTaskTree(item, one["started_at"], one["completed_at"], cost, subtasks)
-            )
+            times = one["started_at"], one["completed_at"]
+            trees.append(ListedTaskTree(item, *times, one["cost"] or 0.0, subtasks))
     return trees
 
 
@@ -652,9 +726,19 @@ def _messages_page(page: Any) -> tuple[list[Mapping[str, Any]], str | None]:
     return page["messages"], page["next"]
 
 
+def _waiting(page: Any) -> list[WaitingItem]:
+    return [
+        WaitingItem(one["number"], one["waits_for"] == "given_back", one["task_id"], one["text"])
+        for one in page["waiting"]
+    ]
+
+
 def _message(message: Any) -> TranscriptMessage:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text"]
-    return TranscriptMessage(message["role"], "".join(texts), message["created"])
+    ran = [f"! {part['command']}" for part in message["parts"] if part["type"] == "command"]
+    text = "\n".join([*ran, without_marks("".join(texts))])
+    unwritten = message.get("unwritten", "")
+    return TranscriptMessage(message["role"], text, message["created"], unwritten)
 
 
 def _batch(frames: Iterable[StreamFrame]) -> StreamBatch:

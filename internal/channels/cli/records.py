@@ -5,13 +5,29 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from internal.channels.cli.input_files import InputFile
+from internal.i18n.runs import RunMessages
 
 UsageKey = Literal["day", "session", "model"]
 GrantedRole = Literal["talk", "operate", "owner"]
 
 
-ABOUT_FILES = frozenset({"queue", "persist"})
-"""The phases of diagnostics about the files of a session, which people are told."""
+LOCAL_PRINCIPAL = "local"
+"""The principal of the terminal: the owner, who is "you"."""
+
+
+def describe_state(status: str, stop_reason: str | None, calls_not_run: int) -> str:
+    """Return the state of a task in a list: what it lacks at its end, or its status."""
+    if exception := RunMessages("en").exception(status, stop_reason, calls_not_run):
+        return exception
+    return f"{status} ({stop_reason})" if stop_reason in {"await_tasks", "blocked"} else status
+
+
+class RunCommand(NamedTuple):
+    """A command that the person ran, the end of what it printed, and its exit code."""
+
+    command: str
+    output: str
+    exit_code: int
 
 
 class TaskRequest(NamedTuple):
@@ -23,13 +39,15 @@ class TaskRequest(NamedTuple):
     profile: str | None = None
     files: Sequence[InputFile] = ()
     one_shot: bool = False
+    commands: Sequence[RunCommand] = ()
 
 
 class AgentDefaults(NamedTuple):
     """What a task uses unless it names something else. `max_cost` is in US dollars.
 
     `isolated`: commands run in a sandbox; `network` is what they reach there: off, registries,
-    hosts or open.
+    hosts or open. `is_priced`: the price of the model is known, so that `max_cost` applies;
+    otherwise `max_tokens` does.
     """
 
     model: str
@@ -42,6 +60,8 @@ class AgentDefaults(NamedTuple):
     mode: str
     isolated: bool
     network: str
+    max_tokens: int | None = None
+    is_priced: bool = True
 
 
 class BackgroundCommandItem(NamedTuple):
@@ -51,6 +71,15 @@ class BackgroundCommandItem(NamedTuple):
     command: str
     ended: str | None
     exit_code: int | None
+    address: str
+
+
+class BackgroundOutput(NamedTuple):
+    """The end of what a background command printed; `end` says how it ended, "" while it runs."""
+
+    text: str
+    missing_bytes: int
+    end: str
 
 
 class SessionMove(NamedTuple):
@@ -91,12 +120,15 @@ class SessionItem(NamedTuple):
     updated: str
     status: str | None
     tasks: int
+    stop_reason: str | None
+    calls_not_run: int
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns of a text listing."""
-        when, status = format_minute(self.updated), self.status or ""
-        return self.session_id, when, self.channel, status, self.title
+        when = format_minute(self.updated)
+        state = describe_state(self.status or "", self.stop_reason, self.calls_not_run)
+        return self.session_id, when, self.channel, state, self.title
 
 
 class TaskItem(NamedTuple):
@@ -110,11 +142,17 @@ class TaskItem(NamedTuple):
     status: str
     stop_reason: str | None
     created: str
+    calls_not_run: int
+
+    @property
+    def state(self) -> str:
+        """Its status, and what it lacks at its end."""
+        return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The columns of a text listing."""
-        return self.task_id, format_minute(self.created), self.channel, self.status, self.task
+        return self.task_id, format_minute(self.created), self.channel, self.state, self.task
 
 
 class AppliedFiles(NamedTuple):
@@ -146,6 +184,12 @@ class ListedSubtask(NamedTuple):
     cost: float | None
     started_at: str | None
     completed_at: str | None
+    calls_not_run: int
+
+    @property
+    def state(self) -> str:
+        """Its status, and what it lacks at its end."""
+        return describe_state(self.status, self.stop_reason, self.calls_not_run)
 
     @property
     def number(self) -> int:
@@ -163,12 +207,25 @@ class ListedTaskTree(NamedTuple):
     subtasks: Sequence[ListedSubtask]
 
 
+class WaitingItem(NamedTuple):
+    """A message that no model has read: it waits, or was given back by the run of `task_id`."""
+
+    number: int
+    is_given_back: bool
+    task_id: str
+    text: str
+
+
 class TranscriptMessage(NamedTuple):
-    """A message of a session by `user` or `assistant`, without tool calls."""
+    """A message of a session by `user` or `assistant`, without tool calls.
+
+    `unwritten` is `resumed` or `report` for a message of the user that nobody wrote, else "".
+    """
 
     role: str
     text: str
     created: str
+    unwritten: str = ""
 
 
 class UsageItem(NamedTuple):
@@ -330,6 +387,17 @@ class ArtifactItem(NamedTuple):
         """The columns of a text listing."""
         when, size = format_minute(self.created), format_size(self.size)
         return self.artifact_id, when, self.type, size, self.name
+
+
+class ChangedFileItem(NamedTuple):
+    """A file of the workspace that a run changed. `added` and `removed` are lines, if known."""
+
+    change_id: str
+    path: str
+    kind: str
+    added: int | None
+    removed: int | None
+    is_undone: bool
 
 
 class UnusedFilesCount(NamedTuple):

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from internal.agent.app.runs.creation import MAX_INSTRUCTION_CHARACTERS
 from internal.agent.domain.ids import MAX_ID_CHARS, ArtifactId, QuestionId, RunId, SessionId, TaskId
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.questions import QuestionKind
 from internal.agent.domain.tasks import Channel, Status, StopReason
 

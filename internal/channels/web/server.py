@@ -180,6 +180,11 @@ class _UvicornServer(uvicorn.Server):
         yield
 
 
+def _advice(port_key: str) -> str:
+    option = " with --port, or for good" if port_key == "server.port" else ""
+    return f"choose another port{option} with the setting {port_key}"
+
+
 def _listen(settings: ServerSettings, port_key: str) -> socket.socket:
     host, port = settings.host, settings.port
     try:
@@ -201,8 +206,8 @@ def _listen(settings: ServerSettings, port_key: str) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise WebServerError(
-                f"Port {port} on {host} is already in use. Stop the other program or set"
-                f" {port_key}."
+                f"Port {port} on {host} is already in use. Stop the other program or"
+                f" {_advice(port_key)}."
             ) from error
         raise WebServerError(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
     listener.setblocking(False)

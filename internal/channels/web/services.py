@@ -30,11 +30,15 @@ HealthStatus = Literal["ok", "degraded", "failing"]
 
 
 class ComponentHealth(msgspec.Struct, frozen=True):
-    """The state of one component. `since` is the time of the last change (RFC 3339)."""
+    """The state of one component. `since` is the time of the last change (RFC 3339).
+
+    `last_event` is when the service of a channel sent something last, "" for not yet.
+    """
 
     ok: bool
     since: str
     detail: str = ""
+    last_event: str = ""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +208,7 @@ class Setup(Protocol):
         """Return the app of the Lark channel."""
         ...
 
-    async def check_lark(self, principal: Principal, app: LarkApp) -> list[Finding]:
+    async def check_lark(self, principal: Principal, app: LarkApp | None) -> list[Finding]:
         """Check an app at Lark without storing it."""
         ...
 

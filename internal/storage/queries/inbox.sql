@@ -32,7 +32,11 @@ returning number;
 
 -- name: undelivered_messages
 select number, text, principal, channel, app, chat_id, message_id, prompt, attachments from inbox
-where run_id = $1 and steer = 1 and status = 'assigned' order by number;
+where run_id = $1 and steer = 1 and status in ('assigned', 'delivering') order by number;
+
+-- name: begin_delivery
+update inbox set status = 'delivering'
+where run_id = $1 and steer = 1 and status = 'assigned';
 
 -- name: mark_message_delivered
 update inbox set status = 'delivered' where number = $1;
@@ -106,10 +110,31 @@ select number, status, steer, run_id, (
 from inbox where channel = $1 and app = $2 and message_id = $3;
 
 -- name: withdraw_message
-update inbox set status = 'handled' where number = $1 and status = 'assigned' and steer = 1;
+update inbox set status = 'withdrawn'
+where number = $1 and status in ('assigned', 'delivering') and steer = 1;
 
--- name: withdraw_messages_of_run
-update inbox set status = 'handled' where run_id = $1 and status = 'assigned' and steer = 1;
+-- name: take_message_back
+update inbox set status = 'withdrawn' where number = $1;
+
+-- name: give_message_back
+update inbox set status = 'returned'
+where number = $1 and status in ('assigned', 'delivering') and steer = 1;
+
+-- name: waiting_messages
+select inbox.number, inbox.status, inbox.steer, inbox.run_id, runs.task_id, inbox.text,
+    inbox.principal, inbox.channel, inbox.received, inbox.chat_id, inbox.message_id,
+    inbox.attachments
+from inbox join runs on runs.id = inbox.run_id
+where inbox.session_id = $1 and inbox.status in ('assigned', 'returned')
+    and (inbox.steer = 1 or (runs.status = 'queued' and runs.fence = 0))
+order by inbox.number;
+
+-- name: waiting_message
+select inbox.number, inbox.status, inbox.steer, inbox.run_id, runs.task_id, inbox.text,
+    inbox.principal, inbox.channel, inbox.received, inbox.chat_id, inbox.message_id,
+    inbox.attachments
+from inbox join runs on runs.id = inbox.run_id
+where inbox.session_id = $1 and inbox.number = $2;
 
 -- name: session_of_message
 select session_id from inbox

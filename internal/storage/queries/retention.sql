@@ -41,7 +41,7 @@ delete from events where position = $1;
 update event_log set pruned = $1 where pruned < $1;
 
 -- name: aging_inbox
-select number, received, case when status = 'handled' then 0 else 1 end
+select number, received, case when status in ('handled', 'withdrawn') then 0 else 1 end
 from inbox where number > $1 order by number limit $2;
 
 -- name: prune_inbox

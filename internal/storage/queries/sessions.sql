@@ -3,36 +3,38 @@
 
 -- name: insert_session
 insert into sessions (
-    id, channel, owner, created, updated, title, scope, one_shot, named, forked_from
+    id, channel, owner, created, updated, title, scope, one_shot, named, forked_from,
+    permission_mode, plan_review
 )
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: session
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace, forked_from
+    seen, workspace, forked_from, permission_mode, plan_review
 from sessions where id = $1;
 
 -- name: newest_session
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace, forked_from
+    seen, workspace, forked_from, permission_mode, plan_review
 from sessions
 where owner = $1 and channel = $2 order by updated desc, id desc limit 1;
 
 -- name: current_session
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace, forked_from
+    seen, workspace, forked_from, permission_mode, plan_review
 from sessions
 where channel = $1 and scope = $2 order by created desc, id desc limit 1;
 
 -- name: sessions_page
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace, forked_from,
+    seen, workspace, forked_from, permission_mode, plan_review,
     (select case when tasks.stop_reason = 'await_tasks' and not exists (
             select 1 from questions
             where questions.session_id = tasks.session_id and questions.status = 'open'
         ) then 'running' else tasks.status end
      from tasks where tasks.id = sessions.last_task_id),
-    task_count
+    task_count, last_task_id,
+    (select tasks.stop_reason from tasks where tasks.id = sessions.last_task_id)
 from sessions
 where (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)
@@ -43,13 +45,14 @@ order by pinned desc, updated desc, id desc limit $8;
 
 -- name: sessions_page_of_owner
 select id, title, channel, owner, created, updated, scope, pinned, archived, one_shot, ended,
-    seen, workspace, forked_from,
+    seen, workspace, forked_from, permission_mode, plan_review,
     (select case when tasks.stop_reason = 'await_tasks' and not exists (
             select 1 from questions
             where questions.session_id = tasks.session_id and questions.status = 'open'
         ) then 'running' else tasks.status end
      from tasks where tasks.id = sessions.last_task_id),
-    task_count
+    task_count, last_task_id,
+    (select tasks.stop_reason from tasks where tasks.id = sessions.last_task_id)
 from sessions
 where owner = $8 and (pinned, updated, id) < ($1, $2, $3)
     and (cast($4 as text) is null or channel = $4)
@@ -88,7 +91,7 @@ where id = $1;
 -- name: add_session_task
 update sessions set updated = case when updated < $2 then $2 else updated end, last_task_id = $3,
     task_count = task_count + 1, workspace = $4, title = case when title = '' then $5 else title end,
-    one_shot = case when $6 = 1 then one_shot else 0 end
+    one_shot = case when $6 = 1 then one_shot else 0 end, permission_mode = $7, plan_review = $8
 where id = $1;
 
 -- name: touch_session

@@ -4,7 +4,8 @@ import asyncio
 import codecs
 import secrets
 from contextlib import suppress
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 from msgspec import structs
 
@@ -12,14 +13,22 @@ from internal.agent.domain.errors import NotFound, ToolError
 from internal.agent.domain.events.envelope import rfc3339
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.text import truncate
-from internal.agent.ports.commands import COMMAND_ID_PREFIX, BackgroundCommand
+from internal.agent.ports.commands import COMMAND_ID_PREFIX, BackgroundCommand, PrintedOutput
 from internal.agent.ports.runtime import Clock
 from internal.agent.ports.sandbox import Sandbox
 from internal.agent.ports.tools import CallContext
 from internal.tools.commands.command_end import describe_end
+from internal.tools.commands.command_files import (
+    MAX_KEPT_BYTES,
+    MAX_LISTED,
+    CommandFiles,
+    CommandOutputFile,
+    StoredCommand,
+)
 from internal.tools.commands.command_watch import CommandWatch, WatchedFiles
 from internal.tools.commands.configuration_files import describe_changes, log_changes
 from internal.tools.commands.git_folders import ADVICE, is_kept_from_git
+from internal.tools.commands.printed_text import find_address, printed_text
 from internal.tools.instruction_trust import InstructionTrust
 
 MAX_RUNNING = 8
@@ -27,8 +36,10 @@ MAX_RUNNING = 8
 MAX_SECONDS = 24 * 3600.0
 """The longest that a background command runs."""
 
-_MAX_LISTED = 32
-_MAX_OUTPUT_BYTES = 524_288
+MAX_SHOWN_BYTES = 65_536
+"""The end of the output that people read of a command."""
+_MAX_SEARCHED_BYTES = 65_536
+"""The beginning of the output in which an address is looked for."""
 _MAX_COMMAND_CHARS = 2_000
 
 
@@ -51,10 +62,12 @@ class BackgroundCommandPool:
     """Starts commands and keeps the end of their output. Implements `BackgroundCommands`.
 
     `trust` remembers the texts that may instruct agents, also for commands in the foreground.
+    `folder` is where commands and their output are kept after the end of this process.
     """
 
-    def __init__(self, clock: Clock, trust: InstructionTrust) -> None:
+    def __init__(self, clock: Clock, trust: InstructionTrust, folder: Path | None = None) -> None:
         self._clock, self.watched = clock, WatchedFiles(trust)
+        self._files = None if folder is None else CommandFiles(folder)
         self._commands: dict[str, _RunningCommand] = {}
 
     def start(
@@ -78,7 +91,7 @@ class BackgroundCommandPool:
                 " shell_stop"
             )
         ended = [each for each in own if each.record.ended is not None]
-        for each in ended[: max(len(own) + 1 - _MAX_LISTED, 0)]:
+        for each in ended[: max(len(own) + 1 - MAX_LISTED, 0)]:
             del self._commands[each.record.id]
         record = BackgroundCommand(
             f"{COMMAND_ID_PREFIX}{secrets.token_hex(3)}",
@@ -88,7 +101,8 @@ class BackgroundCommandPool:
             rfc3339(self._clock.now()),
             kept,
         )
-        self._commands[record.id] = _RunningCommand(record, call, self._clock, watch)
+        file = None if self._files is None else self._files.create(call.session_id, record.id)
+        self._commands[record.id] = _RunningCommand(record, call, self._clock, watch, file=file)
         self._commands[record.id].start(sandbox)
         return record.id
 
@@ -104,7 +118,20 @@ class BackgroundCommandPool:
 
     def of_session(self, session_id: SessionId) -> list[BackgroundCommand]:
         """Return the commands of a session; see the port."""
-        return [each.record for each in self._of_session(session_id)]
+        own = {each.record.id: each.record for each in self._of_session(session_id)}
+        stored = {one.record.id: one.record for one in self._stored(session_id)}
+        return sorted((stored | own).values(), key=lambda one: one.started)
+
+    def read_last(self, session_id: SessionId, command_id: str) -> PrintedOutput:
+        """Return the end of the output of a command; see the port."""
+        own = self._commands.get(command_id)
+        if own is not None and own.record.session_id == session_id:
+            record, output, end = own.stored
+        else:
+            found = (one for one in self._stored(session_id) if one.record.id == command_id)
+            record, output, end = next(found, None) or self._missing(command_id)
+        shown = output[-MAX_SHOWN_BYTES:]
+        return PrintedOutput(record, printed_text(shown), record.output_bytes - len(shown), end)
 
     async def stop(self, session_id: SessionId, command_id: str) -> BackgroundCommand:
         """End a command; see the port."""
@@ -127,6 +154,8 @@ class BackgroundCommandPool:
         await self._end(found)
         for each in found:
             self._commands.pop(each.record.id, None)
+        if self._files is not None:
+            self._files.remove(session_id)
 
     async def close(self) -> None:
         """End all commands."""
@@ -148,11 +177,18 @@ class BackgroundCommandPool:
     def _find(self, session_id: SessionId, command_id: str) -> "_RunningCommand":
         found = self._commands.get(command_id)
         if found is None or found.record.session_id != session_id:
-            raise NotFound(
-                f"There is no background command {command_id[:40]!r}: it ended with its run, with"
-                " its session or when Larkspur stopped."
-            )
+            self._missing(command_id)
         return found
+
+    def _stored(self, session_id: SessionId) -> list[StoredCommand]:
+        return [] if self._files is None else self._files.list_stored(session_id)
+
+    @staticmethod
+    def _missing(command_id: str) -> NoReturn:
+        raise NotFound(
+            f"There is no background command {command_id[:40]!r}: it ended with its run, with"
+            " its session or when Larkspur stopped."
+        )
 
 
 class _RunningCommand:
@@ -164,8 +200,12 @@ class _RunningCommand:
         call: CallContext,
         clock: Clock,
         watch: CommandWatch,
+        *,
+        file: CommandOutputFile | None,
     ) -> None:
         self._record = record
+        self._file = file
+        self._address = ""
         self._call = call
         self._watch = watch
         self._clock = clock
@@ -186,10 +226,18 @@ class _RunningCommand:
             ended=self._ended_at,
             exit_code=self._exit_code,
             output_bytes=self._dropped + len(self._output),
+            address=self._address,
         )
+
+    @property
+    def stored(self) -> StoredCommand:
+        """The command with the output that is kept."""
+        return StoredCommand(self.record, bytes(self._output), self._ended)
 
     def start(self, sandbox: Sandbox) -> None:
         """Start the command."""
+        if self._file is not None:
+            self._file.save(self.record)
         self._task = asyncio.create_task(self._run(sandbox))
 
     def request_end(self) -> None:
@@ -239,6 +287,9 @@ class _RunningCommand:
                 filter(None, (end, self._advice(), describe_changes(self._configuration)))
             )
             self._ended_at = rfc3339(self._clock.now())
+            if self._file is not None:
+                self._file.save(self.record, self._ended)
+                self._file.close()
             self._changed.set()
 
     def _advice(self) -> str:
@@ -247,7 +298,11 @@ class _RunningCommand:
 
     def _write(self, chunk: bytes) -> None:
         self._output += chunk
-        if (more := len(self._output) - _MAX_OUTPUT_BYTES) > 0:
+        if (more := len(self._output) - MAX_KEPT_BYTES) > 0:
             del self._output[:more]
             self._dropped += more
+        if not self._address and self._dropped + len(self._output) < _MAX_SEARCHED_BYTES:
+            self._address = find_address(self._output)
+        if self._file is not None:
+            self._file.write(chunk, self._output)
         self._changed.set()

@@ -54,7 +54,6 @@ ACCESS_TARGETS = (
     OutsidePathTarget("read_paths"),
     OutsidePathTarget("write_paths", writable=True),
 )
-_MAX_LIVE_CHARS = 200_000  # beyond that no more output is shown live
 KILL_GRACE_SECONDS = 30.0
 """What a call may take beyond its timeout."""
 
@@ -130,14 +129,9 @@ async def run_session_command(
         ToolError: it cannot be started.
     """
     output = OutputBuffer()
-    live = 0
 
     def write(chunk: bytes) -> None:
-        nonlocal live
-        text = output.write(chunk)
-        if live < _MAX_LIVE_CHARS and text:
-            context.call.progress(text[: _MAX_LIVE_CHARS - live])
-            live += len(text)
+        context.call.progress(output.write(chunk))
 
     watch = session_watch(context, session_command(context, argv, float(seconds), stdin))
     try:
@@ -187,7 +181,6 @@ def _access(workspace: Workspace, outside: OutsideAccess) -> FileAccess:
     """Return what a command sees. The configuration of agents and programs is read-only."""
     writable, read_only = (workspace.root, *outside.writable), outside.read_only
     if workspace.folders is not None:
-        writable = (*writable, workspace.folders.output)
         read_only = (*read_only, workspace.folders.input, *workspace.folders.read_only)
     folders = (workspace.root, *outside.writable)
     protected = (f"{folder}/{name}" for folder in folders for name in PROTECTED_NAMES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.react.deferred_tools import MAX_TOOLS
 from internal.agent.domain.react.turn import OUTCOME_UNKNOWN
@@ -40,7 +40,7 @@ async def accept(here: Core, name: str = "many") -> None:
     await reviews.decide(name, report.server.sha256, LOCAL_OWNER, "web", accept=True)
 
 
-async def go(here: Core, work: Path, mode: Mode = Mode.FULL, **more: Any) -> list[dict[str, Any]]:
+async def go(here: Core, work: Path, mode: Mode = Mode.ALL, **more: Any) -> list[dict[str, Any]]:
     made = await here.submit("go", workspace=str(work), permission_mode=mode, **more)
     await here.end_of(made)
     return await here.durable(made)
@@ -122,7 +122,7 @@ async def test_207_tools_are_found_used_and_approved_under_their_own_names(
     assert list(sent_calls(later)) == []
 
     (item,) = asked["calls"]
-    assert (item["tool"], item["what"]) == (TOOL, f"{TOOL}\nday: Monday")
+    assert (item["tool"], item["what"]) == (TOOL, "tool 17 (many) · tool_17\nday: Monday")
     assert rules == [TOOL]
     started = payloads(events, "tool.started")
     assert [each["tool_name"] for each in started] == ["find_tools", TOOL]
@@ -241,7 +241,7 @@ async def test_a_question_about_a_used_tool_survives_kill_9(
             async with second.client.stream(f"session_id={made['session_id']}") as stream:
                 events = [each.json() for each in await stream.until("workflow.result.final")]
         last = model.requests[-1]
-    assert asked["calls"][0]["what"] == f"{TOOL}\nday: Monday"
+    assert asked["calls"][0]["what"] == "tool 17 (many) · tool_17\nday: Monday"
     (result,) = (each for each in payloads(events, "tool.completed") if each["tool_name"] == TOOL)
     assert f"came from {TOOL}" in result["result"]
     assert list(sent_calls(last)) == [("find_tools", FIND.input), ("use_tool", USE.input)]
@@ -267,7 +267,7 @@ async def test_a_used_tool_that_kill_9_interrupts_is_not_called_again(
     )
     async with ScriptedAnthropic(rules) as model:
         environ |= {**settings_of(model), **share}
-        task = {"task": "go", "options": {"workspace": str(work), "permission_mode": "full"}}
+        task = {"task": "go", "options": {"workspace": str(work), "permission_mode": "all"}}
         async with running_gateway(environ, home, provider="anthropic") as first:
             made = (await first.client.post("/api/tasks", task)).json()
             await until(state.exists)

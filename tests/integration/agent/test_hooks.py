@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import MessageRefused
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.rules import RuleError
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import Core, core, plan, sound
@@ -120,7 +120,7 @@ async def test_an_agent_does_not_replace_the_program_of_a_hook(
     ]
     environ = settings(guard, LARKSPUR_SANDBOX__PROVIDER=sandbox, LARKSPUR_AGENT__GATES="off")
     async with core(home, script, environ) as here:
-        task = await here.submit("go", workspace=str(workspace), permission_mode=Mode.FULL)
+        task = await here.submit("go", workspace=str(workspace), permission_mode=Mode.ALL)
         events = await here.end_of(task)
         problems = [each["error"] for each in named(events, "diagnostic.error")]
     assert not ran.exists()

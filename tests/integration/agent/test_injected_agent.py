@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from tests.support.agent_app import Core, core
 from tests.support.anthropic_server import Call, Reply, seen_in
@@ -29,14 +29,14 @@ ISOLATED = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": "auto"}
 CHANGE: Mapping[Mode, Outcome] = {
     Mode.ASK: "asks",
     Mode.PLAN: "refused",
-    Mode.ACCEPT_EDITS: "runs",
-    Mode.SANDBOXED: "asks",  # where nothing is isolated
+    Mode.EDIT: "runs",
+    Mode.RUN: "asks",  # where nothing is isolated
     Mode.DENY: "refused",
-    Mode.FULL: "runs",
+    Mode.ALL: "runs",
 }
-COMMAND: Mapping[Mode, Outcome] = {**CHANGE, Mode.ACCEPT_EDITS: "asks"}
+COMMAND: Mapping[Mode, Outcome] = {**CHANGE, Mode.EDIT: "asks"}
 FETCH: Mapping[Mode, Outcome] = {
-    mode: outcome for mode, outcome in COMMAND.items() if mode is not Mode.FULL
+    mode: outcome for mode, outcome in COMMAND.items() if mode is not Mode.ALL
 }
 """What becomes of a change, a command and a request that no rule allows, by mode."""
 
@@ -240,7 +240,7 @@ async def test_a_mode_for_edits_and_a_rule_for_make_together_run_any_command(
     )
     async with core(home, obey, NO_GATES) as here:
         outcome, _ = await perform(
-            here, workspace, *calls, permission_mode=Mode.ACCEPT_EDITS, allow=("shell(make *)",)
+            here, workspace, *calls, permission_mode=Mode.EDIT, allow=("shell(make *)",)
         )
 
     assert outcome == "runs"
@@ -347,7 +347,7 @@ async def test_files_that_are_trusted_later_are_named_when_a_command_creates_the
     environ = {**NO_GATES, "LARKSPUR_SANDBOX__PROVIDER": provider}
     script = [*(Reply(calls=[one]) for one in calls), Reply("done")]
     async with core(home, script, environ) as here:
-        made = await here.submit("go", workspace=str(workspace), permission_mode=Mode.FULL)
+        made = await here.submit("go", workspace=str(workspace), permission_mode=Mode.ALL)
         events = await here.end_of(made)
         said = seen_in(here.model.requests[-1]).last_result
     done = [one["payload"] for one in events if one["event"] == "workflow.tool.completed"]

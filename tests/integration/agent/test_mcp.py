@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from internal.agent.domain.errors import Conflict
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.ports.mcp import McpReviewReport
 from internal.mcp.definition_files import DefinitionFiles
@@ -46,7 +46,7 @@ async def review(here: Core, name: str) -> McpReviewReport:
     return report
 
 
-async def go(here: Core, workspace: Path, mode: Mode = Mode.FULL) -> list[dict[str, Any]]:
+async def go(here: Core, workspace: Path, mode: Mode = Mode.ALL) -> list[dict[str, Any]]:
     made = await here.submit("go", workspace=str(workspace), permission_mode=mode)
     await here.end_of(made)
     return await here.durable(made)
@@ -109,6 +109,8 @@ async def test_a_run_calls_tools_and_gets_marked_results_pictures_and_files(
     assert "'media_type': 'image/png'" in stored
     assert "fail" in failed
     assert "validation error" in wrong
+    titles = [each["title"] for each in payloads(events, "tool.started")]
+    assert titles[:3] == ["count (tested)", "Add numbers (tested)", "everything (tested)"]
     results = payloads(events, "tool.completed")
     assert [len(each.get("attachments", [])) for each in results] == [0, 0, 4, 0, 0]
     assert all("came from mcp__tested__" in each["error"] for each in results[3:])
@@ -166,8 +168,12 @@ async def test_tools_ask_by_default_and_rules_cover_a_tool_or_a_server(
         await here.end_of(made)
         (all_tools,) = await start(allow=("mcp__tested",))
         (one_tool,) = await start(allow=("mcp__tested__echo",))
-        (denied,) = await start(permission_mode=Mode.FULL, deny=("mcp__tested",))
-    assert "mcp__tested__echo" in str(asked)
+        (denied,) = await start(permission_mode=Mode.ALL, deny=("mcp__tested",))
+    (asked_call,) = asked["calls"]
+    assert asked_call["tool"] == "mcp__tested__echo"
+    assert asked_call["title"] == asked_call["subject"] == "echo (tested)"
+    assert asked_call["what"] == "echo (tested) · echo\ntext: hi"
+    assert "echo (tested)" in asked["title"]
     assert "hi" in all_tools["result"]
     assert "hi" in one_tool["result"]
     assert "is denied by the rule mcp__tested" in denied["error"]

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from internal.agent.app.files.artifacts import ArtifactRecorder
+from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.runs.active import ActiveRun, claim_run
 from internal.agent.app.runs.completion import RunCompleter
 from internal.agent.app.runs.context import RunContext, RunServices
@@ -32,6 +33,7 @@ from tests.support.database_wrapper import DatabaseWrapper
 
 T = TypeVar("T")
 LONG = "3000-01-01T00:00:00.000Z"
+CLAIMED = "2026-01-31T08:00:00.000Z"
 ASK = Reply(text="One thing.", calls=[Call("request_user", {"question": "which?"})])
 LOOK = Reply(calls=[Call("list_dir", {})], when=When(all_results=1))
 STOPPED = ("cancelled", "user_stop")
@@ -48,6 +50,15 @@ def artifact_recorder(here: Core, services: RunServices) -> ArtifactRecorder:
     )
 
 
+def change_recorder(here: Core, services: RunServices) -> ChangeRecorder:
+    return ChangeRecorder(
+        services.database,
+        services.stores,
+        here.services.changes,
+        folders=here.services.workspaces.file_folders,
+    )
+
+
 class LateCompleter(RunCompleter):
     """Calls `before` when the work of a run is done, right before the transaction that says so."""
 
@@ -55,7 +66,8 @@ class LateCompleter(RunCompleter):
         services = here.services.coordinator.services
         artifacts = artifact_recorder(here, services)
         recipients = here.services.question_recipients
-        super().__init__(services, artifacts, here.services.keeper, recipients=recipients)
+        changes, keeper = change_recorder(here, services), here.services.keeper
+        super().__init__(services, artifacts, keeper, changes=changes, recipients=recipients)
         self._before = before
 
     async def end(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> None:
@@ -75,7 +87,7 @@ async def claim(here: Core, made: Submitted, owner: str, lease_until: str = LONG
     """Claim a queued run for an owner."""
     app = here.services
     run = await app.database.write(
-        partial(claim_run, app.stores, made.run_id, owner, lease_until=lease_until, now="2026")
+        partial(claim_run, app.stores, made.run_id, owner, lease_until=lease_until, now=CLAIMED)
     )
     assert run is not None
     return ActiveRun(run)
@@ -265,6 +277,7 @@ async def test_a_stop_before_any_transaction_of_a_run_is_final(home: Path, reply
                 watched,
                 artifact_recorder(here, watched),
                 here.services.keeper,
+                changes=change_recorder(here, watched),
                 recipients=here.services.question_recipients,
             )
             await execute(here, await claim(here, made, "here"), completer, watched)

@@ -10,7 +10,7 @@ from internal.agent.app.background_task import background_task
 from internal.agent.app.runs.creation import Submission, Submitted
 from internal.agent.app.task_options import TaskOptions, build_run_spec
 from internal.agent.domain.messages import Message, user_message
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.store.checkpoints import CHECKPOINT_VERSION
 from internal.config.chat import ChatAccess, ChatChannelSettings
@@ -152,7 +152,7 @@ async def test_the_person_in_the_chat_is_told(home: Path) -> None:
 
 
 async def submit_in_terminal(terminal: TerminalServices, text: str) -> Submitted:
-    options = TaskOptions(permission_mode=Mode.FULL)
+    options = TaskOptions(permission_mode=Mode.ALL)
     spec = build_run_spec(terminal.defaults, options, LOCAL_OWNER)
     owner, lease = terminal.leases.owner, terminal.leases.expiry()
     submission = Submission(text, spec, "cli", owner=owner, lease_until=lease)

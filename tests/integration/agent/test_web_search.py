@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from tests.support.agent_app import Core, core
 from tests.support.http_site import HttpSite
 from tests.support.scripted_model import Call, Reply

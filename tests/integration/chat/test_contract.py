@@ -215,7 +215,7 @@ async def test_a_question_is_answered(service: ChatService, tmp_path: Path, way:
                 await service.say("OK", quoted=question if way == "quote" else "")
         await service.until(lambda: bool(service.replies()))
         await service.until(lambda: service.is_settled(question))
-        assert service.replies() == [("done", asked)]
+        assert service.replies() == [("done\n\n---\nChanged files: ran", asked)]
 
 
 async def test_a_late_button_names_the_answer(service: ChatService, tmp_path: Path) -> None:

@@ -203,11 +203,11 @@ async def test_a_call_is_shown_and_allowed_once(tmp_path: Path) -> None:
 
 
 async def test_the_reason_is_given_in_the_language_of_the_message(tmp_path: Path) -> None:
-    two = Call("shell", {"command": "touch ran && make it"})
+    two = Call("shell", {"command": "if true; then touch ran; fi"})
     async with open_chat(tmp_path, script(two)) as one:
         await one.lark.say("请创建文件")
         await one.asked()
-        assert json.dumps("没有规则允许 touch ran; make it")[1:-1] in one.shown(one.card)
+        assert json.dumps("没有规则允许 true; touch ran")[1:-1] in one.shown(one.card)
 
 
 async def test_a_click_is_answered_while_the_name_of_the_person_is_not_known(
@@ -242,7 +242,7 @@ async def test_the_name_of_the_person_who_clicked_is_added_to_the_answer(tmp_pat
 
 
 async def test_an_approval_can_apply_to_the_session_or_permanently(tmp_path: Path) -> None:
-    again = [Reply(calls=[TOUCH]), Reply(text="over")]
+    again = [Reply(calls=[plan("do it")]), Reply(calls=[TOUCH]), Reply(text="over")]
     async with open_chat(tmp_path, [*script(TOUCH)[:3], *again, *again]) as one:
         gateway = one.lark.core.services.gateway
         await one.lark.say("touch it")

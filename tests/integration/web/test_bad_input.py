@@ -199,6 +199,7 @@ def test_only_routes_for_files_and_long_texts_accept_large_bodies() -> None:
     assert large == {
         "/api/tasks",
         "/api/tasks/{task_id}/steer",
+        "/api/sessions/{session_id}/waiting/{number}",
         "/api/tasks/{task_id}/feedback",
         "/api/questions/{question_id}/answer",
         "/api/attachments",

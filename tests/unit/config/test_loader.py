@@ -473,10 +473,10 @@ MISTAKES = {
         "HOME/config.yaml:1: llm.tool_calls must be native or text, not 'maybe'."
     ),
     "agent: {gates: no}": (
-        "HOME/config.yaml:1: agent.gates must be strict, advisory or off, not 'no'."
+        "HOME/config.yaml:1: agent.gates must be adaptive, strict, advisory or off, not 'no'."
     ),
     "agent: {gates: false}": (
-        "HOME/config.yaml:1: agent.gates must be strict, advisory or off, not false."
+        "HOME/config.yaml:1: agent.gates must be adaptive, strict, advisory or off, not false."
     ),
     "tools: {allow: read_file}": "HOME/config.yaml:1: tools.allow must be a list, not 'read_file'.",
     "tools:\n  allow:\n  - a\n  - 5": ("HOME/config.yaml:4: tools.allow.1 must be text, not 5."),

@@ -53,16 +53,54 @@ def test_nobody_is_asked_to_rephrase_what_no_other_words_help(language: Language
 def test_a_long_wait_has_its_end(language: Language, reason: str) -> None:
     said = RunMessages(language)
     since = datetime.now().astimezone()
-    short = said.retry(reason, 8, 2, since.isoformat())
-    assert short == said.retry(reason, 8, 2)
-    long = said.retry(reason, 330, 2, since.isoformat())
+    wait = {"reason": reason, "seconds": 8, "attempt": 2}
+    assert said.retry(wait, since.isoformat()) == said.retry(wait)
+    wait["seconds"] = 330
+    long = said.retry(wait, since.isoformat())
     assert f"{since + timedelta(seconds=330):%H:%M:%S}" in long
     assert "330" in long
-    assert said.retry(reason, 330, 2, "never") == said.retry(reason, 330, 2)
+    assert said.retry(wait, "never") == said.retry(wait)
 
 
 def test_a_reason_of_a_later_version_is_a_wait() -> None:
-    assert RunMessages("en").retry("of_a_later_version", 8, 2).startswith("The model is overloaded")
+    wait = {"reason": "of_a_later_version", "seconds": 8, "attempt": 2}
+    assert RunMessages("en").retry(wait).startswith("The model is overloaded")
+
+
+def test_a_wait_names_the_last_attempt_and_the_cause() -> None:
+    wait = {"reason": "rate_limited", "seconds": 8, "attempt": 2, "attempts": 11, "cause": "Slow."}
+    said = RunMessages("en").retry(wait)
+    assert said.endswith("retrying in 8 s (attempt 2 of 11). Slow.")
+    assert "11" in RunMessages("zh").retry(wait)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, ""),
+        ({"exit_code": 0, "timed_out": False}, ""),
+        ({"exit_code": 3}, "exit 3"),
+        ({"exit_code": -9, "timed_out": True}, "stopped at its time limit"),
+    ],
+)
+def test_a_command_that_failed_says_how(metadata: dict[str, object], said: str) -> None:
+    assert RunMessages("en").call_failure(metadata) == said
+
+
+def test_a_run_at_its_limit_did_not_fail() -> None:
+    limits = {each for each in get_args(StopReason) if RunMessages("en").is_limit(each)}
+    expected = {"max_iterations", "max_output", "timeout", "budget_exceeded"}
+    assert limits == expected
+    assert {each for each in expected if RunMessages("zh").is_limit(each)} == limits
+
+
+def test_the_state_of_a_run_tells_what_it_lacks() -> None:
+    messages = RunMessages("en")
+    assert messages.exception("completed", "final_answer") == ""
+    assert messages.exception("completed", "final_answer", 1) == "completed, 1 call was not run"
+    assert messages.exception("failed", "error", 1) == ""
+    for reason in get_args(StopReason):
+        assert bool(messages.exception("completed", reason)) == messages.is_limit(reason)
 
 
 def test_the_languages_agree_about_what_needs_no_details() -> None:
@@ -79,3 +117,13 @@ def test_details_are_what_the_sentence_leaves_out() -> None:
     assert said.details("timeout", "", "stopped after 3 s") == ""
     assert said.question_title("Which colour?", "") == "Which colour?"
     assert said.question_title("Acme is busy", "model_busy").startswith("The model is overloaded.")
+
+
+def test_a_cost_limit_that_does_not_apply_is_said_with_what_applies_instead() -> None:
+    limit = RunMessages("en").cost_limit
+    assert limit("m", 5.0, 1_000, is_priced=True) == ""
+    assert limit("m", None, 1_000, is_priced=False) == ""
+    said = limit("m", 5.0, 1_000, is_priced=False)
+    assert said.startswith("No price is known for m, so the limit of $5.00 (agent.max_cost)")
+    assert "1,000 tokens instead" in said
+    assert "nothing limits the tokens" in limit("m", 5.0, None, is_priced=False)

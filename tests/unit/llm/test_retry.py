@@ -209,6 +209,13 @@ async def test_last_error_is_raised_after_the_last_retry(single: RetryingSetup) 
     assert len(single.models_called) == 4
 
 
+async def test_a_retry_names_the_last_attempt_and_the_cause(single: RetryingSetup) -> None:
+    single.server.add(BUSY, Scripted(text="whole"))
+    (again,) = retries(await single.collect())
+    assert (again.attempt, again.attempts) == (2, 4)
+    assert "Overloaded" in again.cause
+
+
 async def test_failure_after_the_first_text_restarts_the_stream_once(single: RetryingSetup) -> None:
     single.server.add(BROKEN, Scripted(text="whole", pieces=2))
     pieces = await single.collect()

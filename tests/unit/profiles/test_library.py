@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.tasks import Profile
 from internal.profiles.library import ProfileLibrary, shipped_folder
 from internal.tools.registry import TOOLS

@@ -7,6 +7,7 @@ import type {
   LoginView,
   MessagesPage,
   MeView,
+  Mode,
   ModelsView,
   ProfilesView,
   QuestionsPage,
@@ -20,7 +21,7 @@ import type {
   TaskView,
 } from './types.gen';
 
-export type { Attachment, MeView, QuestionsPage, QuestionView, SessionListItem, SessionsPage, SessionView };
+export type { Attachment, MeView, Mode, QuestionsPage, QuestionView, SessionListItem, SessionsPage, SessionView };
 
 /** A request failed; `status` is 0, and there is no message, if the server was not reached. */
 export class ApiError extends Error {

@@ -1,9 +1,10 @@
 /** Requests of the settings page. */
-import { send } from './client';
+import { loginHeaders, send } from './client';
 import type {
   DeadLettersView,
   Finding,
   Findings,
+  Health,
   LarkAppView,
   McpReviewReport,
   McpServersView,
@@ -75,7 +76,14 @@ export const settingsApi = {
   reviewServer: (name: string, sha256: string, accept: boolean) =>
     read<McpServerSummary>(`${server(name)}/review`, 'POST', { sha256, accept }),
   lark: () => read<LarkAppView>('/api/channels/lark'),
-  checkLark: (app: LarkApp) => read<Findings>('/api/channels/lark/check', 'POST', app),
+  /** Return the state of the connection of Lark, null without a channel. */
+  larkHealth: async () => {
+    // 503 says that something does not work, with the same content
+    const response = await fetch('/health', { headers: loginHeaders() });
+    return ((await response.json()) as Health).lark ?? null;
+  },
+  /** Check an app; without credentials that of the channel that runs. */
+  checkLark: (app: Partial<LarkApp>) => read<Findings>('/api/channels/lark/check', 'POST', app),
   connectLark: (app: LarkApp) => read<LarkAppView>('/api/channels/lark', 'PUT', app),
   disconnectLark: () => read<LarkAppView>('/api/channels/lark', 'DELETE'),
 };

@@ -29,7 +29,7 @@ export interface AppliedChanges {
   paths: Array<string>;
 }
 
-/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. */
+/** One call of an approval question: exactly what would run. `what` is the command or the call, `diff` the change to a file; invisible characters are escaped in both. `reason` is an additional reason, "" for none. `rules` together would allow the call, () if no rule may. `whole` is the full call if `what` is truncated. `action` and `subject` say in short what it does, such as to change `report.md`, for the title of the question. `reason_code` says the reason to channels in other languages, with `reason_about` as its variable part. `title` is what people read in place of the name of a tool of an MCP server. */
 export interface ApprovalItem {
   call_id: string;
   tool: string;
@@ -44,6 +44,7 @@ export interface ApprovalItem {
   subject?: string;
   reason_code?: "" | "deny_rule" | "network" | "no_rule" | "owner" | "unchecked";
   reason_about?: string;
+  title?: string;
 }
 
 /** A version of a file that a run made; `source_tool` is "" for one found at its end. */
@@ -86,7 +87,7 @@ export interface AuditEntry {
   at: string;
   principal: string;
   via: string;
-  action: "dead_letter.dismissed" | "dead_letter.retried" | "mcp.accepted" | "mcp.rejected" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "session.moved" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
+  action: "change.undone" | "dead_letter.dismissed" | "dead_letter.retried" | "mcp.accepted" | "mcp.rejected" | "pairing.offered" | "pairing.redeemed" | "pairing.refused" | "person.removed" | "question.answered" | "question.asked" | "question.refused" | "rule.removed" | "rule.written" | "session.deleted" | "session.moved" | "settings.changed" | "skill.accepted" | "skill.rejected" | "task.applied" | "task.stopped" | "webhook.given_up";
   target: string;
   detail: string;
 }
@@ -96,7 +97,7 @@ export interface AuditView {
   entries: Array<AuditEntry>;
 }
 
-/** A background command. Times are RFC 3339. A `kept` command ends with its session, others with their run. `ended` is None while it runs; `exit_code` is negative after a signal, and None if it has none. `output_bytes` is what it has written so far. */
+/** A background command. Times are RFC 3339. A `kept` command ends with its session, others with their run. `ended` is None while it runs; `exit_code` is negative after a signal, and None if it has none. `output_bytes` is what it has written so far, `address` the first address on its machine that it printed, "" for none. */
 export interface BackgroundCommand {
   id: string;
   session_id: string;
@@ -107,6 +108,22 @@ export interface BackgroundCommand {
   ended?: string | null;
   exit_code?: number | null;
   output_bytes?: number;
+  address?: string;
+}
+
+/** The difference between a file before and after a run, as a unified diff. `note` says why `diff` is empty or cut: `secret` by the name of the file, `binary`, `not_kept` because it was too large or no call named it, or `cut`. */
+export interface ChangeDiffView {
+  change: FileChangeView;
+  diff: string;
+  note: "" | "binary" | "cut" | "not_kept" | "secret";
+}
+
+/** Changed files in the order of their paths. `omitted` counts further changes that are not kept. `is_complete` is false if the workspace was too large to look at all of it, or replaced. `total` counts all changes, `changes` are at most `limit`. */
+export interface ChangesView {
+  changes: Array<FileChangeView>;
+  total: number;
+  omitted: number;
+  is_complete: boolean;
 }
 
 /** A completion. `larkspur` names the task and its session, for the other routes. */
@@ -159,11 +176,12 @@ export interface CompletionUsage {
   total_tokens: number;
 }
 
-/** The state of one component. `since` is the time of the last change (RFC 3339). */
+/** The state of one component. `since` is the time of the last change (RFC 3339). `last_event` is when the service of a channel sent something last, "" for not yet. */
 export interface ComponentHealth {
   ok: boolean;
   since: string;
   detail?: string;
+  last_event?: string;
 }
 
 /** A task that was created; with `wait`, also its run at the time of the response. */
@@ -241,6 +259,18 @@ export interface FeedbackItem {
 /** The feedback on tasks, the newest tasks first. */
 export interface FeedbackView {
   feedback: Array<FeedbackItem>;
+}
+
+/** A file of the workspace that a run made, changed or deleted. `path` is from the top of the workspace on, with escapes for what is no text. `size` is that after the run, in bytes. `added` and `removed` are lines, null where they are not known. */
+export interface FileChangeView {
+  change_id: string;
+  run_id: string;
+  path: string;
+  kind: "changed" | "created" | "deleted";
+  size: number;
+  added: number | null;
+  removed: number | null;
+  is_undone: boolean;
 }
 
 /** The result of a check. `advice` says what to do. `base_url` is the address that works in place of the one that was entered, "" if there is none or none is needed; `provider` is the one to choose with it, "" if it is the same. */
@@ -359,37 +389,38 @@ export interface McpToolSummary {
   state: "changed since its review" | "not reviewed" | "offered";
 }
 
-/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. */
+/** The authenticated principal, and the default provider, model and permission mode. `isolated`: commands run in a sandbox; `network` is what they reach there without approval. `is_priced`: the price of the model is known; without it no limit in US dollars applies. */
 export interface MeView {
   id: string;
   name: string;
   roles: Array<"operate" | "owner" | "talk">;
   provider: string;
   model: string;
-  permission_mode: "ask" | "sandboxed";
+  permission_mode: Mode;
   isolated: boolean;
   network: "hosts" | "off" | "open" | "registries";
+  is_priced: boolean;
 }
 
-/** A message of a session without the model's thinking. Each part has a `type`. */
+/** A message of a session without the model's thinking. Each part has a `type`. `unwritten` says why nobody wrote a message of the user: a person resumed a task, or tasks in the background are reported to the model. */
 export interface MessageView {
   number: number;
   run_id: string;
   role: "assistant" | "user";
   created: string;
   parts: Array<Record<string, unknown>>;
+  unwritten: "" | "report" | "resumed";
 }
 
-/** Messages, oldest first. `next` is the cursor of older ones, null on the first page. */
+/** Messages, oldest first. `next` is the cursor of older ones, null on the first page. `waiting` are the messages that no model has read: they steer a run or start the next task, or were given back by a run that was stopped or failed. They are on every page. */
 export interface MessagesPage {
   messages: Array<MessageView>;
   next: string | null;
+  waiting: Array<WaitingMessage>;
 }
 
-/** What happens to a call that no rule decides; docs/permissions.md has the table. */
-export interface Mode {
-
-}
+/** What happens to a call that no rule decides; docs/permissions.md has the table. An earlier name is read as the mode that it is called now. */
+export type Mode = "all" | "ask" | "deny" | "edit" | "plan" | "run";
 
 /** A known model; `id` is `provider:name`. Tasks can use it if it is `available`. `context_window` is in tokens, null if unknown. */
 export interface ModelView {
@@ -434,13 +465,14 @@ export interface PermissionRule {
   created: string;
 }
 
-/** The plan of the model. A `plan` call makes the next version. */
+/** The plan of a run. A `plan` call makes the next version. One that is `made_by` Larkspur has the task as its only step: the agent made none. */
 export interface Plan {
   version: number;
   goal: string;
   complexity: "complex" | "simple";
   steps: Array<PlanStep>;
   title?: string;
+  made_by?: "agent" | "larkspur";
 }
 
 /** A person's edit of a plan: 1 to 50 steps in order; `goal` "" keeps the goal. */
@@ -449,11 +481,21 @@ export interface PlanEdit {
   goal?: string;
 }
 
-/** One step. `id` is short and stable across versions, such as `1` or `collect`. */
+/** One step. `id` is short and stable across versions, such as `1` or `collect`. `success_criteria` are lines that say how the agent knows that the step is done. */
 export interface PlanStep {
   id: string;
   description: string;
   status?: "completed" | "failed" | "in_progress" | "pending" | "skipped";
+  success_criteria?: string;
+  opened_by?: "agent" | "larkspur";
+}
+
+/** The end of what a background command printed, as text for people. `missing_bytes` were printed before and are not in the text. `end` describes how it ended, "" while it runs. */
+export interface PrintedOutput {
+  command: BackgroundCommand;
+  text: string;
+  missing_bytes: number;
+  end: string;
 }
 
 /** A gateway or worker of the database. `gateway` has channels and executes runs, `channels` and `worker` do one of them. `host` is the name of its host, `runs` how many runs it executes. `leads` names what it alone does, such as `lark:cli_a1` and `webhooks`. `lease_age_seconds` is the time since it last renewed its lease. `has_ended`: the lease is over, or the process is known to have ended; others remove it soon. */
@@ -597,7 +639,7 @@ export interface RunLimits {
   max_waiting?: number | null;
 }
 
-/** The newest run of a task. `cost` is in US dollars, if known. */
+/** The newest run of a task. `usage` and `cost` include all subtasks below it. `cost` is in US dollars, as far as prices are known. */
 export interface RunView {
   run_id: string;
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
@@ -615,7 +657,7 @@ export interface ServerModelsView {
   finding: Finding;
 }
 
-/** A session in a list, with the status of its newest task and its number of tasks. `found` is the text around what a search found, "" without a search. */
+/** A session in a list, with the state of its newest task and its number of tasks. `calls_not_run` counts the last calls of that task if they were not run. `found` is the text around what a search found, "" without a search. */
 export interface SessionListItem {
   session_id: string;
   title: string;
@@ -628,12 +670,16 @@ export interface SessionListItem {
   one_shot: boolean;
   workspace: string;
   forked_from: string;
+  permission_mode: Mode | null;
+  plan_review: "always" | "complex" | "off";
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting" | null;
   tasks: number;
+  stop_reason: "await_tasks" | "await_user_input" | "blocked" | "budget_exceeded" | "error" | "final_answer" | "interrupted" | "max_iterations" | "max_output" | "rejected" | "timeout" | "user_stop" | null;
+  calls_not_run: number;
   found: string;
 }
 
-/** A session. `workspace` is the folder of its newest task, "" for a folder of its own. `forked_from` is the session that it was branched from, "" for none. */
+/** A session. `workspace` is the folder of its newest task, "" for a folder of its own. `permission_mode` is the mode of its newest task, null without one, and `plan_review` which of its plans were reviewed. `forked_from` is the session that it was branched from, "" for none. */
 export interface SessionView {
   session_id: string;
   title: string;
@@ -646,6 +692,8 @@ export interface SessionView {
   one_shot: boolean;
   workspace: string;
   forked_from: string;
+  permission_mode: Mode | null;
+  plan_review: "always" | "complex" | "off";
 }
 
 /** Sessions, pinned ones first, then by activity. `next` is null on the last page. */
@@ -705,7 +753,7 @@ export interface Submitted {
   status: "cancelled" | "completed" | "failed" | "queued" | "running" | "waiting";
 }
 
-/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `cost` is in US dollars, if known. */
+/** A subtask. `number` counts those of the outermost task from 1; `total` is how many they were. `path` is what people read, such as `task 2 · analyst`. `instruction` and `result` are the first 500 characters. `usage` and `cost` are those of the subtask and all below it; the cost is in US dollars, as far as prices are known. */
 export interface SubtaskView {
   task_id: string;
   parent_task_id: string | null;
@@ -728,7 +776,7 @@ export interface SubtaskView {
   created_at: string;
 }
 
-/** A task with its newest run, all subtasks below it and the files that they made. `skill_ids` null is every skill. `artifacts` are the newest versions, oldest first. `total_cost` is the known cost of the task and its subtasks in US dollars. */
+/** A task with its newest run, all subtasks below it and the files that they made. `skill_ids` null is every skill. `artifacts` are the newest versions, oldest first. `total_cost` is the known cost of the task and its subtasks in US dollars. `calls_not_run` counts the last calls of the run if they were not run: it is completed without them. */
 export interface TaskDetails {
   task_id: string;
   session_id: string;
@@ -758,9 +806,10 @@ export interface TaskDetails {
   children: Array<SubtaskView>;
   artifacts: Array<ArtifactView>;
   total_cost: number;
+  calls_not_run: number;
 }
 
-/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made, `cost` is in US dollars, if known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. */
+/** A task in a list. `path` is the place of a subtask, such as `task 2 · analyst`, else "". `parent` is the beginning of the instruction of the task that created it, "" for none. `files` is the number of files that it made. `cost` is that of the task and all subtasks below it, in US dollars, as far as prices are known. `reports` are the ended subtasks that it reports to the person; nobody wrote the instruction of such a task. `calls_not_run` counts the last calls of its run if they were not run: it is completed without them. */
 export interface TaskListView {
   task_id: string;
   session_id: string;
@@ -782,6 +831,7 @@ export interface TaskListView {
   cost: number | null;
   started_at: string | null;
   completed_at: string | null;
+  calls_not_run: number;
 }
 
 /** A task. `feedback` is what a person thinks of its answer, null for nothing. */
@@ -804,6 +854,20 @@ export interface TaskView {
 export interface TasksPage {
   tasks: Array<TaskListView>;
   next: string | null;
+}
+
+/** A file, folder or link of a workspace. `size` is in bytes. `is_readable` is False for a file whose content is not shown, such as one with secrets. */
+export interface TreeEntry {
+  path: string;
+  kind: "file" | "folder" | "link";
+  size?: number;
+  is_readable?: boolean;
+}
+
+/** Entries of a workspace in the order of their names; `is_complete`: there are no others. */
+export interface TreePage {
+  entries: Array<TreeEntry>;
+  is_complete?: boolean;
 }
 
 /** Unused files and their bytes, in a part of the store if there is a `next_cursor`. */
@@ -838,4 +902,17 @@ export interface UsageSum {
 /** Usage by group, newest first. */
 export interface UsageView {
   usage: Array<UsageSum>;
+}
+
+/** A message that no model has read. `number` identifies it; `text` is what the person wrote. `run_id` and `task_id` are those that it steers or starts, or that gave it back. */
+export interface WaitingMessage {
+  number: number;
+  waits_for: "given_back" | "next_step" | "next_task";
+  run_id: string;
+  task_id: string;
+  text: string;
+  sender: string;
+  channel: string;
+  received: string;
+  attachments?: Array<Attachment>;
 }

@@ -10,6 +10,10 @@ const en = {
   usage: 'Usage',
   tasks: 'Tasks',
   commands: 'Background commands',
+  commandOutput: (command: string) => `Output of ${command}`,
+  noCommandOutput: 'No output yet.',
+  earlierCommandOutput: 'Earlier output is not shown.',
+  commandUnreadable: 'The output cannot be read now.',
   commandState: (running: boolean, code: number | null, kept: boolean) => {
     if (running) return kept ? 'running, also after its task' : 'running';
     return code === null || code < 0 ? 'stopped' : `ended with exit code ${code}`;
@@ -92,6 +96,10 @@ const zh: typeof en = {
   usage: '用量',
   tasks: '任务',
   commands: '后台命令',
+  commandOutput: (command) => `${command} 的输出`,
+  noCommandOutput: '还没有输出。',
+  earlierCommandOutput: '更早的输出未显示。',
+  commandUnreadable: '现在无法读取输出。',
   commandState: (running, code, kept) => {
     if (running) return kept ? '运行中，任务结束后继续' : '运行中';
     return code === null || code < 0 ? '已停止' : `已结束，退出码 ${code}`;

@@ -21,9 +21,12 @@ const en = {
   save: 'Save',
   changeModel: 'Change model',
   modelSettings: 'Settings of the models',
+  enterKey: 'Enter another key',
   retry: 'Retry',
   retryHint: 'Run the same message again',
   resume: 'Resume',
+  goOn: 'Go on',
+  goOnHint: 'Send “Go on”: the next run continues from here',
   resumeHint: 'Continue this run after its last finished step',
 };
 
@@ -47,9 +50,12 @@ const zh: typeof en = {
   save: '保存',
   changeModel: '更换模型',
   modelSettings: '模型设置',
+  enterKey: '输入其他密钥',
   retry: '重试',
   retryHint: '重新运行同一条消息',
   resume: '继续',
+  goOn: '继续做',
+  goOnHint: '发送“继续做”，由下一次运行接着完成',
   resumeHint: '从最后完成的步骤继续此次运行',
 };
 

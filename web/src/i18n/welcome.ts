@@ -1,5 +1,6 @@
 /** The texts of the start page, loaded with it. */
-import { usePreferences, type Language, type Mode } from '../state/preferences';
+import type { Mode } from '../api/client';
+import { usePreferences, type Language } from '../state/preferences';
 
 interface Example {
   text: string;
@@ -15,7 +16,7 @@ const en = {
     { text: 'list the files here', mode: 'ask' },
     {
       text: 'write a haiku about lark to notes.md, then count the words in notes.md, then read notes.md',
-      mode: 'accept-edits',
+      mode: 'edit',
     },
     { text: 'compare these three sites: example-a.com, example-b.com, example-c.com', mode: 'ask' },
   ] as Example[],
@@ -32,7 +33,7 @@ const zh: typeof en = {
     { text: '列出文件', mode: 'ask' },
     {
       text: '写一首关于云雀的俳句到 notes.md，然后统计 notes.md 的字数，然后读一下 notes.md',
-      mode: 'accept-edits',
+      mode: 'edit',
     },
     { text: '比较这三个网站：example-a.com、example-b.com、example-c.com', mode: 'ask' },
   ],

@@ -5,6 +5,8 @@ import { storage } from './preferences';
 
 /** Event that submits its detail, an example, as a task. */
 export const EXAMPLE_EVENT = 'larkspur.example';
+/** Event that adds its detail to the unsent message. */
+export const INSERT_EVENT = 'larkspur.insert';
 
 export interface Draft {
   text: string;

@@ -3,7 +3,7 @@
  * `thread` and `runs` depend on durable events only, so that they are the same for all readers of a
  * cursor; `live` is what ephemeral events add until a node has ended.
  */
-import { reduceRun, endedNodes, newRun, RETRY } from './run_reducer';
+import { reduceBelow, reduceRun, endedNodes, newRun, RETRY } from './run_reducer';
 import { reduceQuestions, type SessionQuestion } from './questions';
 import type { Attachment, Envelope } from '../stream/events';
 import {
@@ -68,6 +68,9 @@ class StateBuilder {
   private readonly files: SessionFile[];
   private artifacts: readonly ArtifactFile[];
   private omitted: number;
+  private changed: readonly string[];
+  private moreChanged: boolean;
+  private changes: number;
   private questions: readonly SessionQuestion[];
   private readonly live: Record<string, LiveNode>;
 
@@ -78,6 +81,9 @@ class StateBuilder {
     this.files = [...state.files];
     this.artifacts = state.artifacts;
     this.omitted = state.omitted;
+    this.changed = state.changed;
+    this.moreChanged = state.moreChanged;
+    this.changes = state.changes;
     this.questions = state.questions;
     this.live = { ...state.live };
   }
@@ -90,6 +96,9 @@ class StateBuilder {
       files: this.files,
       artifacts: this.artifacts,
       omitted: this.omitted,
+      changed: this.changed,
+      moreChanged: this.moreChanged,
+      changes: this.changes,
       questions: this.questions,
       live: this.live,
     };
@@ -164,6 +173,11 @@ class StateBuilder {
     if (before === undefined) {
       if (!event.is_subtask) this.runs.push(after);
     } else if (after !== before) this.runs[at] = after;
+    if (event.is_subtask) {
+      const root = this.runs.findLastIndex((run) => run.run === event.correlation_id);
+      const run = this.runs[root];
+      if (run !== undefined) this.runs[root] = reduceBelow(run, event);
+    }
     for (const node of endedNodes(event)) delete this.live[keyOf(event.run_id, node)];
     if (isOver(after.status)) this.removeLiveNodes(event.run_id);
   }
@@ -178,6 +192,11 @@ class StateBuilder {
       const made = artifacts.map((one) => ({ ...one, run: event.run_id, time: event.timestamp }));
       this.artifacts = [...this.artifacts, ...made];
       this.omitted += omitted;
+    }
+    if (event.event === 'workflow.files.changed') {
+      this.changed = [...new Set([...this.changed, ...event.payload.files.map((one) => one.path)])];
+      this.moreChanged ||= event.payload.total > event.payload.files.length;
+      this.changes += 1;
     }
     const sent = event.event === 'workflow.input.received';
     const { attachments = [] } = event.payload as { attachments?: readonly Attachment[] };

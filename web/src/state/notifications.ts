@@ -1,7 +1,7 @@
-/** Notifications of the system and the mark in the title, for a page that nobody looks at. */
-import { create } from 'zustand';
+/** Notifications of the system, for a page that nobody looks at; loaded once the page is shown. */
 import type { RunMessages } from '../i18n/run_texts';
 import type { Envelope } from '../stream/events';
+import { useAttention } from './attention';
 import { usePreferences } from './preferences';
 import { subscribe } from './session_store';
 
@@ -11,12 +11,10 @@ const MAX_RUNS = 1_000;
 const MAX_CHARS = 200;
 const BEEP = { hertz: 660, seconds: 0.18, volume: 0.08 };
 
-/** Whether a run ended since the page was last visible. */
-export const useAttention = create<{ ended: boolean }>(() => ({ ended: false }));
-
 export interface NoticeTexts {
   waits: string;
   completed: string;
+  incomplete: string;
   failed: string;
   /** Translates the place of a subtask. */
   subtaskPath: (path: string) => string;
@@ -24,7 +22,7 @@ export interface NoticeTexts {
 
 /** What is worth telling. `asker` is the place of the subtask that asks, "" for none. */
 interface Notice {
-  kind: 'waits' | 'completed' | 'failed';
+  kind: 'waits' | 'completed' | 'incomplete' | 'failed';
   text: string;
   asker: string;
 }
@@ -47,7 +45,11 @@ export function noticeOf(
   const { stop_reason: reason, final_answer: answer, error = '', error_code: code = '' } = event.payload;
   if (reason === 'await_user_input' || reason === 'await_tasks') return null;
   const failed = error !== '';
-  return { kind: failed ? 'failed' : 'completed', text: failed ? (runs?.ended(reason, code) ?? '') : answer, asker: '' };
+  const text = failed ? (runs?.ended(reason, code) ?? '') : answer;
+  const { calls_not_run: notRun = 0 } = event.payload;
+  const exception = runs?.exception({ status: failed ? 'failed' : 'completed', reason, notRun }) ?? '';
+  if (exception !== '') return { kind: 'incomplete', text: `${exception}: ${text}`, asker: '' };
+  return { kind: failed ? 'failed' : 'completed', text, asker: '' };
 }
 
 /** Follow the events until the returned function is called. */
@@ -96,12 +98,6 @@ async function announce(
     history.pushState(null, '', `/sessions/${event.session_id}`);
     dispatchEvent(new PopStateEvent('popstate'));
   });
-}
-
-/** Ask the browser for its permission. Resolves to false if it is refused or cannot be asked. */
-export async function requestNotifications(): Promise<boolean> {
-  if (globalThis.Notification === undefined) return false;
-  return (await Notification.requestPermission()) === 'granted';
 }
 
 function holdWhileVisible(): () => void {

@@ -3,15 +3,10 @@ import { create } from 'zustand';
 
 export type Language = 'en' | 'zh';
 export type Theme = 'system' | 'light' | 'dark';
-export type Mode = 'sandboxed' | 'ask' | 'plan' | 'accept-edits' | 'full';
 
 export interface Preferences {
   language: Language;
   theme: Theme;
-  /** '' leaves the mode to the gateway. */
-  mode: Mode | '';
-  /** Plans of new tasks need approval. */
-  review: boolean;
   offlineNoticeDismissed: boolean;
   /** Show a notification of the system when something waits or ends while no tab is visible. */
   notify: boolean;
@@ -42,7 +37,7 @@ export const storage = {
 
 function stored(): Preferences {
   const language = navigator.language.startsWith('zh') ? 'zh' : 'en';
-  const defaults: Preferences = { language, theme: 'system', mode: '', review: false, offlineNoticeDismissed: false, notify: false, sound: false };
+  const defaults: Preferences = { language, theme: 'system', offlineNoticeDismissed: false, notify: false, sound: false };
   try {
     return { ...defaults, ...(JSON.parse(storage.read(KEY) ?? '{}') as Partial<Preferences>) };
   } catch {

@@ -4,6 +4,7 @@ import type { ApprovalItem, Envelope, Plan, QuestionAnswered, QuestionAsked } fr
 import type { Messages } from '../i18n/catalog';
 import type { Action } from '../i18n/en';
 import type { RunMessages } from '../i18n/run_texts';
+import { LOCAL_OWNER } from '../lib/owner';
 
 export interface Question {
   id: string;
@@ -76,13 +77,19 @@ export function iconOf(kind: Question['kind']): string {
   return kind === 'approval' ? '!' : '?';
 }
 
-/** Return the title of a question, after the subtask that asks. */
+/**
+ * Return the title of a question, after the subtask that asks. `beside`: the calls are shown in full
+ * beside it, so that it does not repeat a command.
+ */
 export function questionTitle(
   question: Pick<Question, 'kind' | 'title' | 'calls' | 'reasonCode' | 'askedBy'>,
   t: Messages,
   runs: RunMessages | null,
+  beside = false,
 ): string {
-  const title = plainTitle(question, t, runs);
+  const [only] = question.calls;
+  const isCommand = question.calls.length === 1 && only?.action === 'run';
+  const title = beside && isCommand ? t.askCommand : plainTitle(question, t, runs);
   return question.askedBy === '' ? title : `${t.subtaskPath(question.askedBy)}: ${title}`;
 }
 
@@ -127,6 +134,7 @@ export function answerLabel(kind: Question['kind'], answer: Answer, t: Messages)
 }
 
 /** Return the name of the person who answered. */
-export function answererName(answer: Answer): string {
+export function answererName(answer: Answer, t: Messages): string {
+  if (answer.answered_by === LOCAL_OWNER) return t.you.toLowerCase();
   return answer.answered_name || answer.answered_by;
 }

@@ -1,6 +1,9 @@
 /** Reduces events to the state of a run: status, usage and ended nodes. */
-import type { Envelope, Status, StopReason, Usage } from '../stream/events';
+import type { Envelope, Payloads, Status, StopReason, Usage } from '../stream/events';
 import { isOver, NO_TOKENS, type RunState, type Tokens } from './session_state';
+
+/** The payload of the last event of a run; an old one may lack what it used. */
+type EndOfRun = Pick<Partial<Payloads['workflow.result.final']>, 'usage' | 'cost' | 'duration_ms'>;
 
 /** Late deltas arrive soon after their node has ended. */
 const MAX_ENDED_NODES = 64;
@@ -19,6 +22,7 @@ export function newRun(event: Envelope): RunState {
     channel: '',
     status: WHILE_QUEUED.has(event.event) ? 'queued' : 'running',
     reason: null,
+    notRun: 0,
     started: event.timestamp,
     usage: NO_TOKENS,
     cost: null,
@@ -37,7 +41,9 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
     case 'workflow.lifecycle.updated': {
       const { status, stop_reason: reason } = event.payload;
       if (isOver(run.status)) return run;
-      const started = run.status === 'queued' ? event.timestamp : run.started;
+      // a run that waited for its subtasks began when it first ran
+      const begins = run.status === 'queued' && run.iterations === 0;
+      const started = begins ? event.timestamp : run.started;
       return { ...run, status, reason: reason ?? null, started };
     }
     case 'workflow.node.started': {
@@ -58,17 +64,40 @@ export function reduceRun(run: RunState, event: Envelope): RunState {
     case 'workflow.tool.completed':
       return { ...run, ended: [...run.ended, ...endedNodes(event)].slice(-MAX_ENDED_NODES) };
     case 'workflow.result.final': {
-      const { stop_reason: reason, duration_ms: duration } = event.payload;
-      const usage = toTokens(event.payload.usage);
-      const status = statusAfter(reason);
-      const cost = event.payload.cost ?? null;
-      return { ...run, status, reason, usage, cost, duration, ended: [] };
+      const { stop_reason: reason } = event.payload;
+      const { calls_not_run: notRun = 0 } = event.payload;
+      return { ...run, status: statusAfter(reason), reason, notRun, ...totalOf(event.payload), ended: [] };
     }
-    case 'workflow.result.cancelled':
-      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ended: [] };
+    case 'workflow.result.cancelled': {
+      // events of an earlier version have no sum: the one of the replies stays
+      const total = event.payload.usage === undefined ? {} : totalOf(event.payload);
+      return { ...run, status: 'cancelled', reason: run.reason ?? 'user_stop', ...total, ended: [] };
+    }
     default:
       return run;
   }
+}
+
+/** Return an outermost run after an event of one of the subtasks below it. */
+export function reduceBelow(run: RunState, event: Envelope): RunState {
+  switch (event.event) {
+    case 'workflow.node.output.summary':
+      // what an ended run used is known from the ends of its subtasks
+      return isOver(run.status) ? run : { ...run, usage: sumTokens([run.usage, toTokens(event.payload.usage)]) };
+    case 'workflow.result.final':
+    case 'workflow.result.cancelled': {
+      const total = event.payload.above?.find((one) => one.run_id === run.run);
+      if (total === undefined || !isOver(run.status)) return run;
+      return { ...run, usage: toTokens(total.usage), cost: total.cost ?? null };
+    }
+    default:
+      return run;
+  }
+}
+
+/** Return what a run used, its subtasks included, and how long it took. */
+export function totalOf(end: EndOfRun): { usage: Tokens; cost: number | null; duration: number } {
+  return { usage: toTokens(end.usage ?? {}), cost: end.cost ?? null, duration: end.duration_ms ?? 0 };
 }
 
 export function statusAfter(reason: StopReason): Status {

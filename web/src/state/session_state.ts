@@ -30,6 +30,9 @@ export interface Step {
   id: string;
   description: string;
   status: NonNullable<PlanStep['status']>;
+  /** How the agent knows that the step is done; "" if it did not say. */
+  criteria: string;
+  byLarkspur: boolean;
 }
 
 interface Placed {
@@ -45,7 +48,17 @@ export interface InputLine extends Placed {
   channel: string;
   sender: string;
   steer: boolean;
+  /** The person let an ended task go on, and wrote nothing. */
+  resumed: boolean;
   attachments: readonly Attachment[];
+}
+
+/** A command that a person ran in the terminal and that went along with the next message. */
+export interface OwnCommandLine extends Placed {
+  kind: 'own-command';
+  command: string;
+  output: string;
+  code: number;
 }
 
 export interface SayLine extends Placed {
@@ -73,14 +86,42 @@ export interface ToolLine extends Placed {
   kind: 'tool';
   call: string;
   name: string;
+  /** What people read in place of the name of a tool of an MCP server; "" for none. */
+  title: string;
   arguments: Record<string, unknown>;
-  status: 'running' | 'done' | 'failed';
+  status: 'running' | 'done' | 'failed' | 'denied';
   result: string;
   error: string;
   duration: number;
   attachments: readonly Attachment[];
+  /** How a command failed that could be run: its exit code, or its time limit. */
+  exit?: number;
+  timedOut?: boolean;
+  /** The change that it made, as a unified diff; "" for none. */
+  diff: string;
+  /** A call that may not be made: the call as it was asked for; "" for others. */
+  denied: string;
+  /** The file, command or host of a call that may not be made; "" if it has none. */
+  subject: string;
+  /** Why a person's answer did not allow it, and what they said. */
+  refusal?: { why: string; words: string };
   /** Files that it changed and that agents and programs trust. */
   configuration: readonly string[];
+  /** Why questions of its server were declined without asking anybody. */
+  declined: readonly string[];
+  /** What stopped it, and who; the error is then what it printed. */
+  stopped?: { cause: string; by: string; principal: string };
+}
+
+/** A call that was returned to the model without being run. */
+export interface NotRunLine extends Placed {
+  kind: 'not-run';
+  tool: string;
+  title: string;
+  /** The call for display, and its file, command or host; "" if it has none. */
+  what: string;
+  subject: string;
+  reason: string;
 }
 
 export interface PlanLine extends Placed {
@@ -88,6 +129,7 @@ export interface PlanLine extends Placed {
   version: number;
   goal: string;
   complexity: Complexity;
+  byLarkspur: boolean;
   steps: readonly Step[];
 }
 
@@ -106,8 +148,10 @@ export interface EndLine extends Placed {
   /** What kind of error of the model it is; "" for others. */
   code: string;
   duration: number;
-  usage: Tokens | null;
+  usage: Tokens;
   cost: number | null;
+  /** How many of its last calls were not run. */
+  notRun?: number;
   /** The model that wrote the answer, and the one that could not, if a fallback wrote it. */
   fallback?: { model: string; first: string };
 }
@@ -129,6 +173,8 @@ export interface SubtaskLine extends Placed {
   duration: number;
   cost: number | null;
   error: string;
+  /** How many of its last calls were not run. */
+  notRun: number;
   /** Its own run: the artifacts and questions of the session name it. */
   ownRun: string;
   thread: Thread;
@@ -136,8 +182,10 @@ export interface SubtaskLine extends Placed {
 
 export type Line =
   | InputLine
+  | OwnCommandLine
   | SayLine
   | LeftOutLine
+  | NotRunLine
   | ThoughtLine
   | ToolLine
   | PlanLine
@@ -149,7 +197,11 @@ export type Line =
 export interface Thread {
   lines: readonly Line[];
   open: Readonly<Record<string, number>>;
+  /** The lines of the calls of each run's newest reply with several calls, in their order. */
+  order: Readonly<Record<string, readonly string[]>>;
 }
+
+export const NO_LINES: Thread = { lines: [], open: {}, order: {} };
 
 export interface RunState {
   run: string;
@@ -159,9 +211,14 @@ export interface RunState {
   channel: string;
   status: Status;
   reason: StopReason | null;
+  /** How many of its last calls were not run. */
+  notRun: number;
   started: string;
+  /** What it and all its subtasks used so far. */
   usage: Tokens;
+  /** US dollars, as far as prices are known; null until it ends. */
   cost: number | null;
+  /** From its start to its end in milliseconds; 0 until then. */
   duration: number;
   iterations: number;
   /** Nodes whose late deltas are ignored; only while the run is active. */
@@ -200,6 +257,12 @@ export interface State {
   artifacts: readonly ArtifactFile[];
   /** Number of files that runs made and that are not kept. */
   omitted: number;
+  /** Paths of the workspace that runs changed, as far as events name them. */
+  changed: readonly string[];
+  /** Whether runs changed more files than events name. */
+  moreChanged: boolean;
+  /** Grows with each event about changed files. */
+  changes: number;
   questions: readonly SessionQuestion[];
   live: Readonly<Record<string, LiveNode>>;
 }
@@ -208,11 +271,14 @@ export const NO_TOKENS: Tokens = { in: 0, cached: 0, out: 0 };
 
 export const EMPTY: State = {
   cursor: '',
-  thread: { lines: [], open: {} },
+  thread: NO_LINES,
   runs: [],
   files: [],
   artifacts: [],
   omitted: 0,
+  changed: [],
+  moreChanged: false,
+  changes: 0,
   questions: [],
   live: {},
 };

@@ -77,7 +77,7 @@ export function startStream(all: boolean): void {
   stream.start(all);
 }
 
-/** Call `listener` with every durable event of any session, and with its new title; return a function that stops this. */
+/** Call `listener` with every durable event of any session, its new title and what becomes of messages to it; return a function that stops this. */
 export function subscribe(listener: (event: Envelope) => void): () => void {
   eventListeners.add(listener);
   return () => eventListeners.delete(listener);
@@ -200,7 +200,7 @@ function handleFrame(frame: Frame): void {
   const row = frame.data as Envelope;
   const durable = row.seq !== undefined;
   if (durable) stream.setCursor(frame.id);
-  if (durable || row.event === 'workflow.session.titled') {
+  if (durable || row.event === 'workflow.session.titled' || row.event === 'workflow.input.waiting') {
     for (const listener of eventListeners) listener(row);
   }
   if (event.session_id !== get().session) return;

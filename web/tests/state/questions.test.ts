@@ -87,8 +87,9 @@ describe('the texts of a question', () => {
   });
 
   test('the answerer is named, or else identified', () => {
-    expect(answererName(answered('q'))).toBe('Bo');
-    expect(answererName(answered('q', { answered_name: '' }))).toBe('lark:ou_bo');
+    expect(answererName(answered('q'), t)).toBe('Bo');
+    expect(answererName(answered('q', { answered_name: '' }), t)).toBe('lark:ou_bo');
+    expect(answererName(answered('q', { answered_by: 'local', answered_name: 'local owner' }), t)).toBe('you');
   });
 
   test('titles are translated, the text of the model is not', () => {

@@ -7,7 +7,9 @@ function row(id: string, updated: string, pinned = false): SessionListItem {
   return {
     session_id: id, title: id, channel: 'web', created: updated, updated, pinned, archived: false,
     unread: false, one_shot: false, workspace: '',
-  forked_from: '', status: null, tasks: 0, found: '',
+  forked_from: '',
+  permission_mode: null,
+  plan_review: 'off', status: null, stop_reason: null, calls_not_run: 0, tasks: 0, found: '',
   };
 }
 

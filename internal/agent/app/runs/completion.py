@@ -1,5 +1,6 @@
 """Completion: stores that a run ended, paused or was handed over, in one transaction each."""
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -7,8 +8,9 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from internal.agent.app.events.writer import ExtraWork
+from internal.agent.app.events.writer import ExtraWork, LastEvent
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
+from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.hosts.workspace_keeper import WorkspaceKeeper
 from internal.agent.app.runs.context import (
     RunContext,
@@ -26,15 +28,18 @@ from internal.agent.app.runs.finalization import (
     load_turn_to_end,
     requeue_run,
     stop_outcome,
+    stopped_texts,
     summarize,
     with_last_text,
+    with_totals,
 )
 from internal.agent.app.runs.question_recipients import QuestionRecipients
 from internal.agent.app.runs.questions import queue_question_notice
+from internal.agent.app.runs.stopped_calls import call_stop
 from internal.agent.app.subtasks.endings import has_message, queue_awaiting
 from internal.agent.domain.errors import LeaseLost, RunStopped
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
-from internal.agent.domain.events.types import Event, LifecycleUpdated, QuestionAsked
+from internal.agent.domain.events.types import Event, FilesChanged, LifecycleUpdated, QuestionAsked
 from internal.agent.domain.principals import AuditEntry
 from internal.agent.domain.questions import Question, QuestionRecord
 from internal.agent.domain.react.steps import AwaitTasks, TurnOutcome
@@ -55,9 +60,11 @@ class RunCompleter:
         artifacts: ArtifactRecorder,
         keeper: WorkspaceKeeper,
         *,
+        changes: ChangeRecorder,
         recipients: QuestionRecipients,
     ) -> None:
         self._artifacts = artifacts
+        self._changes = changes
         self._keeper = keeper
         self._recipients = recipients
         self._database = services.database
@@ -74,33 +81,39 @@ class RunCompleter:
             turn = await self._load_turn(context)
             outcome = with_last_text(outcome, turn)
         if outcome.stop_reason not in CLEAN_STOP_REASONS:
-            await self._close_unfinished_work(context, outcome.error)
+            await self._close_unfinished_work(context, turn, outcome)
         made = await self._record_output(context, turn)
+        changed = await self._changed_files(context, turn)
         saved = await self._keeper.save(context.task)
         async with stage("summarize", context.stream.defer, self._clock):
             result = self._summarize(context, turn, outcome)
         started_at = self._clock.monotonic()
         events = (
             *made.events,
+            *changed,
             *saved.events,
             stage_started("persist"),
             stage_completed("persist", started_at, self._clock),
-            *end_events(result, turn, outcome, duration_ms=self._elapsed_ms(context)),
+            *end_events(context.run, result, turn, outcome),
         )
         also = (made.also, saved.also)
-        end = self._commit_end(context, result, events, also, unless_stopped=True)
+        end = self._commit_end(
+            context, result, events, also, settle=self._settled(context, turn), unless_stopped=True
+        )
         await self._or_cancel(context, turn, end)
 
     async def cancel(self, context: RunContext, turn: Turn | None, stopped: RunStopped) -> None:
         """Store that somebody stopped the run; the messages of the run are kept."""
         turn = turn or await self._load_turn(context)
         outcome = with_last_text(stop_outcome(stopped), turn)
-        await self._close_unfinished_work(context, outcome.error)
+        await self._close_unfinished_work(context, turn, outcome)
         made = await self._record_changes(context, turn)
+        changed = await self._changed_files(context, turn)
         result = self._summarize(context, turn, outcome)
-        events = (*made.events, *end_events(result, turn, outcome))
+        events = (*made.events, *changed, *end_events(context.run, result, turn, outcome))
         self._keeper.save_later(context.task)  # a stop does not wait for it
-        await self._commit_end(context, result, events, (made.also, None))
+        settle = self._settled(context, turn)
+        await self._commit_end(context, result, events, (made.also, None), settle=settle)
 
     async def pause(self, context: RunContext, turn: Turn | None, question: Question) -> None:
         """Store the question and that the run waits for its answer.
@@ -111,7 +124,8 @@ class RunCompleter:
             kept = frozenset[str]()  # these run again
             if turn is not None:
                 kept = turn.started | turn.inputs.keys() | turn.waits.keys()
-            await self._close_unfinished_work(context, question.title, kept)
+            failed = TurnOutcome("error", "", question.title)
+            await self._close_unfinished_work(context, turn, failed, kept)
         record = self._question_record(context, question)
         asked = QuestionAsked(
             question_id=question.id,
@@ -130,10 +144,11 @@ class RunCompleter:
         waiting = LifecycleUpdated(
             status="waiting", phase="execute", stop_reason="await_user_input"
         )
+        changed = await self._changed_files(context, turn)
         saved = await self._keeper.save(context.task)
         also = join_work(partial(self._store_pause, context, record), saved.also)
         pause = context.stream.commit(
-            *saved.events, asked, waiting, turn=turn, also=also, unless_stopped=True
+            *changed, *saved.events, asked, waiting, turn=turn, also=also, unless_stopped=True
         )
         await self._or_cancel(context, turn, pause)
 
@@ -186,23 +201,42 @@ class RunCompleter:
             return RecordedArtifacts()
         return await self._artifacts.record_changes(context, turn.config.workspace)
 
+    async def _changed_files(
+        self, context: RunContext, turn: Turn | None
+    ) -> tuple[FilesChanged, ...]:
+        return () if turn is None else await self._changes.record(context, turn.config.workspace)
+
     async def _load_turn(self, context: RunContext) -> Turn | None:
         return await self._database.read(partial(load_turn_to_end, self._stores, context.run))
 
     def _summarize(self, context: RunContext, turn: Turn | None, outcome: TurnOutcome) -> RunResult:
         return summarize(context.run, context.task, turn, outcome, ended=self._now())
 
-    def _elapsed_ms(self, context: RunContext) -> int:
-        return round((self._clock.monotonic() - context.started_at) * 1000)
+    def _settled(self, context: RunContext, turn: Turn | None) -> LastEvent | None:
+        """Return what completes the last event of a run; nothing if it has no other run's part."""
+        is_alone = context.run.subtask is None and turn is not None and not turn.has_subtasks
+        return None if is_alone else partial(with_totals, self._stores, context.run)
 
     async def _close_unfinished_work(
-        self, context: RunContext, error: str, keep: frozenset[str] = frozenset()
+        self,
+        context: RunContext,
+        turn: Turn | None,
+        outcome: TurnOutcome,
+        keep: frozenset[str] = frozenset(),
     ) -> None:
         await context.stream.commit()  # all emitted events must be in the log
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
-        await context.stream.emit(
-            *find_unfinished_work(log, keep, error=truncate_json(error or "failed"))
+        events = await asyncio.to_thread(
+            find_unfinished_work,
+            log,
+            keep,
+            truncate_json(outcome.error or "failed"),
+            outputs=self._stores.call_outputs,
+            stop=call_stop(outcome),
         )
+        if turn is not None:
+            turn.note_stopped(stopped_texts(events))
+        await context.stream.emit(*events)
 
     async def _commit_end(
         self,
@@ -211,6 +245,7 @@ class RunCompleter:
         events: Sequence[Event],
         also: tuple[ExtraWork | None, ExtraWork | None],
         *,
+        settle: LastEvent | None,
         unless_stopped: bool = False,
     ) -> None:
         """Store the end of a run, between two other pieces of work."""
@@ -221,6 +256,7 @@ class RunCompleter:
         await context.stream.commit(
             *events,
             also=join_work(first, end, last),
+            settle=settle,
             unless_stopped=unless_stopped,
             drops_checkpoint=result.end.status != "failed",
         )

@@ -10,10 +10,11 @@ from internal.agent.app.runs.session_title import one_line
 from internal.agent.app.runs.visibility import Writing
 from internal.agent.domain import ids as new
 from internal.agent.domain.chats import InboundMessage
-from internal.agent.domain.errors import Conflict, InvalidRequest, StoreError
+from internal.agent.domain.errors import Conflict, Forbidden, InvalidRequest, StoreError
 from internal.agent.domain.events.envelope import EventRecord, RunIds
 from internal.agent.domain.events.types import Event, InputReceived, LifecycleUpdated
 from internal.agent.domain.ids import MessageId, RunId, SessionId, TaskId
+from internal.agent.domain.own_commands import shown_commands
 from internal.agent.domain.principals import Principal
 from internal.agent.domain.tasks import (
     ENDED,
@@ -27,14 +28,13 @@ from internal.agent.domain.tasks import (
     Status,
     Task,
 )
-from internal.agent.domain.text import truncate_json
+from internal.agent.domain.text import MAX_JSON_BYTES, truncate_json
+from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.ports.runtime import RunSlot
 from internal.agent.store.database import Read, Write
 from internal.agent.store.stores import Stores
 
 MAX_INSTRUCTION_CHARACTERS = 200_000
-
-RESUME_PROMPT = "Continue where this task stopped; do not repeat finished work:"
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -43,8 +43,9 @@ class Submission(msgspec.Struct, frozen=True):
     Without either a new session is opened. `message` is the accepted message that contains the
     task. `owner` names the terminal process that executes the task itself; "" leaves it to the
     dispatcher. `direct` is True in a chat with the bot alone. `resumes` is the failed run that the
-    task continues from its checkpoint. `prompt` is what the model reads instead of the instruction,
-    such as the instruction with the name of the person who wrote it; "" is the instruction alone.
+    task continues from its checkpoint; `is_resumed`: a person let an ended task go on. `prompt` is
+    what the model reads instead of the instruction, such as the instruction with the name of the
+    person who wrote it; "" is the instruction alone.
     A session of `one_shot` submissions alone is one-shot. `reports` are the ended subtasks that it
     tells the person about. `joins` is the task in the background that a message is for. `writing`
     says when it was written: it steers and interrupts no run that began later. `joined` are further
@@ -63,6 +64,7 @@ class Submission(msgspec.Struct, frozen=True):
     message: InboundMessage | None = None
     direct: bool = False
     resumes: RunId | None = None
+    is_resumed: bool = False
     prompt: str = ""
     one_shot: bool = False
     reports: tuple[TaskId, ...] = ()
@@ -204,11 +206,14 @@ def create_task(
     yield from stores.runs.add(run, now, submission.lease_until, share=share)
     title = one_line(submission.instruction)
     yield from stores.sessions.add_task(task, title, one_shot=submission.one_shot)
+    commands, shown_bytes = shown_commands(submission.instruction, submission.prompt)
     received = InputReceived(
-        task=truncate_json(submission.instruction),
+        task=truncate_json(submission.instruction, MAX_JSON_BYTES - shown_bytes),
         channel=submission.channel,
         sender=origin.principal,
+        commands=commands or msgspec.UNSET,
         attachments=tuple(each for each in submission.attachments if each.is_stored),
+        resumed=submission.is_resumed or msgspec.UNSET,
     )
     queued = LifecycleUpdated(status="queued", phase="accept")
     run_ids = RunIds.of(run)
@@ -282,8 +287,8 @@ def resume_submission(
     if task.stop_reason == "final_answer":
         raise Conflict("The task is completed; there is nothing to resume.")
     return Submission(
-        instruction=_resumed(task.instruction),
-        prompt=_resumed(task.prompt) if task.prompt else "",
+        instruction=_without_prompt(task.instruction),
+        prompt=f"{RESUME_PROMPT}\n\n{_without_prompt(task.model_text)}",
         spec=task.spec,
         channel=channel,
         session_id=task.session_id,
@@ -291,8 +296,23 @@ def resume_submission(
         message=message,
         direct=task.origin.direct,
         resumes=run.id if run.status == "failed" else None,
+        is_resumed=True,
     )
 
 
-def _resumed(text: str) -> str:
-    return f"{RESUME_PROMPT}\n\n{text.removeprefix(RESUME_PROMPT).strip()}"
+def _without_prompt(text: str) -> str:
+    return text.removeprefix(RESUME_PROMPT).strip()
+
+
+def checked_submission(submission: Submission, principal: Principal) -> Submission:
+    """Check the right to submit and return the submission with its texts cleaned.
+
+    Raises:
+        Forbidden: the person may not submit tasks.
+        InvalidRequest: the instruction is empty or too long.
+    """
+    if not principal.may("talk"):
+        raise Forbidden("You may not submit tasks here.")
+    instruction = clean_instruction(submission.instruction)
+    prompt = clean_text(submission.prompt)
+    return msgspec.structs.replace(submission, instruction=instruction, prompt=prompt)

@@ -18,6 +18,7 @@ from internal.agent.app.events.writer import Emit, ExtraWork
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts, join_work
 from internal.agent.app.files.input_files import (
     InputFiles,
+    MessageFile,
     file_parts,
     file_problems,
     stored_files,
@@ -34,7 +35,11 @@ from internal.agent.app.runs.context import (
 from internal.agent.app.runs.tool_execution import ToolExecutor
 from internal.agent.app.subtasks.progress import SubtaskProgress
 from internal.agent.app.subtasks.results import completed_event, load_results
-from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, end_message
+from internal.agent.domain.delegation.reports import (
+    TASK_ENDS_CHANNEL,
+    SubtaskResult,
+    end_message,
+)
 from internal.agent.domain.errors import (
     ContextTooLong,
     ModelError,
@@ -64,6 +69,7 @@ from internal.agent.domain.messages import (
     user_message,
     without_call_ids,
 )
+from internal.agent.domain.own_commands import shown_commands
 from internal.agent.domain.react.call_repair import repair_calls
 from internal.agent.domain.react.call_review import are_short
 from internal.agent.domain.react.closing_prompts import (
@@ -114,6 +120,10 @@ MAX_THINKING_BYTES = 8_000
 """How much of the reasoning before a reply is stored with its event, in bytes of JSON."""
 MAX_CONTINUATIONS = 3
 """Requests that continue one text reply that was cut at the output limit."""
+MAX_ORDERED_CALLS = 64
+"""Calls of a reply of which the event tells the order."""
+MAX_CALL_IDS_BYTES = MAX_ORDERED_CALLS * 67
+"""Bytes of JSON that their ids take."""
 MAX_HOOKED_CALLS = 8
 """Calls that hooks are asked about at the same time."""
 
@@ -153,13 +163,15 @@ class ReplyStream:
                         await self._revise(reasoning, answer)
                     case StreamRestarted():
                         await self._restart()
-                    case RetryScheduled(reason, seconds, attempt):
+                    case RetryScheduled() as again:
                         await self._emit(
                             ModelRetry(
                                 node_id=self.node_id,
-                                reason=reason,
-                                seconds=math.ceil(seconds),
-                                attempt=attempt,
+                                reason=again.reason,
+                                seconds=math.ceil(again.seconds),
+                                attempt=again.attempt,
+                                attempts=again.attempts,
+                                cause=again.cause,
                             )
                         )
                     case RequestLoss():
@@ -403,27 +415,40 @@ class ReactEngine:
         undelivered = await self._database.read(
             partial(self._stores.inbox.list_undelivered, context.ids.run_id)
         )
-        messages = [message for message in undelivered if message.number not in delivered]
-        if not messages:
+        if all(message.number in delivered for message in undelivered):
             return False
-        events: list[Event] = []
+        begin = partial(self._stores.inbox.begin_delivery, context.ids.run_id)
+        undelivered = await self._database.write(begin)
+        messages = [message for message in undelivered if message.number not in delivered]
+        ends: dict[int, list[SubtaskResult]] = {}
+        inputs: dict[int, list[MessageFile]] = {}
         for message in messages:
-            delivered.add(message.number)
             if message.channel == TASK_ENDS_CHANNEL:
-                events += await self._deliver_end(turn, message)
+                ends[message.number] = await self._load_end(message)
                 continue
             if message.attachments:
                 await create_workspace(self._services, context)
-            files = await self._input_files.add(
+            inputs[message.number] = await self._input_files.add(
                 context.task.session_id, turn.config.workspace, message.attachments
             )
+        # Nothing is awaited until the entry is queued: a stop in between would leave a message in
+        # the history of the run that is given back as well.
+        events: list[Event] = []
+        for message in messages:
+            delivered.add(message.number)
+            if message.number in ends:
+                events += _deliver_end(turn, ends[message.number])
+                continue
+            files = inputs[message.number]
             turn.add_user_message(message.model_text, file_parts(files))
+            commands, shown_bytes = shown_commands(message.text, message.prompt)
             received = InputReceived(
-                task=truncate_json(message.text),
+                task=truncate_json(message.text, MAX_JSON_BYTES - shown_bytes),
                 channel=message.channel,
                 sender=message.principal,
                 attachments=stored_files(files),
                 steer=True,
+                commands=commands or UNSET,
             )
             events += (received, *file_problems(files))
         work = partial(self._mark_delivered, messages)
@@ -432,15 +457,9 @@ class ReactEngine:
         await store(*events, turn=turn, also=work)
         return True
 
-    async def _deliver_end(self, turn: Turn, message: Steering) -> list[Event]:
-        """Tell the model the end of a subtask, unless it knows it."""
+    async def _load_end(self, message: Steering) -> list[SubtaskResult]:
         task_id = TaskId(message.message_id)
-        results = await self._database.read(partial(load_results, self._stores, [task_id]))
-        if not results or task_id in turn.told_tasks:
-            return []
-        turn.tell_tasks([task_id])
-        turn.add_user_message(end_message(results[0]))
-        return [completed_event(results[0])]
+        return await self._database.read(partial(load_results, self._stores, [task_id]))
 
     def _mark_delivered(self, messages: list[Steering]) -> Write[list[EventRecord]]:
         yield from self._stores.inbox.mark_delivered([message.number for message in messages])
@@ -473,12 +492,12 @@ class ReactEngine:
         self._repairs.add(reply.model, repairs)
         message = Message("assistant", repaired.parts)
         thinking = truncate_json(message.thinking, MAX_THINKING_BYTES)
+        room = MAX_JSON_BYTES - MAX_THINKING_BYTES * bool(thinking)
+        room -= MAX_CALL_IDS_BYTES * (len(message.calls) > 1)
         summary = OutputSummary(
             node_id=stream.node_id,
             iteration=iteration,
-            content=truncate_json(
-                message.text, MAX_JSON_BYTES - (MAX_THINKING_BYTES if thinking else 0)
-            ),
+            content=truncate_json(message.text, room),
             tool_call_count=len(message.calls),
             llm_duration_ms=self._elapsed_ms(started_at),
             llm_request_id=reply.request_id,
@@ -504,6 +523,9 @@ class ReactEngine:
         is_quick = are_short(message.calls) and not searches
         # a cancellation waits for the thread: nothing else may use the Turn meanwhile
         events = add() if is_quick else await run_to_completion(add)
+        if turn.outcome is None and len(message.calls) > 1:
+            shown = turn.reply_call_ids[:MAX_ORDERED_CALLS]
+            summary = msgspec.structs.replace(summary, call_ids=shown)
         if turn.outcome is not None and reply.instead_of:
             turn.outcome = msgspec.structs.replace(
                 turn.outcome, model=reply.model, instead_of=reply.instead_of
@@ -664,6 +686,17 @@ class ReactEngine:
 
     def _elapsed_ms(self, started_at: float) -> int:
         return round((self._clock.monotonic() - started_at) * 1000)
+
+
+def _deliver_end(turn: Turn, results: Sequence[SubtaskResult]) -> list[Event]:
+    """Tell the model the end of a subtask, unless it knows it."""
+    events: list[Event] = []
+    for result in results:
+        if result.task.id not in turn.told_tasks:
+            turn.tell_tasks([result.task.id])
+            turn.add_user_message(end_message(result))
+            events.append(completed_event(result))
+    return events
 
 
 def _message_budget(limits: ModelLimits, turn: Turn, output: int) -> int:

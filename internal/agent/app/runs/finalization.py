@@ -12,6 +12,13 @@ from msgspec import UNSET
 
 from internal.agent.app.runs.creation import Submission, TaskIds, create_task, load_task
 from internal.agent.app.runs.questions import close_question
+from internal.agent.app.runs.stopped_calls import (
+    PROCESS_ENDED,
+    CallStop,
+    call_stop,
+    close_call,
+)
+from internal.agent.app.runs.undelivered import give_back
 from internal.agent.app.subtasks.endings import tell_end, wake_waiting_runs
 from internal.agent.app.subtasks.results import load_results
 from internal.agent.domain.artifacts import Artifact, names_file
@@ -23,7 +30,7 @@ from internal.agent.domain.chats import (
 )
 from internal.agent.domain.delegation.reports import TASK_ENDS_CHANNEL, TASKS_CHANNEL
 from internal.agent.domain.errors import MESSAGE_FILTERED_CODE, LeaseLost, RunStopped, StoreCorrupt
-from internal.agent.domain.events.envelope import EventRecord, RunIds
+from internal.agent.domain.events.envelope import EventRecord, RunIds, milliseconds_between
 from internal.agent.domain.events.types import (
     Event,
     LifecycleUpdated,
@@ -31,13 +38,14 @@ from internal.agent.domain.events.types import (
     NodeKind,
     ResultCancelled,
     ResultFinal,
+    RunTotal,
     ToolCompleted,
 )
 from internal.agent.domain.ids import RunId, TaskId
 from internal.agent.domain.messages import Message, user_message
 from internal.agent.domain.questions import CLOCK, NOBODY, Answer
 from internal.agent.domain.react.steps import TurnOutcome
-from internal.agent.domain.react.turn import OUTCOME_UNKNOWN, Turn
+from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import (
     ENDED,
     STATUS_BY_STOP_REASON,
@@ -48,7 +56,8 @@ from internal.agent.domain.tasks import (
     Task,
 )
 from internal.agent.domain.text import format_size, truncate_json
-from internal.agent.domain.usage import Usage
+from internal.agent.domain.usage import Spending, Usage
+from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputs
 from internal.agent.store.chats import Steering
 from internal.agent.store.checkpoints import StoredCheckpoint, decode_checkpoint, readable_turn
 from internal.agent.store.database import Read, Write
@@ -90,8 +99,8 @@ def finalize_run(
 
     A run that was stopped or whose plan was rejected sends no files.
 
-    Steering that the run has not read becomes the next tasks of the session, except when somebody
-    stopped the run. Returns the events of those tasks.
+    Steering that the run has not read becomes the next tasks of the session, or is given back if
+    the run was stopped or failed. Returns the events of those tasks.
 
     Raises:
         LeaseLost: another process executes the run.
@@ -110,11 +119,10 @@ def finalize_run(
         )
     yield from stores.usage.add_to_sums(run.id)
     yield from stores.questions.close_of_run(run.id, end.ended)
-    events: list[EventRecord] = []
-    if end.stop_reason == "user_stop":  # a stop also discards the steering that was not read
-        yield from stores.inbox.withdraw_all(run.id)
-    else:
+    if end.status == "completed":
         events = yield from queue_undelivered_messages(stores, run, task, ids=ids, now=end.ended)
+    else:
+        events = yield from give_back(stores, run, now=end.ended, silent=result.silent)
     yield from stores.inbox.mark_handled(run.id)
     if task.origin.chat_id and not result.silent and not task.is_subtask:
         yield from stores.outbox.add(_reply(run, task, end), end.ended)
@@ -243,8 +251,13 @@ def end_idle_run(
     turn = (yield from load_turn_to_end(stores, run)) if with_turn else None
     outcome = with_last_text(outcome, turn)
     events = find_unfinished_work(
-        (yield from stores.events.list_by_run(run.id)), error=truncate_json(outcome.error)
+        (yield from stores.events.list_by_run(run.id)),
+        error=truncate_json(outcome.error),
+        outputs=stores.call_outputs,
+        stop=call_stop(outcome),
     )
+    if turn is not None:
+        turn.note_stopped(stopped_texts(events))
     question = yield from stores.questions.get_open_of_run(run.id)
     if question is not None:
         by, via = outcome.by or NOBODY, outcome.via or CLOCK
@@ -260,9 +273,41 @@ def end_idle_run(
         answered = yield from close_question(stores, question, rejection, now=now)
         events += [] if answered is None else [answered]
     result = summarize(run, task, turn, outcome, ended=now)
-    events += end_events(result, turn, outcome)
-    records = yield from stores.events.append_idle(RunIds.of(run), events, now)
-    return records + (yield from finalize_run(stores, run, task, result=result, ids=ids))
+    events += end_events(run, result, turn, outcome)
+    first_seq = yield from stores.events.reserve_seqs_of_idle_run(run.id, len(events))
+    records = yield from finalize_run(stores, run, task, result=result, ids=ids)
+    # after the end, which is a part of the totals
+    events[-1] = yield from with_totals(stores, run, events[-1])
+    timed = [(event, now) for event in events]
+    return records + (yield from stores.events.append(RunIds.of(run), first_seq, timed))
+
+
+def with_totals(stores: Stores, run: Run, event: Event) -> Read[Event]:
+    """Return the last event of a run, whose end is stored, with what its subtasks used too.
+
+    The end of a subtask has the totals of the runs above it.
+    """
+    if not isinstance(event, ResultFinal | ResultCancelled):
+        return event
+    above: list[RunId] = []
+    parent = run.parent_run_id
+    while parent is not None:
+        above.append(parent)
+        found = yield from stores.runs.get(parent)
+        parent = None if found is None else found.parent_run_id
+    spent = yield from stores.usage.list_of_trees([run.id, *above])
+    own = spent[run.id]
+    return msgspec.structs.replace(
+        event,
+        usage=own.usage,
+        cost=UNSET if own.cost is None else own.cost,
+        subtasks=own.subtasks,
+        above=tuple(_total(each, spent[each]) for each in above if each in spent),
+    )
+
+
+def _total(run_id: RunId, spent: Spending) -> RunTotal:
+    return RunTotal(run_id, spent.usage, UNSET if spent.cost is None else spent.cost)
 
 
 class FailedStart(NamedTuple):
@@ -372,10 +417,12 @@ def summarize(
 
 
 def end_events(
-    result: RunResult, turn: Turn | None, outcome: TurnOutcome, *, duration_ms: int = 0
+    run: Run, result: RunResult, turn: Turn | None, outcome: TurnOutcome
 ) -> tuple[LifecycleUpdated, ResultFinal | ResultCancelled]:
-    """Return the last two events of a run."""
+    """Return the last two events of a run, without what its subtasks used; see `with_totals`."""
     end = result.end
+    duration_ms = milliseconds_between(run.started, end.ended) if run.started else 0
+    cost = UNSET if end.cost is None else end.cost
     phase = {"user_stop": "stop", "interrupted": "interrupted"}.get(end.stop_reason, "persist")
     updated = LifecycleUpdated(status=end.status, phase=phase, stop_reason=end.stop_reason)
     if end.status == "cancelled":
@@ -383,6 +430,10 @@ def end_events(
             reason=truncate_json(outcome.error or "the plan was rejected"),
             requested_by=outcome.by or NOBODY,
             requested_via=outcome.via or CLOCK,
+            requested_name=outcome.name or UNSET,
+            usage=end.usage,
+            duration_ms=duration_ms,
+            cost=cost,
         )
     return updated, ResultFinal(
         final_answer=truncate_json(outcome.answer),
@@ -390,11 +441,12 @@ def end_events(
         total_iterations=0 if turn is None else turn.iteration,
         usage=end.usage,
         duration_ms=duration_ms,
-        cost=UNSET if end.cost is None else end.cost,
+        cost=cost,
         error=truncate_json(outcome.error) if outcome.error else UNSET,
         error_code=outcome.error_code or UNSET,
         model=outcome.model or UNSET,
         instead_of=outcome.instead_of or UNSET,
+        calls_not_run=(turn is not None and turn.not_run) or UNSET,
     )
 
 
@@ -534,18 +586,31 @@ class _StoredEvent(msgspec.Struct):
     """The fields of a stored envelope that are needed to find unfinished work."""
 
     event: str
+    run_id: RunId = RunId("")
+    timestamp: str = ""
     node_id: str = ""
     node_kind: NodeKind = "step"
     payload: dict[str, Any] = {}
 
 
-def find_unfinished_work(
-    log: Iterable[EventRecord], keep: frozenset[str] = frozenset(), error: str = INTERRUPTED
-) -> list[Event]:
-    """Return the events that close the nodes and tool calls that a log leaves open.
+def stopped_texts(events: Iterable[Event]) -> dict[str, str]:
+    """Return what the model reads of the calls that such events close, by call_id."""
+    closed = (each for each in events if isinstance(each, ToolCompleted))
+    return {each.call_id: each.error or "" for each in closed}
 
-    Calls in `keep` stay open because they run again. Plan steps are not closed: their status
-    belongs to the plan.
+
+def find_unfinished_work(
+    log: Iterable[EventRecord],
+    keep: frozenset[str] = frozenset(),
+    error: str = INTERRUPTED,
+    *,
+    outputs: CallOutputs = NO_OUTPUTS,
+    stop: CallStop = PROCESS_ENDED,
+) -> list[Event]:
+    """Return the events that close the nodes and tool calls that a log leaves open. Blocks.
+
+    Calls in `keep` stay open because they run again; of the others `outputs` has what they printed
+    until the `stop`. Plan steps are not closed: their status belongs to the plan.
     """
     nodes: dict[str, _StoredEvent] = {}
     calls: dict[str, _StoredEvent] = {}
@@ -565,11 +630,13 @@ def find_unfinished_work(
             case _:
                 pass
     closing: list[Event] = [
-        ToolCompleted(
-            call_id=call_id,
-            tool_name=started.payload.get("tool_name", ""),
-            duration_ms=0,
-            error=OUTCOME_UNKNOWN,
+        close_call(
+            outputs,
+            started.run_id,
+            call_id,
+            tool=started.payload.get("tool_name", ""),
+            started=started.timestamp,
+            stop=stop,
         )
         for call_id, started in calls.items()
         if call_id not in keep

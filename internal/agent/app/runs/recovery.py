@@ -1,5 +1,6 @@
 """Recovery: runs whose process died or that cannot be stored, and questions that expired."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
@@ -29,7 +30,7 @@ from internal.agent.domain.events.envelope import EventRecord, rfc3339
 from internal.agent.domain.ids import RunId
 from internal.agent.domain.questions import QuestionRecord
 from internal.agent.domain.react.steps import TurnOutcome
-from internal.agent.domain.tasks import Run
+from internal.agent.domain.tasks import ENDED, Run
 from internal.agent.ports.runtime import Clock
 from internal.agent.store.checkpoints import decode_checkpoint
 from internal.agent.store.database import Database, Read, Write
@@ -98,9 +99,18 @@ class Recovery:
 
         Return them in their earlier state. Runs in `active` are executed by this process.
         """
+        await self._remove_outputs()
         held = await self._database.read(self._stores.runs.list_held)
         lost = self._owners.find_lost(each for each in held if each.run.id not in active)
         return await _each(lost, self._recover_lost)
+
+    async def _remove_outputs(self) -> None:
+        """Remove the output of calls whose run has ended: it is part of the log."""
+        outputs = self._stores.call_outputs
+        for run_id in await asyncio.to_thread(outputs.list_runs):
+            run = await self._database.read(partial(self._stores.runs.get, run_id))
+            if run is None or run.status in ENDED:
+                await asyncio.to_thread(outputs.remove_run, run_id)
 
     async def expire_questions(self) -> int:
         """Reject the questions whose time is over; return how many."""

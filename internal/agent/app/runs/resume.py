@@ -1,17 +1,23 @@
 """Resume: continues a run from its checkpoint, or from that of a failed run."""
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
 
 from internal.agent.app.access import load_rules
 from internal.agent.app.runs.context import RunContext, RunServices, find_workspace
-from internal.agent.app.runs.finalization import find_unfinished_work, load_turn
+from internal.agent.app.runs.finalization import (
+    find_unfinished_work,
+    load_turn,
+    stopped_texts,
+)
 from internal.agent.domain.errors import SandboxUnavailable
 from internal.agent.domain.events.envelope import EventRecord, rfc3339
+from internal.agent.domain.events.types import Event, ToolCompleted
 from internal.agent.domain.ids import RunId
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.questions import Answer
 from internal.agent.domain.react.turn import Turn
 from internal.agent.ports.llm import ModelBook
@@ -39,6 +45,13 @@ def copy_turn(stores: Stores, failed_id: RunId, run_id: RunId, *, instruction: s
     newest = yield from stores.sessions.list_messages(failed.session_id, None, 1)
     turn.resume_as(run_id, instruction, newest[0].number if newest else 0)
     yield from stores.runs.save_checkpoint(run_id, CheckpointEncoder().encode(turn))
+
+
+def _without_calls(events: Iterable[Event], call_ids: frozenset[str]) -> Iterator[Event]:
+    """Yield the events besides those that close these calls."""
+    for event in events:
+        if not (isinstance(event, ToolCompleted) and event.call_id in call_ids):
+            yield event
 
 
 class RunResumer:
@@ -69,12 +82,13 @@ class RunResumer:
         stored = await self._database.read(work, is_short=is_first)
         if stored is None:
             if context.run.fence > 1:
-                await self._close_unfinished_work(context, None, frozenset())
+                events = await self._find_unfinished_work(context)
+                await context.stream.emit(*events)
             return None, False
         # with a megabyte of arguments each of these takes tens of milliseconds
         turn = await asyncio.to_thread(decode_checkpoint, stored)
         model = self._book.usable_model(context.task.spec.provider, turn.config.model)
-        if turn.config.policy.mode is Mode.SANDBOXED and turn.config.isolated > self._isolated:
+        if turn.config.policy.mode is Mode.RUN and turn.config.isolated > self._isolated:
             raise SandboxUnavailable(_NOT_ISOLATED)  # calls that nobody was asked about may wait
         turn.config = msgspec.structs.replace(turn.config, model=model, isolated=self._isolated)
         await self._move_workspace(context, turn)
@@ -94,11 +108,13 @@ class RunResumer:
         turn.end_waits()
         if turn.waits and not turn.started:  # nothing ran when the run began to wait
             return turn, True
+        closing = await self._find_unfinished_work(context)
+        texts = stopped_texts(closing)
         # a call that was running at two crashes in a row may be what kills the process
-        repeated = turn.settle_interrupted(repeat=context.run.crashes <= 1)
+        repeated = turn.settle_interrupted(repeat=context.run.crashes <= 1, texts=texts)
         asking = turn.inputs.keys() | turn.waits.keys()
         unfinished = frozenset(call.call_id for call in repeated) | asking
-        await self._close_unfinished_work(context, turn, unfinished)
+        await context.stream.emit(*_without_calls(closing, unfinished), turn=turn)
         return turn, False
 
     async def _move_workspace(self, context: RunContext, turn: Turn) -> None:
@@ -118,11 +134,11 @@ class RunResumer:
                 system=config.system.replace(config.workspace, workspace),
             )
 
-    async def _close_unfinished_work(
-        self, context: RunContext, turn: Turn | None, keep: frozenset[str]
-    ) -> None:
+    async def _find_unfinished_work(self, context: RunContext) -> list[Event]:
+        """Return the events that close what the process before this one left open."""
         log = await self._database.read(partial(self._stores.events.list_by_run, context.run.id))
-        await context.stream.emit(*find_unfinished_work(log, keep), turn=turn)
+        outputs = self._stores.call_outputs
+        return await asyncio.to_thread(find_unfinished_work, log, outputs=outputs)
 
     def _save_plan(self, context: RunContext, turn: Turn) -> Write[list[EventRecord]]:
         """Store the plan that the answer edited."""

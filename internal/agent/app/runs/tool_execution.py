@@ -4,13 +4,14 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from internal.agent.app.events.writer import SerializingEventListener
 from internal.agent.app.files.artifacts import ArtifactRecorder, RecordedArtifacts
+from internal.agent.app.files.changed_files import ChangeRecorder
 from internal.agent.app.files.session_files import SessionFiles
 from internal.agent.app.runs.context import RunContext, describe_error, hook_input
 from internal.agent.domain.delegation.subtask import TaskWait
@@ -51,45 +52,77 @@ from internal.agent.ports.tools import (
     ToolOutcome,
     ToolSource,
 )
+from internal.agent.store.call_outputs import NO_OUTPUTS, CallOutputFile, CallOutputs
+from internal.normal_forms.untrusted_marks import without_marks
 
 PROGRESS_INTERVAL_SECONDS = 0.05
 MAX_PROGRESS_CHARACTERS = 200_000
 """Live output of one call beyond this is dropped; its result contains the end."""
+NOBODY_ASKED = "nobody can be asked in this run"
+"""Why what a tool asked people during a call was declined."""
+BEAT_SECONDS = 1.0
+"""How often it is noted that a call runs."""
 
 
 class ToolOutputStream:
-    """Emits the live output of one call in batches, at most 20 times a second."""
+    """Emits the live output of one call in batches, at most 20 times a second, and keeps its ends.
 
-    def __init__(self, stream: SerializingEventListener, call_id: str) -> None:
+    The file outlasts the process: what is in it tells how far a call came that has no result.
+    """
+
+    def __init__(
+        self, stream: SerializingEventListener, call_id: str, file: CallOutputFile
+    ) -> None:
         self._stream = stream
         self._call_id = call_id
+        self._file = file
         self._k = 0
         self._emitted = 0
         self._pieces: list[str] = []
         self._mask = StreamMask()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._beat = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._touch)
+
+    @property
+    def text(self) -> str:
+        """The output so far, of which the middle may be left out."""
+        return self._file.text
 
     def write(self, text: str) -> None:
-        """Add output. Output beyond the limit is ignored."""
-        if not text or self._emitted > MAX_PROGRESS_CHARACTERS:
+        """Add output. Output beyond the limit is kept and not emitted."""
+        if not text or self._is_closed:
             return
-        self._pieces.append(self._mask.feed(text[:MAX_PROGRESS_CHARACTERS]))
+        self._pieces.append(self._mask.feed(text))
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(PROGRESS_INTERVAL_SECONDS if self._k else 0, self._flush)
 
     def close(self) -> None:
         """Emit the remaining output and ignore all later output."""
+        self._is_closed = True
+        self._beat.cancel()
         if self._timer is not None:
             self._pieces.append(self._mask.flush())
             self._timer.cancel()
             self._flush()
-        self._emitted = MAX_PROGRESS_CHARACTERS + 1
+
+    def keep(self) -> None:
+        """Close a call that is stopped, and note until when it ran."""
+        self.close()
+        self._file.touch()
+
+    def _touch(self) -> None:
+        self._file.touch()
+        self._beat = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._touch)
 
     def _flush(self) -> None:
         self._timer = None
         joined, pieces = "".join(self._pieces), len(self._pieces)
         self._pieces.clear()
+        self._file.write(joined)
+        if self._emitted > MAX_PROGRESS_CHARACTERS:
+            return
         self._k += pieces
         self._emitted += len(joined)
         text = joined[-MAX_PROGRESS_CHARACTERS // 8 :]
@@ -120,6 +153,13 @@ class _Batch:
         return self._unfinished == 0
 
 
+class ExecutionLimits(NamedTuple):
+    """How many calls of a run are executed at once, and for how long each."""
+
+    concurrency: int
+    timeout_seconds: float
+
+
 class ToolExecutor:
     """Runs tool calls with a concurrency limit and a timeout; an exception becomes a result."""
 
@@ -129,18 +169,20 @@ class ToolExecutor:
         files: SessionFiles,
         artifacts: ArtifactRecorder,
         *,
+        changes: ChangeRecorder,
         clock: Clock,
-        concurrency: int,
-        timeout_seconds: float,
+        limits: ExecutionLimits,
         hooks: Hooks = NO_HOOKS,
+        outputs: CallOutputs = NO_OUTPUTS,
     ) -> None:
         self._tools = tools
+        self._outputs = outputs
         self._hooks = hooks
         self._files = files
         self._artifacts = artifacts
+        self._changes = changes
         self._clock = clock
-        self._concurrency = concurrency
-        self._timeout = timeout_seconds
+        self._concurrency, self._timeout = limits
 
     async def run(self, context: RunContext, turn: Turn, calls: tuple[ToolCall, ...]) -> None:
         """Run the calls and add the results to the Turn.
@@ -153,6 +195,7 @@ class ToolExecutor:
         Raises:
             LeaseLost, StoreError: events cannot be stored any more.
         """
+        await self._changes.begin(context, turn.config, calls)
         batch = _Batch(len(calls), self._concurrency)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -207,13 +250,15 @@ class ToolExecutor:
         attachments: tuple[Attachment, ...] = ()
         if whole is not None:
             attachments = await self._keep(session_id, "arguments.json", "application/json", whole)
+        spec = _spec(turn.config, call)
         return ToolStarted(
             call_id=call.call_id,
             tool_name=call.name,
             arguments=arguments,
             iteration=turn.iteration,
-            risk=_spec(turn.config, call).risk,
+            risk=spec.risk,
             attachments=attachments,
+            title=spec.server_title or UNSET,
         )
 
     async def _run_one(
@@ -245,6 +290,9 @@ class ToolExecutor:
                 return
             except ToolError as failure:
                 error = str(failure)
+            if reply is not None and not turn.config.people and not error:
+                metadata = {**outcome.metadata, "declined": [NOBODY_ASKED]}
+                outcome = msgspec.structs.replace(outcome, metadata=metadata)
             outcome = msgspec.structs.replace(outcome, text=mask_secrets(outcome.text))
             outcome = await self._attach_long_text(context.ids.session_id, outcome)
             duration_ms = round((self._clock.monotonic() - started_at) * 1000)
@@ -277,6 +325,7 @@ class ToolExecutor:
             await context.stream.emit(
                 completed, *problems, *made.events, *events, turn=turn, also=made.also
             )
+            self._outputs.remove(context.ids.run_id, call.call_id)
 
     async def _after_call(
         self, context: RunContext, turn: Turn, call: ToolCall, text: str, *, failed: bool
@@ -328,8 +377,9 @@ class ToolExecutor:
         """
         spec = _spec(config, call)
         seconds = spec.timeout_seconds or self._timeout
-        progress = ToolOutputStream(context.stream, call.call_id)
         ids = context.ids
+        file = self._outputs.open(ids.run_id, call.call_id)
+        progress = ToolOutputStream(context.stream, call.call_id, file)
         where = CallContext(
             ids.session_id,
             ids.run_id,
@@ -352,9 +402,14 @@ class ToolExecutor:
                 return await self._tools.run(where, call.name, call.arguments)
         except (ToolError, InputRequired, TasksAwaited):
             raise
+        except asyncio.CancelledError:
+            progress.keep()
+            raise
         except Exception as failure:
             if isinstance(failure, TimeoutError) and limit.expired():
-                raise ToolError(f"{call.name} timed out after {seconds:g} s.") from failure
+                progress.close()
+                error = f"{call.name} timed out after {seconds:g} s."
+                raise ToolError("\n".join(filter(None, (progress.text, error)))) from failure
             # a crash is a result as well: the model can try something else
             logger.exception("tool crashed", extra={"run_id": ids.run_id, "tool": call.name})
             raise ToolError(_crash_message(call.name, failure)) from failure
@@ -365,7 +420,8 @@ class ToolExecutor:
         """Attach the full text of a long result."""
         if len(outcome.text) <= MAX_RESULT_CHARACTERS:
             return outcome
-        whole = outcome.text.encode("utf-8", "replace")
+        # people download it; the model has the marks around the part that it reads
+        whole = without_marks(outcome.text).encode("utf-8", "replace")
         kept = await self._keep(session_id, "result.txt", _TEXT, whole)
         return msgspec.structs.replace(outcome, attachments=(*outcome.attachments, *kept))
 

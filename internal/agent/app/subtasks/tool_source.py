@@ -55,7 +55,7 @@ from internal.agent.domain.events.types import (
     TaskDispatched,
 )
 from internal.agent.domain.ids import RunId, TaskId, new_run_id, new_task_id
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.tasks import Profile, Run, Task
 from internal.agent.domain.text import truncate_json
 from internal.agent.domain.tools import ToolSpec

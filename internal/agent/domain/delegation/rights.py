@@ -154,7 +154,7 @@ def subtask_spec(
         profile=profile,
         policy=Policy(profile.narrow_mode(policy.mode), policy.allow, policy.deny),
         limits=_limits(creator.limits, profile, wanted.max_cost, max_cost),
-        gates="advisory" if creator.gates == "strict" else creator.gates,
+        gates="off" if creator.gates == "off" else "advisory",
         plan_review="off",
         model=model if creator.any_model else creator.model,
         skills=skills if wanted.skill_ids is None else _narrow_names(skills, wanted.skill_ids),

@@ -8,12 +8,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from internal.agent.domain.permissions.matchers import CallMatcher, MissingPermission, ReasonCode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import (
     NO_NETWORK,
     NetworkAccess,
@@ -51,24 +51,13 @@ MAX_NAME_CHARS = 100
 """Characters of what is trusted in the reason of a question."""
 
 
-class Mode(StrEnum):
-    """What happens to a call that no rule decides; docs/permissions.md has the table."""
-
-    ASK = "ask"
-    PLAN = "plan"
-    ACCEPT_EDITS = "accept-edits"
-    SANDBOXED = "sandboxed"
-    DENY = "deny"
-    FULL = "full"
-
-
 _PASSES: dict[Mode, frozenset[Risk]] = {
     Mode.ASK: frozenset({"read", "ui"}),
     Mode.PLAN: frozenset({"read", "ui"}),
-    Mode.ACCEPT_EDITS: frozenset({"read", "ui", "write"}),
-    Mode.SANDBOXED: frozenset({"read", "ui", "write"}),
+    Mode.EDIT: frozenset({"read", "ui", "write"}),
+    Mode.RUN: frozenset({"read", "ui", "write"}),
     Mode.DENY: frozenset({"read", "ui"}),
-    Mode.FULL: frozenset({"read", "ui", "write", "exec", "net"}),
+    Mode.ALL: frozenset({"read", "ui", "write", "exec", "net"}),
 }
 _CHANGES_NOTHING: frozenset[Risk] = frozenset({"read", "ui"})
 
@@ -155,7 +144,7 @@ def evaluate_call(
     """Return the verdict on one call. Never raises, whatever the arguments hold.
 
     `isolated`: the sandbox keeps commands from everything but the folders of their session; without
-    that, the mode sandboxed is the mode ask. A deny rule that cannot be parsed for this tool makes
+    that, the mode `run` is the mode `ask`. A deny rule that cannot be parsed for this tool makes
     the call need approval; such an allow rule allows nothing.
     """
     call = CallMatcher(spec, arguments)
@@ -211,7 +200,7 @@ def _find_allowance(
 ) -> Verdict:
     """Return whether the mode and the rules allow a call that nothing denies."""
     rules = list(_parsed_allow_rules(spec, policy.allow))
-    asks_access = isolated and policy.mode is not Mode.FULL
+    asks_access = isolated and policy.mode is not Mode.ALL
     access = call.find_missing_access(rules) if asks_access else None
     passes = _passes(policy.mode, spec, call, isolated=isolated)
     missing = None if passes else call.find_missing(rules)
@@ -258,13 +247,11 @@ def _with_access(missing: MissingPermission, access: MissingPermission) -> Missi
 
 def _passes(mode: Mode, spec: ToolSpec, call: CallMatcher, *, isolated: bool) -> bool:
     """Return True if the mode alone allows a call."""
-    if mode is not Mode.SANDBOXED:
-        return spec.risk in _PASSES[mode]
-    if not isolated:
+    if mode is Mode.RUN and not isolated:
         return spec.risk in _PASSES[Mode.ASK]
-    if spec.risk == "write" and call.changes_configuration:
+    if mode is not Mode.ALL and spec.risk == "write" and call.changes_configuration:
         return False  # where a command changes it, people are told
-    return spec.sandboxed or spec.risk in _PASSES[mode]
+    return (mode is Mode.RUN and spec.sandboxed) or spec.risk in _PASSES[mode]
 
 
 def _rules_for(spec: ToolSpec, rules: Iterable[str]) -> Iterator[str]:

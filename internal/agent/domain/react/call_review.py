@@ -4,6 +4,7 @@ Gates come first, then permissions. Control tools are handled here.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -29,7 +30,8 @@ from internal.agent.domain.permissions.policy import (
     call_hash,
     evaluate_call,
 )
-from internal.agent.domain.plans import Plan, needs_review, number_steps
+from internal.agent.domain.permissions.targets import MCP_PREFIX
+from internal.agent.domain.plans import Author, Plan, needs_review, number_steps
 from internal.agent.domain.questions import ApprovalItem, Question, plan_question
 from internal.agent.domain.react import gates
 from internal.agent.domain.react.call_subject import call_subject
@@ -41,12 +43,17 @@ from internal.agent.domain.react.deferred_tools import (
 from internal.agent.domain.react.gates import (
     ClarifyCall,
     ControlCall,
+    Correction,
     FindToolsCall,
+    Gate,
     GateContext,
+    NotRunReason,
     PlanCall,
     RequestUserCall,
+    SoloGate,
     UpdatePlanCall,
     UseToolCall,
+    unplanned_cost,
 )
 from internal.agent.domain.react.hook_outcomes import NO_OUTCOME, HookOutcome, judge_outcome
 from internal.agent.domain.react.run_config import RunConfig
@@ -67,6 +74,9 @@ MAX_SHOWN_CHARS = 60_000
 MAX_SHORT_CHARACTERS = 500
 """Characters of the arguments of calls that take up to a millisecond to review or to display."""
 
+MAX_CRITERIA_BYTES = 10_000
+"""Bytes of the success criteria of all steps, which an event carries with the plan."""
+
 MAX_SENTENCE_BYTES = 8000
 """Bytes of the message about a call that is not run."""
 
@@ -86,6 +96,22 @@ PLAN_NOT_REVIEWED = (
     "A person must agree to the plan, and nobody can be asked in this run: nothing may be done. Say"
     " so in your answer."
 )
+
+
+_NOT_RUN: dict[NotRunReason, str] = {
+    "plan": "Not run: the agent had not made a plan.",
+    "step": "Not run: the agent had not opened the step of its plan.",
+    "alone": "Not run: the agent sent it together with a call that must come alone.",
+    "gate": "Not run: a rule about the order of calls was not kept.",
+    "plan_review": "Not run: a person is asked about the plan first.",
+    "question": "Not run: another question is open.",
+    "approvals": "Not run: too many calls wait for an answer already.",
+    "end": "Not run: only the answer of the run was asked for.",
+}
+"""What the log of events says; channels translate the reason."""
+
+
+_BETWEEN_PARTS = re.compile(r"[\s;&|]+")
 
 
 def byte_budget(calls: int) -> int:
@@ -111,28 +137,34 @@ class ReviewState(msgspec.Struct, frozen=True):
     plan_reviewed: bool
     """True if a plan of this run was reviewed: every later one is reviewed as well."""
     corrections: dict[str, int]
-    released_gates: frozenset[str]
+    """The corrections of each gate in a row."""
+    unplanned: int
+    """What the calls so far took of the allowance without a plan."""
     question_count: int
     cut_at: int | None = None
     """The output tokens at which the reply was cut, None if it was not."""
     iteration: int = 0
+    task: str = ""
+    """What the person wrote."""
 
 
 class CallReview(msgspec.Struct):
     """The result. A call without a result and without a pending approval may run.
 
-    `calls` are the reviewed calls, with the arguments that hooks changed.
+    `calls` are the reviewed calls, with the arguments that hooks changed. `not_run` counts those
+    that were returned to the model for another reply.
     """
 
     plan: Plan | None
     open_step: str | None
     corrections: dict[str, int]
-    released_gates: frozenset[str]
+    unplanned: int
     calls: tuple[ToolCall, ...] = ()
     results: dict[str, ToolResult] = {}
     pending_approvals: dict[str, ApprovalItem] = {}
     question: Question | None = None
     events: list[Event] = []
+    not_run: int = 0
 
 
 def plan_updated(plan: Plan) -> PlanUpdated:
@@ -143,6 +175,7 @@ def plan_updated(plan: Plan) -> PlanUpdated:
         complexity=plan.complexity,
         steps=plan.steps,
         title=plan.title or msgspec.UNSET,
+        made_by=plan.made_by,
     )
 
 
@@ -157,10 +190,42 @@ def denied_event(
         error=truncate_json(sentence, 2 * MAX_SENTENCE_BYTES),
         metadata={
             "denied": True,
-            "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+            **_shown_call(call, spec),
             "rules": list(rules),
         },
     )
+
+
+def failed_event(call: ToolCall, error: str) -> ToolCompleted:
+    """Return the event of a call that failed before it began."""
+    return ToolCompleted(
+        call_id=call.call_id,
+        tool_name=truncate(call.name, 200),
+        duration_ms=0,
+        error=truncate_json(error),
+    )
+
+
+def not_run_event(call: ToolCall, spec: ToolSpec | None, reason: NotRunReason) -> ToolCompleted:
+    """Return the event of a call that was not run; the model may send it again."""
+    return ToolCompleted(
+        call_id=call.call_id,
+        tool_name=truncate(call.name, 200),
+        duration_ms=0,
+        error=_NOT_RUN[reason],
+        metadata={"not_run": reason, **_shown_call(call, spec)},
+    )
+
+
+def _shown_call(call: ToolCall, spec: ToolSpec | None) -> dict[str, str]:
+    """Return the call for display, in full and by what it is about."""
+    action, subject = ("use", "") if spec is None else call_subject(call, spec)
+    title = "" if spec is None else spec.server_title
+    return {
+        "what": truncate_json(display_call(call, spec), MAX_SENTENCE_BYTES),
+        "subject": "" if action == "use" else subject,
+        **({"title": title} if title else {}),
+    }
 
 
 def display_call(call: ToolCall, spec: ToolSpec | None) -> str:
@@ -179,7 +244,15 @@ def call_text(call: ToolCall, spec: ToolSpec | None) -> str:
     command = None if spec is None else spec.command(call.arguments)
     if command is not None:
         return command
-    return "\n".join([call.name, *(_argument(*item) for item in call.arguments.items())])
+    return "\n".join([_head(call, spec), *(_argument(*item) for item in call.arguments.items())])
+
+
+def _head(call: ToolCall, spec: ToolSpec | None) -> str:
+    """Return the tool of a call; of an MCP server its title and its name there."""
+    if spec is None or not spec.server_title:
+        return call.name
+    own = call.name.removeprefix(MCP_PREFIX).partition("__")[2]
+    return f"{spec.server_title} · {own}"
 
 
 def _argument(name: str, value: Any) -> str:
@@ -196,21 +269,23 @@ class ControlToolHandler:
         self._state = state
         self._review = review
 
-    def handle(self, call: ToolCall, parsed: ControlCall) -> str | None:
-        """Return the result for the model, None if a person is asked.
+    def handle(self, call: ToolCall, parsed: ControlCall, by: Author = "agent") -> str | None:
+        """Return the result for the model, None if a person is asked about the call.
+
+        `by` Larkspur is a control call that stands in for one of the model.
 
         Raises:
             ToolError: the call failed; the message is for the model.
         """
         match parsed:
             case PlanCall():
-                return self._plan(call, parsed)
+                return self._plan(call, parsed, by)
             case UpdatePlanCall():
                 return self._update_step(parsed)
             case ClarifyCall() if not parsed.needs_user_input:
-                return self._open_step(parsed)
+                return self._open_step(parsed, by)
             case ClarifyCall():
-                self._open_step(parsed)
+                self._open_step(parsed, by)
                 words = parsed.question or parsed.goal
                 return self._ask(call, words, parsed)
             case RequestUserCall():
@@ -237,17 +312,17 @@ class ControlToolHandler:
         self._review.events += (started, completed)
         return text
 
-    def _plan(self, call: ToolCall, parsed: PlanCall) -> str | None:
+    def _plan(self, call: ToolCall, parsed: PlanCall, by: Author) -> str | None:
         """Set the plan; return None if a person reviews it first."""
         if self._review.question is not None:
-            return ONE_AT_A_TIME
+            return self._refuse_question(call)
         version = 1 if self._review.plan is None else self._review.plan.version + 1
         max_bytes = min(
             44_000 // len(parsed.steps) - 60, 4000
         )  # the whole plan must fit into an event
         steps = number_steps([truncate_json(step, max_bytes) for step in parsed.steps])
         goal, title = truncate_json(parsed.goal, 4000), truncate_json(parsed.title, 500)
-        plan = Plan(version, goal, parsed.complexity, steps, title)
+        plan = Plan(version, goal, parsed.complexity, steps, title, by)
         self._review.open_step = None
         self._set_plan(plan)
         if not self._needs_review(plan):
@@ -280,7 +355,7 @@ class ControlToolHandler:
             self._review.events.append(NodeCompleted(node_id=f"step:{step.id}", duration_ms=0))
         return f"Step {step.id} is {parsed.status}."
 
-    def _open_step(self, parsed: ClarifyCall) -> str:
+    def _open_step(self, parsed: ClarifyCall, by: Author) -> str:
         plan = self._review.plan
         step = plan.step(parsed.step_id) if plan else None
         if plan is None or step is None:
@@ -294,14 +369,23 @@ class ControlToolHandler:
                 step_description=step.description,
             )
         )
-        self._set_plan(plan.marked(step.id, "in_progress"))
+        given = parsed.success_criteria
+        lines = "\n".join([given] if isinstance(given, str) else given).strip()
+        criteria = truncate_json(lines, min(MAX_CRITERIA_BYTES // len(plan.steps), 2_000))
+        self._set_plan(plan.opened(step.id, criteria, by))
         return f"Step {step.id} is open: go on."
+
+    def _refuse_question(self, call: ToolCall) -> str:
+        """Refuse to ask two questions at once."""
+        self._review.not_run += 1
+        self._review.events.append(not_run_event(call, self._config.tool(call.name), "question"))
+        return ONE_AT_A_TIME
 
     def _ask(self, call: ToolCall, words: str, parsed: ClarifyCall | RequestUserCall) -> str | None:
         if not self._config.people:
             return NOBODY_TO_ASK
         if self._review.question is not None:
-            return ONE_AT_A_TIME
+            return self._refuse_question(call)
         new_id = question_id(self._config.run_id, self._state.question_count + 1)
         title = truncate_json(words, 8000)
         shown_options = tuple(truncate_json(option, 1500) for option in parsed.options)
@@ -331,8 +415,11 @@ def review_calls(
     `hooks` are the outcomes of hooks by call_id.
     """
     reviewer = _Reviewer(config, state, calls, hooks or {})
-    for call in calls:
-        reviewer.review(call)
+    for part in reviewer.parts():
+        # behind a question the other calls of the reply wait for its answer
+        reply = calls if reviewer.has_asked else part
+        for call in part:
+            reviewer.review(call, reply)
     return reviewer.finish()
 
 
@@ -351,19 +438,38 @@ class _Reviewer:
         self._hooks = hooks
         self._specs = {tool.name: tool for tool in config.all_tools}
         self._deferred = {tool.name for tool in config.deferred}
-        self._corrected: set[str] = set()
+        self._broken: set[str] = set()
         self._state = state
         self._review = CallReview(
-            state.plan,
-            state.open_step,
-            dict(state.corrections),
-            state.released_gates,
-            tuple(calls),
+            state.plan, state.open_step, dict(state.corrections), state.unplanned, tuple(calls)
         )
         self._control_tools = ControlToolHandler(config, state, self._review)
 
-    def review(self, call: ToolCall) -> None:
-        """Review one call."""
+    def parts(self) -> Sequence[Sequence[ToolCall]]:
+        """Return the calls as the gates see them: in one reply, or in two if they ended so."""
+        solo = next((each for each in self._gates if isinstance(each, SoloGate)), None)
+        if solo is None or not self._stands_in(solo):
+            return (self._calls,)
+        parts = solo.split_reply(self._calls)
+        if len(parts) > 1:
+            self._broken.add(solo.name)
+        return parts
+
+    @property
+    def has_asked(self) -> bool:
+        """True if a call asked a person something."""
+        return self._review.question is not None
+
+    @property
+    def _gates(self) -> Sequence[Gate]:
+        return gates.GATES[self._config.gates]
+
+    def _stands_in(self, gate: Gate) -> bool:
+        """Return True if Larkspur does in the model's place what a gate asks for."""
+        return self._state.corrections.get(gate.name, 0) >= gates.MAX_CORRECTIONS
+
+    def review(self, call: ToolCall, reply: Sequence[ToolCall]) -> None:
+        """Review one call of a reply."""
         spec = self._specs.get(call.name)
         if spec is None:
             known = ", ".join(tool.name for tool in self._config.tools)
@@ -372,39 +478,62 @@ class _Reviewer:
             self._fail(call, self._malformed(call.malformed))
         elif call.name in self._deferred and (problem := argument_problem(spec, call.arguments)):
             self._fail(call, problem)
-        elif not self._is_corrected(call):
+        elif not self._is_corrected(spec, call, reply):
             self._check_permission(spec, call)
+            if self._review.plan is None and call.call_id not in self._review.results:
+                cost = unplanned_cost(spec, call.arguments, isolated=self._config.isolated)
+                self._review.unplanned += cost or 0
 
     def finish(self) -> CallReview:
-        """Return the review. A gate that corrected nothing starts counting again."""
+        """Return the review. A gate whose rule was kept starts counting again."""
         review = self._review
-        for gate in gates.GATES[self._config.gates]:
-            if gate.name not in self._corrected:
+        for gate in self._gates:
+            if gate.name in self._broken:
+                review.corrections[gate.name] = review.corrections.get(gate.name, 0) + 1
+            else:
                 review.corrections.pop(gate.name, None)
-                continue
-            review.corrections[gate.name] = review.corrections.get(gate.name, 0) + 1
-            if review.corrections[gate.name] >= gates.MAX_CORRECTIONS:
-                review.released_gates |= {gate.name}
-                limit = gates.MAX_CORRECTIONS
-                message = f"the gate “{gate.name}” is off after {limit} corrections in a row"
-                review.events.append(DiagnosticError(phase="gate", error=message))
         return review
 
-    def _is_corrected(self, call: ToolCall) -> bool:
-        context = GateContext(self._review.plan, self._review.open_step, self._calls)
-        for gate in gates.GATES[self._config.gates]:
-            if gate.name in self._state.released_gates:
-                continue
+    def _is_corrected(self, spec: ToolSpec, call: ToolCall, reply: Sequence[ToolCall]) -> bool:
+        """Correct a call that breaks a rule, or do in the model's place what the rule asks for."""
+        for gate in self._gates:
+            review = self._review
+            context = GateContext(
+                review.plan,
+                review.open_step,
+                reply,
+                spec,
+                self._config.isolated,
+                review.unplanned,
+                self._state.task,
+            )
             correction = gate.check(context, call)
-            if correction is not None:
-                self._corrected.add(gate.name)
-                self._correct(call, correction.text)
+            if correction is None:
+                continue
+            self._broken.add(gate.name)
+            if correction.substitute is None or not self._stands_in(gate):
+                self._correct(call, correction)
+                return True
+            if self._substitute(call, correction.substitute):
                 return True
         return False
 
-    def _correct(self, call: ToolCall, text: str) -> None:
+    def _substitute(self, call: ToolCall, made: PlanCall | ClarifyCall) -> bool:
+        """Make a control call in the model's place; return True if a person is asked about it."""
+        if self._control_tools.handle(call, made, by="larkspur") is not None:
+            return False
+        self._note_not_run(call, "plan_review")  # its result is the answer of the person
+        return True
+
+    def _correct(self, call: ToolCall, correction: Correction) -> None:
+        text = correction.text
         self._review.results[call.call_id] = ToolResult(call.call_id, text)
         self._review.events.append(DiagnosticError(phase="gate", error=text, call_id=call.call_id))
+        self._note_not_run(call, correction.reason)
+
+    def _note_not_run(self, call: ToolCall, reason: NotRunReason) -> None:
+        self._review.not_run += 1
+        self._review.events.append(not_run_event(call, self._specs.get(call.name), reason))
 
     def _check_permission(self, spec: ToolSpec, call: ToolCall) -> None:
         if spec.risk == "ui":
@@ -449,13 +578,16 @@ class _Reviewer:
         """Add a call to the approval question; its texts share the size limit of an event."""
         share = byte_budget(len(self._calls))
         if len(self._review.pending_approvals) >= MAX_APPROVAL_ITEMS:
-            self._correct(
-                call,
+            text = (
                 f"Not run: {MAX_APPROVAL_ITEMS} calls already wait for a person."
-                " Call it again later.",
+                " Call it again later."
             )
+            self._correct(call, Correction(text, "approvals"))
             return
         action, subject = call_subject(call, spec)
+        if needed.code == "no_rule" and _same_words(needed.about, call_text(call, spec)):
+            # the question shows the command
+            needed = msgspec.structs.replace(needed, reason_detail="", code="", about="")
         self._review.pending_approvals[call.call_id] = ApprovalItem(
             call_id=call.call_id,
             tool=call.name,
@@ -468,6 +600,7 @@ class _Reviewer:
             subject=subject,
             reason_code=needed.code,
             reason_about=truncate_json(needed.about, share // 10),
+            title=spec.server_title,
         )
 
     def _deny(self, call: ToolCall, reason: str, rules: tuple[str, ...]) -> None:
@@ -481,14 +614,7 @@ class _Reviewer:
 
     def _fail(self, call: ToolCall, sentence: str) -> None:
         self._review.results[call.call_id] = ToolResult(call.call_id, sentence, failed=True)
-        self._review.events.append(
-            ToolCompleted(
-                call_id=call.call_id,
-                tool_name=truncate(call.name, 200),
-                duration_ms=0,
-                error=truncate_json(sentence),
-            )
-        )
+        self._review.events.append(failed_event(call, sentence))
 
     def _malformed(self, sent: str) -> str:
         if self._state.cut_at is not None:
@@ -522,6 +648,11 @@ class _Reviewer:
             return
         if text is not None:
             self._review.results[call.call_id] = ToolResult(call.call_id, text)
+
+
+def _same_words(parts: str, command: str) -> bool:
+    """Return True if the parts of a command are all of it."""
+    return _BETWEEN_PARTS.sub("", parts) == _BETWEEN_PARTS.sub("", command[:MAX_SHOWN_CHARS])
 
 
 def _fitting_rule(rule: str, max_bytes: int) -> str:

@@ -1,7 +1,8 @@
 """Gates: rules on the order of the model's tool calls, and the control tools that satisfy them.
 
-Mode `strict` has all three gates, `advisory` only the solo gate, `off` none. A gate only guides: it
-switches off for the rest of the run after two corrections in a row.
+Modes `adaptive` and `strict` have all three gates, `advisory` only the solo gate, `off` none. A
+gate guides and never turns itself off: after two corrections in a row Larkspur does in the model's
+place what the gate asks for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +11,13 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
+from internal.agent.domain.delegation.requests import CreateTaskCall, SubagentCall
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.plans import MAX_STEPS, Complexity, Plan
+from internal.agent.domain.permissions.targets import Risk, SandboxTarget
+from internal.agent.domain.plans import MAX_STEP_CHARS, MAX_STEPS, Complexity, Plan
+from internal.agent.domain.react.call_subject import call_subject
 from internal.agent.domain.tasks import GateMode
+from internal.agent.domain.text import truncate, truncate_line
 from internal.agent.domain.tools import ToolSpec
 from internal.i18n.language import Language
 from internal.normal_forms.json_schema import schema_components
@@ -153,18 +158,43 @@ def parse_control_call(name: str, arguments: Mapping[str, Any]) -> ControlCall |
     return None if kind is None else msgspec.convert(arguments, kind, strict=False)
 
 
+NotRunReason = Literal[
+    "plan", "step", "alone", "gate", "plan_review", "question", "approvals", "end"
+]
+"""Why a call was not run.
+
+There was no plan; its step was not open; another call of the reply must come alone; a further gate
+corrected it; a person is asked about the plan first; another question is open; too many calls wait
+for an answer; the run asked for its answer only.
+"""
+
+
 class Correction(msgspec.Struct, frozen=True):
-    """The call is not run. `text` tells the model what to do instead."""
+    """The call is not run. `text` tells the model what to do instead, `reason` people why.
+
+    After `MAX_CORRECTIONS` in a row the call of `substitute` is made in the model's place.
+    """
 
     text: str
+    reason: NotRunReason = "gate"
+    substitute: PlanCall | ClarifyCall | None = None
 
 
 class GateContext(msgspec.Struct, frozen=True):
-    """The input of a gate: the plan, the open step, all calls of the reply."""
+    """The input of a gate: the plan, the open step, all calls of the reply.
+
+    `spec` is the tool of the call, `isolated` whether the sandbox keeps commands from everything
+    but the folders of the session. `unplanned` is what the calls so far took of the allowance
+    without a plan. `task` is what the person wrote.
+    """
 
     plan: Plan | None
     open_step: str | None
     calls: Sequence[ToolCall]
+    spec: ToolSpec | None = None
+    isolated: bool = False
+    unplanned: int = 0
+    task: str = ""
 
 
 class Gate(Protocol):
@@ -178,7 +208,11 @@ class Gate(Protocol):
 
 
 class SoloGate:
-    """`plan`, `clarify` and `request_user` must be the only call of a reply."""
+    """`plan`, `clarify` and `request_user` must be the only call of a reply.
+
+    After `MAX_CORRECTIONS` the exclusive call of a reply is taken as a reply of its own, before the
+    other calls; see `split_reply`.
+    """
 
     name: ClassVar[str] = "solo"
     tools: ClassVar[frozenset[str]] = frozenset(
@@ -189,23 +223,75 @@ class SoloGate:
         """Correct every call of a reply that breaks the rule."""
         solo = next((each.name for each in context.calls if each.name in self.tools), None)
         if solo is not None and len(context.calls) > 1:
-            return Correction(f"Not run. Call {solo} alone, then continue with the other tools.")
+            text = f"Not run. Call {solo} alone, then continue with the other tools."
+            return Correction(text, "alone")
         return None
+
+    def split_reply(self, calls: Sequence[ToolCall]) -> tuple[Sequence[ToolCall], ...]:
+        """Return the calls of a reply as two replies: the first exclusive call, and the others."""
+        solo = next((call for call in calls if call.name in self.tools), None)
+        if solo is None or len(calls) == 1:
+            return (calls,)
+        return ((solo,), [call for call in calls if call is not solo])
+
+
+MAX_UNPLANNED = 2
+"""The allowance of calls without a plan: two that only read, or one isolated command."""
+MAX_STEP_OF_TASK_CHARS = 300
+_EFFECTS: dict[Risk, str] = {
+    "read": "it starts a task of its own",
+    "write": "it changes something",
+    "net": "it reaches the network",
+    "exec": "it leaves the sandbox",
+    "ui": "it acts",
+}
+
+
+def unplanned_cost(spec: ToolSpec, arguments: Mapping[str, Any], *, isolated: bool) -> int | None:
+    """Return what a call takes of the allowance without a plan, None if it always needs a plan.
+
+    Subtasks need one: they act without a plan of their own.
+    """
+    if spec.risk == "read":
+        return None if spec.name in {CreateTaskCall.tool, SubagentCall.tool} else 1
+    wanted = (each.argument for each in spec.targets if isinstance(each, SandboxTarget))
+    is_contained = isolated and spec.sandboxed and not any(map(arguments.get, wanted))
+    return MAX_UNPLANNED if spec.risk == "exec" and is_contained else None
 
 
 class PlanGate:
-    """`plan` must precede any action."""
+    """`plan` must precede any action beyond an allowance of `unplanned` calls."""
 
     name: ClassVar[str] = "plan"
 
+    def __init__(self, unplanned: int = 0) -> None:
+        self._unplanned = unplanned
+
     def check(self, context: GateContext, call: ToolCall, /) -> Correction | None:
         """Correct an action without a plan."""
-        if context.plan is None and call.name not in _BY_NAME:
-            return Correction(
-                f"Not run. Call plan first, alone, with your goal and steps; then call {call.name}"
-                " again."
-            )
-        return None
+        if context.plan is not None or call.name in _BY_NAME:
+            return None
+        start = f"Not run. Call plan first, alone, with your goal and steps; then call {call.name}"
+        if not self._unplanned or context.spec is None:
+            return Correction(f"{start} again.", "plan", _plan_of_task(context.task))
+        spec = context.spec
+        cost = unplanned_cost(spec, call.arguments, isolated=context.isolated)
+        if cost is not None and context.unplanned + cost <= self._unplanned:
+            return None
+        why = "more than two calls that read, or one isolated command, need a plan"
+        if cost is None:
+            why = f"it needs a plan because {_EFFECTS[spec.risk]}"
+        _, subject = call_subject(call, spec)
+        about = "" if subject == call.name else f" ({subject})"
+        return Correction(f"{start}{about} again: {why}.", "plan", _plan_of_task(context.task))
+
+
+def _plan_of_task(task: str) -> PlanCall:
+    """Return the plan that Larkspur makes: the task as one step."""
+    lines = task.strip() or "-"
+    return PlanCall(
+        truncate(lines, MAX_STEP_CHARS), (truncate_line(lines, MAX_STEP_OF_TASK_CHARS),)
+    )
 
 
 class StepGate:
@@ -227,13 +313,15 @@ class StepGate:
         step = next((step for step in plan.steps if step.status in undone), None)
         if step is None:
             return None
-        return Correction(
+        text = (
             f"Not run. Open the step first: call clarify alone with step_id “{step.id}”"
             f" ({step.description}), then call {call.name} again."
         )
+        return Correction(text, "step", ClarifyCall(step.id, step.description, ""))
 
 
 GATES: dict[GateMode, tuple[Gate, ...]] = {
+    "adaptive": (SoloGate(), PlanGate(MAX_UNPLANNED), StepGate()),
     "strict": (SoloGate(), PlanGate(), StepGate()),
     "advisory": (SoloGate(),),
     "off": (),
@@ -241,4 +329,4 @@ GATES: dict[GateMode, tuple[Gate, ...]] = {
 """The gates of each mode, in the order of their checks."""
 
 MAX_CORRECTIONS = 2
-"""Corrections in a row after which a gate switches off for the run."""
+"""Corrections in a row after which Larkspur does in the model's place what a gate asks for."""

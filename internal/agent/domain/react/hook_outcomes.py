@@ -5,13 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from internal.agent.domain.permissions.policy import (
-    Allowed,
-    ApprovalNeeded,
-    Denied,
-    Mode,
-    Verdict,
-)
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Allowed, ApprovalNeeded, Denied, Verdict
 
 HookDecision = Literal["pass", "ask", "refuse"]
 

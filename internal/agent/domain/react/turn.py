@@ -14,12 +14,7 @@ import msgspec
 
 from internal.agent.domain.delegation.requests import DELEGATION_TOOLS
 from internal.agent.domain.delegation.subtask import TaskWait
-from internal.agent.domain.events.types import (
-    ContextCompression,
-    DiagnosticError,
-    Event,
-    ToolCompleted,
-)
+from internal.agent.domain.events.types import ContextCompression, DiagnosticError, Event
 from internal.agent.domain.ids import QuestionId, RunId, TaskId, call_id_prefix, question_id
 from internal.agent.domain.left_out import RequestLoss
 from internal.agent.domain.messages import (
@@ -43,7 +38,13 @@ from internal.agent.domain.questions import (
     plan_question,
 )
 from internal.agent.domain.react import context_window
-from internal.agent.domain.react.call_review import CallReview, ReviewState, review_calls
+from internal.agent.domain.react.call_review import (
+    CallReview,
+    ReviewState,
+    failed_event,
+    not_run_event,
+    review_calls,
+)
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     CUT_REPLY_PROMPT,
@@ -56,11 +57,8 @@ from internal.agent.domain.react.closing_prompts import (
     REPEATED_PROMPT,
     STOP_EXPLANATIONS,
 )
-from internal.agent.domain.react.context_window import (
-    ContextWindow,
-    MergedMessages,
-)
-from internal.agent.domain.react.deferred_tools import unwrap_call, wrap_calls
+from internal.agent.domain.react.context_window import ContextWindow
+from internal.agent.domain.react.deferred_tools import unwrap_call
 from internal.agent.domain.react.history import History, HistoryRef
 from internal.agent.domain.react.hook_outcomes import HookOutcome
 from internal.agent.domain.react.input_forms import (
@@ -69,7 +67,7 @@ from internal.agent.domain.react.input_forms import (
     InputReply,
     InputRequest,
 )
-from internal.agent.domain.react.request_messages import RequestMessages, WeighedMessage
+from internal.agent.domain.react.measured_messages import MeasuredMessages, MessageSelection
 from internal.agent.domain.react.resolution import resolve
 from internal.agent.domain.react.run_config import RunConfig
 from internal.agent.domain.react.steps import (
@@ -85,12 +83,10 @@ from internal.agent.domain.react.steps import (
     total_usage,
 )
 from internal.agent.domain.tasks import StopReason
-from internal.agent.domain.text import replace_surrogates, text_tokens, truncate_json
+from internal.agent.domain.text import replace_surrogates, text_tokens
 from internal.agent.domain.tools import targets_by_tool
 from internal.agent.domain.usage import Usage
 
-MAX_ERROR_BYTES = 16_000
-"""Bytes of the error of a call in its event."""
 MIN_NAMED_CHARACTERS = 8
 """The shortest start of a refused text by which its message is found."""
 MAX_EMPTY_REPLIES = 3
@@ -107,73 +103,6 @@ NOT_RUN = "not run"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class _KnownMessages:
-    """What is computed from the messages of a Turn, and only continued when some are added."""
-
-    def __init__(self) -> None:
-        self.weighed: list[WeighedMessage] = []
-        self.call_ids: set[str] = set()
-        self._selection: _Selection | None = None
-
-    def are_of(self, messages: Sequence[Message]) -> bool:
-        """Return False if the messages are others, not these and more."""
-        last = len(self.weighed) - 1
-        return last < 0 or (last < len(messages) and self.weighed[last].message is messages[last])
-
-    def update(self, messages: Sequence[Message]) -> None:
-        """Take notice of new messages."""
-        if len(messages) > len(self.weighed):
-            self.add([context_window.weigh(each) for each in messages[len(self.weighed) :]])
-
-    def add(self, weighed: Sequence[WeighedMessage]) -> None:
-        """Add messages that are weighed already."""
-        self.weighed += weighed
-        exchanges = (each.message for each in weighed if each.is_exchange)
-        for call in (call for each in exchanges for call in each.calls):
-            self.call_ids.add(call.call_id)
-            if call.wire_id:
-                self.call_ids.add(call.wire_id)
-
-    def select(self, task_index: int, window: ContextWindow, config: RunConfig) -> "_Selection":
-        """Return the messages to send."""
-        if self._selection is None or not self._selection.is_for(task_index, window, config):
-            self._selection = _Selection(task_index, window, config)
-        self._selection.update(self.weighed)
-        return self._selection
-
-
-class _Selection:
-    """The messages in a window. `sent` are those of the request, which has more than these."""
-
-    def __init__(self, task_index: int, window: ContextWindow, config: RunConfig) -> None:
-        self._key = (task_index, window, config.instructions, config.deferred)
-        self.fitted = self._sent = MergedMessages()
-        if config.instructions or config.deferred:
-            self._sent = MergedMessages()
-        if config.instructions:
-            self._sent.add([context_window.weigh(user_message(config.instructions))])
-        self._count = 0
-        self._request: RequestMessages | None = None
-
-    def is_for(self, task_index: int, window: ContextWindow, config: RunConfig) -> bool:
-        return self._key == (task_index, window, config.instructions, config.deferred)
-
-    def update(self, weighed: Sequence[WeighedMessage]) -> None:
-        if self._count == len(weighed):
-            return
-        task_index, window, _, deferred = self._key
-        new = [*context_window.selected(weighed, task_index, window, start=self._count)]
-        self._count, self._request = len(weighed), None
-        self.fitted.add(new)
-        if self._sent is not self.fitted:
-            self._sent.add(wrap_calls(new, deferred))
-
-    @property
-    def request(self) -> RequestMessages:
-        self._request = self._request or self._sent.request()
-        return self._request
-
-
 class Turn(msgspec.Struct, kw_only=True, dict=True):
     """The state of the loop.
 
@@ -183,6 +112,8 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     `repeats` counts equal exchanges in a row, of which `last_exchange` is the hash.
     `earlier_cost` is the known cost in US dollars of the failed runs that this one continues.
     `fallback` is the origin of the fallback that answered last, "" for the model of `config`.
+    `unplanned` is what calls took of the allowance without a plan, and `not_run` the number of
+    calls of the last reply with calls that were not run.
     """
 
     config: RunConfig
@@ -202,7 +133,8 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     started: frozenset[str] = frozenset()
     pending_user_messages: tuple[str, ...] = ()
     corrections: dict[str, int] = {}
-    released_gates: frozenset[str] = frozenset()
+    unplanned: int = 0
+    not_run: int = 0
     failures: int = 0
     empty_replies: int = 0
     cut_replies: int = 0
@@ -246,7 +178,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def cost(self) -> float | None:
-        """The cost so far in US dollars, None if a price is unknown."""
+        """The cost so far in US dollars, as far as prices are known; None if none is."""
         return total_cost(self.spending)
 
     @property
@@ -290,7 +222,8 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             if self.closing_code:
                 explanation = REPEATED.format(times=self.repeats)
             answer = text or NO_ANSWER
-            return self._finish(TurnOutcome(reason, answer, explanation, self.closing_code), text)
+            outcome = TurnOutcome(reason, answer, explanation, self.closing_code)
+            return [*self._refuse(calls), *self._finish(outcome, text)]
         if calls:
             self.empty_replies = 0
             review = self._review(calls, hooks, usage.output_tokens if stop == "length" else None)
@@ -309,6 +242,12 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
     def _identify(self, parts: Sequence[Part], iteration: int) -> tuple[ToolCall, ...]:
         sent = [part for part in parts if isinstance(part, ToolCall)]
         return self._with_ids([unwrap_call(call, self.config.deferred) for call in sent], iteration)
+
+    @property
+    def reply_call_ids(self) -> tuple[str, ...]:
+        """The calls of the newest reply with calls, in order."""
+        asked = next((each for each in reversed(self.messages) if each.calls), None)
+        return () if asked is None else tuple(call.call_id for call in asked.calls)
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         """Record that these calls start: from now on their outcome may be unknown."""
@@ -435,27 +374,29 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         if self.pending_approvals:
             items, targets = tuple(self.pending_approvals.values()), question.targets
             self.question = approval_question(question.id, items, targets)
-        completed = [
-            ToolCompleted(
-                call_id=call.call_id,
-                tool_name=call.name,
-                duration_ms=0,
-                error=truncate_json(failures[call.call_id], MAX_ERROR_BYTES),
-            )
-            for call in failed
-        ]
+        completed = [failed_event(call, failures[call.call_id]) for call in failed]
         return [*completed, *self._settle()]
 
     def set_previews(self, previews: Mapping[str, Preview]) -> None:
         """Add previews to the calls of the open question, by call_id."""
         self.question = self.question and self.question.with_previews(previews)
 
-    def settle_interrupted(self, *, repeat: bool = True) -> list[ToolCall]:
+    def note_stopped(self, texts: Mapping[str, str]) -> None:
+        """Keep what is known of calls that were stopped with the run, by call_id."""
+        for call in self.calls:
+            if call.call_id in texts and call.call_id not in self.results:
+                text = replace_surrogates(texts[call.call_id])
+                self.results[call.call_id] = ToolResult(call.call_id, text, failed=True)
+
+    def settle_interrupted(
+        self, *, repeat: bool = True, texts: Mapping[str, str] | None = None
+    ) -> list[ToolCall]:
         """Settle the calls that ran when the process died; return those that may be repeated.
 
         A call that is not idempotent gets an error result instead; without `repeat` every one that
         may be what killed the process. A call for subtasks is not: it is repeated, or the model
-        would not know what it has created. A call that waits for people did not run.
+        would not know what it has created. A call that waits for people did not run. `texts` are
+        what is known of the calls, by call_id.
         """
         repeatable: list[ToolCall] = []
         for call in self.calls:
@@ -466,7 +407,8 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
             if is_safe and spec is not None and spec.idempotent:
                 repeatable.append(call)
             else:
-                self.add_tool_result(ToolResult(call.call_id, OUTCOME_UNKNOWN, failed=True))
+                text = (texts or {}).get(call.call_id, OUTCOME_UNKNOWN)
+                self.add_tool_result(ToolResult(call.call_id, text, failed=True))
         self.started = frozenset(call.call_id for call in repeatable)
         return repeatable
 
@@ -568,7 +510,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self.messages = [*history.messages, *self.messages]
         self.task_index += len(history.weighed)
         self.history = history.ref
-        known = self.__dict__["known"] = _KnownMessages()
+        known = self.__dict__["known"] = MeasuredMessages()
         known.add(history.weighed)
 
     def resume_as(self, run_id: RunId, instruction: str, until: int) -> None:
@@ -579,7 +521,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         now, which go on to number `until`: they become a part of the history. The subtasks of the
         failed run stay its own.
         """
-        self.history = msgspec.structs.replace(self.history, until=until)
+        self.history = msgspec.structs.replace(self.history, until=until, count=0)
         self.messages, self.task_index = [user_message(instruction)], 0
         self.config = msgspec.structs.replace(self.config, run_id=run_id, isolated=False)
         self.earlier_cost, self.spending = self._known_cost(), {}
@@ -587,6 +529,7 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self.pending_user_messages, self.question = (), None
         self.told_tasks, self.has_subtasks = frozenset(), False
         self.failures, self.empty_replies, self.fallback = 0, 0, ""
+        self.unplanned, self.not_run = 0, 0
         self.repeats, self.last_exchange, self.closing_code = 0, "", ""
         self.window, self.closing_reason, self.outcome = ContextWindow(), None, None
 
@@ -608,6 +551,11 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         if self.calls:
             messages = [*messages, self._call_results()]
         return [*messages, *map(user_message, self.pending_user_messages)]
+
+    def _refuse(self, calls: Sequence[ToolCall]) -> list[Event]:
+        """Return the events of calls that come after the last reply with calls."""
+        self.not_run = len(calls) or self.not_run
+        return [not_run_event(call, self.config.tool(call.name), "end") for call in calls]
 
     def _with_ids(self, calls: Sequence[ToolCall], iteration: int) -> tuple[ToolCall, ...]:
         if not calls:
@@ -683,14 +631,16 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         state = ReviewState(
             *plan,
             self.corrections,
-            self.released_gates,
+            self.unplanned,
             self.question_count,
             cut_at,
             self.iteration,
+            self.messages[self.task_index].text,
         )
         review = review_calls(self.config, state, calls, hooks)
         self.plan, self.open_step = review.plan, review.open_step
-        self.corrections, self.released_gates = review.corrections, review.released_gates
+        self.corrections, self.unplanned = review.corrections, review.unplanned
+        self.not_run = review.not_run
         self.calls, self.results = review.calls, dict(review.results)
         self.pending_approvals = review.pending_approvals
         if review.question is not None:
@@ -758,14 +708,14 @@ class Turn(msgspec.Struct, kw_only=True, dict=True):
         self.question_count += 1
         return question_id(self.config.run_id, self.question_count)
 
-    def _known(self) -> _KnownMessages:
-        known: _KnownMessages | None = self.__dict__.get("known")
+    def _known(self) -> MeasuredMessages:
+        known: MeasuredMessages | None = self.__dict__.get("known")
         if known is None or not known.are_of(self.messages):
-            known = self.__dict__["known"] = _KnownMessages()
+            known = self.__dict__["known"] = MeasuredMessages()
         known.update(self.messages)
         return known
 
-    def _selection(self) -> _Selection:
+    def _selection(self) -> MessageSelection:
         return self._known().select(self.task_index, self.window, self.config)
 
     def _flush_user_messages(self) -> None:

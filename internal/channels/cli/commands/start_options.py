@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from internal.agent.domain.permissions.modes import EARLIER_NAMES, Mode
 from internal.channels.cli.commands.parser import (
     OUTPUT_FORMATS,
     CliParser,
@@ -16,7 +17,6 @@ from internal.channels.network_choice import (
     parse_network_choice,
 )
 
-_MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")
 _REVIEWS = ("off", "complex", "always")
 _MAX_TITLE = 200
 _USAGE = """larkspur [PROMPT] [options]       start a session in the terminal
@@ -109,7 +109,12 @@ def _add_task(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--model", type=text_argument, help="model to use")
     add("--profile", type=text_argument, help="profile to use")
-    add("--permission-mode", choices=_MODES, help="what to do with actions that no rule covers")
+    add(
+        "--permission-mode",
+        type=lambda name: EARLIER_NAMES.get(name, name),
+        choices=tuple(map(str, Mode)),
+        help="what runs without a question, from the least to everything",
+    )
     add("--plan-review", choices=_REVIEWS, help="which plans need a person's approval")
     add(
         "--network",

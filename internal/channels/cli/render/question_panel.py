@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from internal.channels.cli.command_output import short_id
+from internal.channels.cli.records import LOCAL_PRINCIPAL
 from internal.channels.cli.render.event_rows import EventRows
 from internal.channels.cli.render.text import (
     Fragments,
@@ -23,6 +24,7 @@ from internal.i18n.call_summary import (
     describe_reason,
     describe_rules_briefly,
     summarize_calls,
+    tool_label,
 )
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.runs import RunMessages
@@ -176,6 +178,7 @@ class QuestionPanel:
 
     def _by(self, answer: Mapping[str, Any]) -> str:
         by = str(answer.get("name") or answer.get("by") or "")
+        by = self._messages("you") if answer.get("by") == LOCAL_PRINCIPAL else by
         return self._messages(
             "answered_by", who=truncate_line(by, _MAX_SUMMARY_WIDTH), via=answer.get("via", "")
         )
@@ -208,6 +211,9 @@ class QuestionPanel:
                     )
                     for n, step in enumerate(plan["steps"], 1)
                 ]
+                if plan.get("made_by") == "larkspur":
+                    by = self._run_messages("plan_by_larkspur")
+                    yield [StyledLine((("class:faint", by),), _INDENT, _INDENT)]
             case _:
                 title = self._run_messages.question_title(question.title, question.reason_code)
                 yield [
@@ -261,7 +267,7 @@ class QuestionPanel:
         tool, risk, reason = (
             truncate_line(text, _MAX_TITLE_WIDTH)
             for text in (
-                str(call["tool"]),
+                tool_label(str(call["tool"]), str(call.get("title", ""))),
                 str(call["risk"]),
                 describe_reason(self._messages, *given),
             )

@@ -11,6 +11,7 @@ from signal import SIGKILL
 from typing import Any
 
 from internal.agent.app.background_task import wait_shielded
+from internal.agent.domain.permissions.modes import Mode
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.clipboard import NoPicture, read_picture
 from internal.channels.cli.command_output import format_cost, short_id
@@ -27,7 +28,7 @@ from internal.channels.cli.repl.view import TranscriptView
 from internal.i18n.catalog import MessageCatalog
 from internal.i18n.language import Language
 
-CYCLED_MODES = ("ask", "plan", "accept-edits")
+CYCLED_MODES = ("ask", "plan", "edit")
 """The modes that Shift+Tab cycles through, after the default one."""
 
 
@@ -65,6 +66,17 @@ class TaskChoices:
         """Set the mode and return it."""
         self.mode, self.chose_mode = mode, True
         return mode
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether more runs without a question than by default."""
+        return Mode(self.mode).exceeds(Mode(self.default_mode))
+
+    def enter_session(self, mode: str | None, *, reviews_plans: bool) -> None:
+        """Use what a session last used: its mode, None for the default one, and its reviews."""
+        self.chose_mode = mode is not None and mode != self.default_mode
+        self.mode = mode or self.default_mode
+        self.plan_review = "always" if reviews_plans else None
 
     def options(self) -> dict[str, Any]:
         """Return the options of a task, as `POST /api/tasks` takes them."""
@@ -173,7 +185,7 @@ class ReplSession:
                 continue
             style = "class:faint"
             if name == "mode":
-                style = "class:need" if fact == "full" else "class:accent"
+                style = "class:need" if self.choices.is_widened else "class:accent"
             shown = (*shown, *((("class:faint", " · "),) if shown else ()), (style, fact))
         return shown
 
@@ -186,12 +198,12 @@ class ReplSession:
             "model": self.model,
             "folder": self.place,
             "context": self.messages("context_part", percent=percent) if percent else "",
-            "cost": format_cost(view.cost) if view.cost else "",
+            "cost": format_cost(view.cost.dollars) if view.cost.dollars else "",
         }
 
     def _mode(self) -> str:
         mode = self.choices.mode
-        return f"{mode} · {self.network_label()}" if mode == "sandboxed" else mode
+        return f"{mode} · {self.network_label()}" if mode == Mode.RUN else mode
 
     def network_label(self) -> str:
         """Return what isolated commands reach, in a few words."""
@@ -274,8 +286,16 @@ class ReplSession:
         self._send_queued()
 
     def unqueue(self) -> str | None:
-        """Remove the last queued text and return it, or None."""
-        return self.queue.pop() if self.queue else None
+        """Remove the last queued text and return it, or None.
+
+        Without one the last message that the run has not read is taken back, and put into the
+        input once that is certain; "" is returned then.
+        """
+        if self.queue or not self.view.waiting:
+            return self.queue.pop() if self.queue else None
+        number, text = self.view.waiting.popitem()
+        self.start(self._take_back(number, text))
+        return ""
 
     def stop(self) -> None:
         """Stop the running task, else the waiting one. Queued text goes back into the input."""
@@ -333,31 +353,47 @@ class ReplSession:
         """Set the services and use their language."""
         self.messages = MessageCatalog("repl", services.language)
         self.view.set_messages(self.messages)
+        self.view.key_page = services.client.key_page
         self._services.set_result(services)
 
-    async def open(self, session_id: str) -> None:
-        """Resume a session: show its last messages, then its new events."""
+    async def open(self, session_id: str, *, keeps_choices: bool = False) -> None:
+        """Resume a session: show its last messages, then its new events.
+
+        With `keeps_choices` the options of the command line stay, otherwise those of the session's
+        newest task are used.
+        """
         client = (await self.ready()).client
+        mode, reviews_plans = await client.session_choices(session_id)
         after = await client.head(session_id)
         messages = (await client.transcript(session_id))[-_MAX_RESUMED_MESSAGES:]
         tasks = await client.tasks(session_id)
         last = (await client.task(tasks[0].task_id)).run_id if tasks else ""
         questions = await client.questions("open", session_id)
-        used = await client.usage("session", session_id)
         self.leave_session()
         self.session_id = session_id
+        if not keeps_choices:
+            self.choices.enter_session(mode, reviews_plans=reviews_plans)
         for one in messages:
-            self.view.add_message(one.role, one.text)
+            self.view.add_message(one.role, one.text, one.unwritten)
         for task in reversed([one for one in tasks if one.status in _OPEN]):
             self._adopt(task, (await client.task(task.task_id)).run_id)
         for question in reversed(questions):
             self.view.open_question(question.view)
+        for waiting in await client.waiting(session_id):
+            if waiting.is_given_back:
+                self.view.add_given_back(waiting.text)
         self._asked = len(self.view.questions)
-        self.view.cost = sum(one.cost or 0.0 for one in used)
+        self.view.cost.is_old = True
         self.last_sent, self.last_run = (tasks[0].task if tasks else ""), last
         self._watch(session_id, after)
+        await self._read_cost()
         await self._mark_read()
         self.redraw()
+
+    def begin_session(self) -> None:
+        """Leave the session for a new one, which has the default mode."""
+        self.leave_session()
+        self.choices.enter_session(None, reviews_plans=False)
 
     def leave_session(self) -> None:
         """Detach from the session: its events are no longer shown."""
@@ -453,23 +489,24 @@ class ReplSession:
         first, self.files = self.files, []
         files = [*first, *pasted]
         kept = self.shell.take_kept()
-        shown, text = text, "\n\n".join([text, *kept])
         if run is not None and not files:
             try:
                 # who sent a task need not have seen its events
                 is_own = self.view.is_own_task(run.task_id)
-                steered = await client.steer(run.task_id, text, "" if is_own else seen)
+                steered = await client.steer(run.task_id, text, "" if is_own else seen, kept)
             except GatewayError:
                 self.shell.keep(kept)
                 raise
             self.last_run = ""
             remark = self.messages("noted") if steered else self.messages("becomes_next")
-            self.view.add_sent(shown, f"{self._glyphs.noted} {remark}", whole=text)
+            self.view.add_sent(text, f"{self._glyphs.noted} {remark}")
             return
-        self.view.add_sent(shown, whole=text)
+        self.view.add_sent(text)
         self.redraw()
         chosen = {**self.choices.options(), **options}
-        request = TaskRequest(text, chosen, self.session_id, self.choices.profile, tuple(files))
+        request = TaskRequest(
+            text, chosen, self.session_id, self.choices.profile, tuple(files), commands=kept
+        )
         self._uploading = bool(files)
         try:
             ids = await client.submit(request, self._check_upload)
@@ -493,6 +530,16 @@ class ReplSession:
     def _check_upload(self) -> None:
         if self._stops_upload:
             raise GatewayError(INTERRUPTED, self.messages("sending_stopped"))
+
+    async def _take_back(self, number: int, text: str) -> None:
+        """Take a message back and put it into the input, unless the run has read it."""
+        if self.session_id is None:
+            return
+        if await (await self.ready()).client.take_back(self.session_id, number):
+            self.view.remove_sent(text)
+            self.restore_input(text)
+        else:
+            self.hint(self.messages("already_read"))
 
     async def _stop(self, task_id: str) -> None:
         await (await self.ready()).client.stop(task_id)
@@ -531,8 +578,12 @@ class ReplSession:
                     for row in batch.rows:
                         self._add_event(row.envelope)
                         self.seen = row.id or self.seen
+                    while self.view.given_back:
+                        self.start(self._take_back(*self.view.given_back.popitem()))
                     self._send_queued()
                     self._call_attention()
+                    if self.view.cost.is_old:
+                        self.start(self._read_cost())
             # the event log was reset: continue from its current end
             after = await client.head(session_id)
 
@@ -549,6 +600,17 @@ class ReplSession:
             self.attention(self.messages("attention_done"))
         if seconds:
             self.start(self._mark_read())
+
+    async def _read_cost(self) -> None:
+        """Read what the session has cost; without the gateway what was known stays."""
+        self.view.cost.is_old, session_id = False, self.session_id
+        if session_id is None:
+            return
+        with suppress(GatewayError):
+            used = await (await self.ready()).client.usage("session", session_id)
+            if self.session_id == session_id:
+                self.view.cost.dollars = sum(one.cost or 0.0 for one in used)
+                self.redraw()
 
     async def _mark_read(self) -> None:
         """Record that the session was read here; without the gateway it stays unread."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from internal.agent.domain.permissions.modes import EARLIER_NAMES, Mode
 from internal.channels.cli.client import GatewayError
 from internal.channels.cli.command_output import format_cost, format_tokens, short_ids
 from internal.channels.cli.exit_codes import OK, USAGE
@@ -41,12 +42,12 @@ from internal.channels.network_choice import (
     format_network_choice,
     parse_network_choice,
 )
-from internal.i18n.catalog import load_catalog
+from internal.i18n.catalog import MessageCatalog, load_catalog
 
-_PERMISSION_MODES = ("sandboxed", "ask", "plan", "accept-edits", "deny", "full")
 _DEFAULT = "default"
 _PLAN_REVIEWS = {"on": "always", "off": "off"}
 _MAX_LISTED = 15
+_MAX_CHANGED = 50
 _MAX_TITLE_WIDTH = 200
 _MIN_SIMILARITY = 0.4
 """How close an unknown name must be to a command to be suggested (`difflib` ratio)."""
@@ -136,7 +137,7 @@ async def _help(context: SlashContext, _arguments: str) -> None:
 
 async def _new(context: SlashContext, _arguments: str) -> None:
     if not context.is_busy():
-        context.session.leave_session()
+        context.session.begin_session()
         context.print_message("new_session")
 
 
@@ -197,7 +198,7 @@ async def _plan(context: SlashContext, arguments: str) -> None:
     elif view.plan is None:
         context.print_message("no_plan")
     else:
-        context.session.note(*view.rows.steps(view.plan))
+        context.session.note(*view.rows.steps(view.plan, is_over=view.is_plan_over))
 
 
 async def _permissions(context: SlashContext, arguments: str) -> None:
@@ -210,16 +211,27 @@ async def _permissions(context: SlashContext, arguments: str) -> None:
         await (await context.session.ready()).client.remove_rule(int(value))
         context.print_message("rule_removed", number=int(value))
         return
-    if arguments and arguments not in _PERMISSION_MODES:
-        modes = "|".join(_PERMISSION_MODES)
+    chosen = EARLIER_NAMES.get(arguments, arguments)
+    if chosen and chosen not in tuple(Mode):
+        modes = "|".join(Mode)
         usage = f"/permissions {modes} | allow RULE | deny RULE | remove NUMBER"
         context.print_message("usage", usage=usage)
         return
-    if arguments:
-        choices.set_mode(arguments)
-    meaning = messages(f"mode_{choices.mode.replace('-', '_')}")
+    if chosen:
+        choices.set_mode(chosen)
+    more = f"mode_more_{choices.mode}"
+    meaning = _mode_meaning(context, choices.mode) + (messages(more) if more in messages else "")
     context.print_message("mode_is", mode=choices.mode, meaning=meaning)
     await _list_rules(context)
+
+
+def _mode_meaning(context: SlashContext, mode: str) -> str:
+    return MessageCatalog("modes", context.session.messages.language)(mode)
+
+
+def _permission_values(context: SlashContext) -> Values:
+    modes = [Value(mode, _mode_meaning(context, mode)) for mode in Mode]
+    return [*modes, *map(Value, ("allow ", "deny ", "remove "))]
 
 
 async def _add_rule(context: SlashContext, action: str, rule: str) -> None:
@@ -364,7 +376,7 @@ async def _answer(context: SlashContext, arguments: str) -> None:
 
 
 async def _files(context: SlashContext, arguments: str) -> None:
-    """List the files of this session; of all sessions with `all`."""
+    """List the files of this session and what it changed; with `all` those of all sessions."""
     session = context.session
     if arguments not in {"", "all"}:
         context.print_message("usage", usage="/files [all]")
@@ -373,11 +385,18 @@ async def _files(context: SlashContext, arguments: str) -> None:
         context.print_message("no_session_yet")
         return
     wanted = {"session_id": None if arguments else session.session_id}
-    found = await (await session.ready()).client.artifacts(wanted, _MAX_LISTED)
-    if not found:
+    client = (await session.ready()).client
+    found = await client.artifacts(wanted, _MAX_LISTED)
+    changed = (
+        [] if arguments or not session.session_id else await client.changes(session.session_id)
+    )
+    if not found and not changed:
         context.print_message("no_files")
     rows = session.view.rows
     session.note(*(rows.produced_file(one.session_id, one._asdict()) for one in found))
+    session.note(*(rows.changed_file(one) for one in changed[:_MAX_CHANGED]))
+    if len(changed) > _MAX_CHANGED:
+        context.print_message("more_lines", count=len(changed) - _MAX_CHANGED)
 
 
 async def _paste(context: SlashContext, _arguments: str) -> None:
@@ -405,7 +424,9 @@ async def _export(context: SlashContext, arguments: str) -> None:
         context.print_message("no_session_yet")
         return
     client = (await context.session.ready()).client
-    text = transcript_markdown(await client.transcript(session_id), session_id)
+    text = transcript_markdown(
+        await client.transcript(session_id), session_id, context.session.messages.language
+    )
     path = context.folder / (arguments or f"{session_id}.md")
     try:
         with path.expanduser().open("x", encoding="utf-8") as file:
@@ -451,7 +472,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
         "permissions",
         "[MODE|allow|deny|remove]",
         _permissions,
-        lambda _context: [Value(one) for one in (*_PERMISSION_MODES, "allow ", "deny ", "remove ")],
+        _permission_values,
     ),
     SlashCommand(
         "network",
@@ -473,7 +494,7 @@ SLASH_COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("files", "[all]", _files, lambda _context: [Value("all")]),
     SlashCommand("paste", "", _paste),
-    SlashCommand("diff", "", diff),
+    SlashCommand("diff", "[NAME]", diff),
     SlashCommand("init", "", init),
     SlashCommand("instructions", "", instructions),
     SlashCommand("skills", "", skills),

@@ -7,14 +7,17 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from internal.agent.app.events.subscription import Cursor, parse_cursor
+from internal.agent.app.waiting_messages import WaitingMessage
+from internal.agent.domain.errors import NotFound
 from internal.agent.domain.events.envelope import EventRecord
 from internal.agent.domain.ids import RunId, SessionId
 from internal.agent.domain.tasks import SessionListFilter, SessionMarks
-from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.ports.commands import BackgroundCommand, PrintedOutput
 from internal.channels.web.endpoints import ApiRequest
 from internal.channels.web.errors import HttpError
 from internal.channels.web.schemas import (
     CreateSessionRequest,
+    EditWaitingRequest,
     EmptyRequest,
     EventItem,
     EventsPage,
@@ -114,6 +117,13 @@ async def list_commands(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Comm
     )
 
 
+async def read_command(request: ApiRequest[EmptyRequest, EmptyRequest]) -> PrintedOutput:
+    """The end of the output of a background command, also after its end."""
+    return await request.services.gateway.read_command(
+        _id(request), request.path["command_id"], request.principal
+    )
+
+
 async def stop_command(request: ApiRequest[EmptyRequest, EmptyRequest]) -> BackgroundCommand:
     """End a background command and all that it started."""
     return await request.services.gateway.stop_command(
@@ -135,7 +145,23 @@ async def list_messages(request: ApiRequest[MessagesQuery, EmptyRequest]) -> Mes
     )
     oldest_first = sorted(rows, key=attrgetter("number"))
     page = [message_view(row) for row in oldest_first[-query.limit :]]
-    return MessagesPage(page, str(page[0].number) if len(rows) > query.limit else None)
+    waiting = await request.services.gateway.waiting.list_of(_id(request), request.principal)
+    older = str(page[0].number) if len(rows) > query.limit else None
+    return MessagesPage(page, older, list(waiting))
+
+
+async def edit_waiting(request: ApiRequest[EmptyRequest, EditWaitingRequest]) -> WaitingMessage:
+    """Replace the text of a message that waits. 409 if a model has read it."""
+    return await request.services.gateway.waiting.edit(
+        _id(request), _waiting_number(request), request.body.text, request.principal
+    )
+
+
+async def take_back(request: ApiRequest[EmptyRequest, EmptyRequest]) -> None:
+    """Take a message back that waits, or settle one that was given back. 409 if it was read."""
+    await request.services.gateway.waiting.take_back(
+        _id(request), _waiting_number(request), request.principal
+    )
 
 
 async def list_events(request: ApiRequest[EventsQuery, EmptyRequest]) -> EventsPage:
@@ -180,6 +206,12 @@ def _edge(epoch: str, edge: list[EventRecord], *, is_full: bool) -> str | None:
 
 def _id(request: ApiRequest[Any, Any]) -> SessionId:
     return SessionId(request.path["session_id"])
+
+
+def _waiting_number(request: ApiRequest[Any, Any]) -> int:
+    if request.number is None:
+        raise NotFound(f"This session has no message {request.path['number'][:80]}.")
+    return request.number
 
 
 def _flag(value: Flag | UnsetType) -> bool | None:

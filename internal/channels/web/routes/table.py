@@ -14,8 +14,9 @@ from internal.agent.app.files.worktree_changes import AppliedChanges
 from internal.agent.app.queries import QuestionView
 from internal.agent.app.runs.creation import Submitted
 from internal.agent.app.task_commands import Steered
+from internal.agent.app.waiting_messages import WaitingMessage
 from internal.agent.domain.tasks import Attachment
-from internal.agent.ports.commands import BackgroundCommand
+from internal.agent.ports.commands import BackgroundCommand, PrintedOutput
 from internal.agent.ports.mcp import (
     MAX_START_SECONDS,
     LoginUrl,
@@ -23,11 +24,13 @@ from internal.agent.ports.mcp import (
     McpServerSummary,
 )
 from internal.agent.ports.skills import SkillReviewReport, SkillSummary
+from internal.agent.ports.workspaces import TreePage
 from internal.channels.web.endpoints import ApiRequest, Endpoint
 from internal.channels.web.openapi import document
 from internal.channels.web.routes import (
     artifacts,
     attachments,
+    changes,
     chat_completions,
     dead_letters,
     events,
@@ -54,6 +57,14 @@ from internal.channels.web.routes.attachments import (
     UnusedFilesView,
     UploadQuery,
     UploadView,
+)
+from internal.channels.web.routes.changes import (
+    ChangeDiffView,
+    ChangesQuery,
+    ChangesView,
+    FileChangeView,
+    TreeQuery,
+    WorkspaceFileQuery,
 )
 from internal.channels.web.routes.chat_completions import (
     ChatCompletion,
@@ -85,6 +96,7 @@ from internal.channels.web.routes.reviews import (
 from internal.channels.web.routes.sessions import CommandsView
 from internal.channels.web.routes.setup import (
     CheckKeyRequest,
+    CheckLarkRequest,
     ChooseModelRequest,
     LarkAppRequest,
     StoreKeyRequest,
@@ -98,6 +110,7 @@ from internal.channels.web.schemas import (
     CreateSessionRequest,
     CreateTaskQuery,
     CreateTaskRequest,
+    EditWaitingRequest,
     EmptyRequest,
     EventsPage,
     EventsQuery,
@@ -139,6 +152,8 @@ async def show_openapi(request: ApiRequest[EmptyRequest, EmptyRequest]) -> Respo
 
 
 _SESSION = "/api/sessions/{session_id}"
+_WAITING = f"{_SESSION}/waiting/{{number}}"
+_CHANGE = f"{_SESSION}/changes/{{change_id}}"
 _ARTIFACT = "/api/artifacts/{artifact_id}"
 _QUESTION = "/api/questions/{question_id}"
 _SKILL_REVIEW = "/api/skills/{name}/review"
@@ -281,6 +296,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", f"{_SESSION}/commands", sessions.list_commands, CommandsView),
     Endpoint(
+        "GET", f"{_SESSION}/commands/{{command_id}}/output", sessions.read_command, PrintedOutput
+    ),
+    Endpoint(
         "POST",
         f"{_SESSION}/commands/{{command_id}}/stop",
         sessions.stop_command,
@@ -291,6 +309,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", f"{_SESSION}/messages", sessions.list_messages, MessagesPage, query=MessagesQuery
     ),
+    Endpoint(
+        "PATCH",
+        _WAITING,
+        sessions.edit_waiting,
+        WaitingMessage,
+        body=EditWaitingRequest,
+        errors=(403, 409),
+        max_body_bytes=_MESSAGE_BODY_BYTES,
+    ),
+    Endpoint("DELETE", _WAITING, sessions.take_back, None, 204, errors=(403, 409)),
     Endpoint(
         "GET",
         f"{_SESSION}/events",
@@ -389,6 +417,25 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         artifacts.download_session_files,
         media_type="application/zip",
     ),
+    Endpoint(
+        "GET",
+        f"{_SESSION}/changes",
+        changes.list_changes,
+        ChangesView,
+        query=ChangesQuery,
+        errors=(404,),
+    ),
+    Endpoint("GET", f"{_CHANGE}/diff", changes.show_diff, ChangeDiffView),
+    Endpoint("POST", f"{_CHANGE}/undo", changes.undo_change, FileChangeView, errors=(409,)),
+    Endpoint("GET", f"{_SESSION}/workspace", changes.list_workspace, TreePage, query=TreeQuery),
+    Endpoint(
+        "GET",
+        f"{_SESSION}/workspace/content",
+        changes.read_workspace_file,
+        query=WorkspaceFileQuery,
+        media_type="*/*",
+        errors=(409,),
+    ),
     Endpoint("GET", "/api/models", meta.list_models, ModelsView),
     Endpoint("GET", "/api/profiles", meta.list_profiles, ProfilesView),
     Endpoint("GET", "/api/skills", reviews.list_skills, SkillsView),
@@ -476,7 +523,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/api/channels/lark/check",
         setup.check_lark,
         Findings,
-        body=LarkAppRequest,
+        body=CheckLarkRequest,
         errors=(409,),
     ),
     Endpoint(

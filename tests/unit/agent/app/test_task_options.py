@@ -13,7 +13,8 @@ from internal.agent.app.task_options import (
     build_run_spec,
 )
 from internal.agent.domain.errors import Forbidden, InvalidRequest, ProfileUnusable
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import PlanReview
 from internal.agent.domain.principals import LOCAL_OWNER, Principal
 from internal.agent.domain.tasks import Profile, RunSpec
@@ -60,7 +61,7 @@ def test_without_options_the_settings_apply(principal: Principal) -> None:
 def test_options_override_the_settings() -> None:
     made = run_spec(
         workspace="/elsewhere",
-        permission_mode="full",
+        permission_mode="all",
         allow=["write_file(out/**)"],
         deny=["web_fetch"],
         model="claude-x-5",
@@ -69,7 +70,7 @@ def test_options_override_the_settings() -> None:
         timeout_seconds=1.5,
     )
     assert made.policy == Policy(
-        Mode.FULL, allow=("shell(ls)", "write_file(out/**)"), deny=("shell(rm *)", "web_fetch")
+        Mode.ALL, allow=("shell(ls)", "write_file(out/**)"), deny=("shell(rm *)", "web_fetch")
     )
     assert made.limits == RunLimits(3, 0.5, 1.5, 3)
     assert (made.workspace, made.model) == ("/elsewhere", "claude-x-5")
@@ -94,8 +95,8 @@ def test_the_error_of_an_unknown_profile_lists_the_profiles() -> None:
     [
         {"workspace": "/"},
         {"allow": ["shell(ls)"]},
-        {"permission_mode": "full"},
-        {"permission_mode": "accept-edits"},
+        {"permission_mode": "all"},
+        {"permission_mode": "edit"},
     ],
 )
 def test_only_the_owner_widens_permissions(principal: Principal, options: dict[str, Any]) -> None:
@@ -117,6 +118,8 @@ def test_everybody_may_narrow_permissions(mode: Mode) -> None:
         ({"max_cost": 1.0, "model": "gpt-x"}, "max_cost needs a price for gpt-x: set llm.prices"),
         ({"allow": ["shell("]}, "shell"),
         ({"deny": ["Not A Rule"]}, "Not A Rule"),
+        ({"workspace": "work"}, "an absolute path such as /home/me/project, not work."),
+        ({"workspace": "/a\0b"}, "an absolute path such as /home/me/project, not /a\\u0000b."),
     ],
 )
 def test_invalid_values_are_rejected_by_name(options: dict[str, Any], sentence: str) -> None:
@@ -131,7 +134,7 @@ def test_invalid_values_are_rejected_by_name(options: dict[str, Any], sentence: 
         ("max_iterations", [0, 10_001]),
         ("max_cost", [0, -0.1, 2_000_000]),
         ("timeout_seconds", [0, 604_801]),
-        ("workspace", ["", "work", "/a\0b", "/" * 4097]),
+        ("workspace", ["", "/" * 4097]),
     ],
 )
 def test_options_out_of_range_are_rejected_by_name(name: str, values: list[Any]) -> None:
@@ -241,7 +244,7 @@ REVIEWER = Profile(
 WITH_REVIEWER = msgspec.structs.replace(
     SOME_NETWORK,
     profiles={"default": Profile(), "reviewer": REVIEWER},
-    policy=Policy(Mode.SANDBOXED, allow=("network(a.example)",)),
+    policy=Policy(Mode.RUN, allow=("network(a.example)",)),
     profile_problems=lambda: {"broken": "x.yaml:1: role must be text."},
 )
 
@@ -258,7 +261,7 @@ def test_a_profile_narrows_the_mode_and_sets_limits_and_the_network() -> None:
 
 
 def test_a_mode_that_the_profile_does_not_allow_is_refused() -> None:
-    wide = TaskOptions(permission_mode=Mode.FULL)
+    wide = TaskOptions(permission_mode=Mode.ALL)
     with pytest.raises(InvalidRequest, match="reviewer allows at most the mode ask"):
         build_run_spec(WITH_REVIEWER, wide, LOCAL_OWNER, "reviewer")
 
@@ -278,9 +281,9 @@ def test_a_profile_that_cannot_be_used_is_named(name: str, sentence: str) -> Non
 
 
 def test_modes_are_compared_by_what_runs_unasked() -> None:
-    narrow = Profile(permission_mode=Mode.ACCEPT_EDITS)
+    narrow = Profile(permission_mode=Mode.EDIT)
     assert [narrow.narrow_mode(mode) for mode in Mode] == [
-        *(Mode.ASK, Mode.PLAN, Mode.ACCEPT_EDITS),
-        *(Mode.ACCEPT_EDITS, Mode.DENY, Mode.ACCEPT_EDITS),
+        *(Mode.PLAN, Mode.DENY, Mode.ASK),
+        *(Mode.EDIT, Mode.EDIT, Mode.EDIT),
     ]
     assert [mode for mode in Mode if Profile().exceeds(mode)] == []

@@ -202,7 +202,10 @@ async def test_a_batch_returns_no_rows(database: Database) -> None:
         return (
             yield Batch(
                 "insert_session",
-                [(name, "web", "local", T0, T0, "", "", False, False, "") for name in ("a", "b")],
+                [
+                    (name, "web", "local", T0, T0, "", "", False, False, "", "", "")
+                    for name in ("a", "b")
+                ],
             )
         )
 

@@ -34,6 +34,7 @@ STARTED = NodeStarted(node_id='it\'s "1"', kind="iteration")
 COMPLETED = NodeCompleted(node_id="iter:1", duration_ms=1)
 
 _NEWER = (
+    *(f"alter table sessions drop column {name}" for name in ("permission_mode", "plan_review")),
     *(f"drop index {name}" for name in ("runs_of_person", "runs_started_of_person")),
     *(f"alter table runs drop column {name}" for name in ("person", "max_running")),
     "drop table history_marks",  # of migration 33

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
 import pytest
 
 from internal.agent.domain.chats import InboundMessage
@@ -16,6 +17,7 @@ from internal.agent.domain.messages import (
     ToolResult,
     user_message,
 )
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.rules import PermissionRule
 from internal.agent.domain.plans import Plan
 from internal.agent.domain.questions import Question, QuestionRecord
@@ -96,6 +98,8 @@ async def test_pages_are_most_recently_active_first(database: Database, stores: 
         )
         return listed.sessions
 
+    # of its newest task
+    a = msgspec.structs.replace(a, permission_mode=Mode.ASK)
     first, second = SessionSummary(c, None, 0), SessionSummary(b, None, 0)
     third, fourth = SessionSummary(a, "running", 2), SessionSummary(others, None, 0)
     assert await page("local") == [first, second, third]

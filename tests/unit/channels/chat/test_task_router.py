@@ -1,7 +1,7 @@
 """Messages become tasks, steering or interruptions, as the busy mode says."""
 
 from internal.agent.domain.chats import ChatSettings
-from internal.agent.domain.permissions.policy import Mode
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.channels.chat.task_router import TaskRouter
 from tests.support.chat_settings import with_values

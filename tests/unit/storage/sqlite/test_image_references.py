@@ -133,6 +133,10 @@ def test_stored_messages_are_converted(tmp_path: Path) -> None:
         "alter table usage drop column summed",
         "create index usage_of_person on usage (principal, recorded)",
         *(f"alter table sessions drop column {name}" for name in ("last_task_id", "task_count")),
+        *(
+            f"alter table sessions drop column {name}"
+            for name in ("permission_mode", "plan_review")
+        ),
         "drop index sessions_of_host",  # of migration 21
         "alter table sessions drop column host",
         "alter table runs drop column told_host",

@@ -151,3 +151,30 @@ async def test_a_session_has_a_limited_number_of_commands(agent: Agent) -> None:
     assert set(ids[1:]) <= {each.id for each in listed}
     with pytest.raises(NotFound):
         await agent.pool.stop(SESSION, ids[0])
+
+
+async def test_output_is_read_after_the_end_of_the_process(tmp_path: Path) -> None:
+    work, kept = tmp_path / "work", tmp_path / "commands"
+    work.mkdir()
+    one = Agent(work)
+    one.pool = BackgroundCommandPool(SystemClock(), InstructionTrust(tmp_path), kept)
+    one.box = tool_box(work, background=one.pool)
+    line = "printf 'at http://localhost:\\033[1m5173\\033[0m/\\n1%%\\r2%%\\n'"
+    ended = await one.start(f"{line}; exit 3")
+    await one.read_all(ended)
+    running = await one.start("echo up; exec sleep 600")
+    await one.call("shell_output", id=running, wait_seconds=60)
+
+    def later() -> BackgroundCommandPool:
+        return BackgroundCommandPool(SystemClock(), InstructionTrust(tmp_path), kept)
+
+    assert [each.ended is None for each in later().of_session(SESSION)] == [False, True]
+    await one.pool.close()
+    first, second = (later().read_last(SESSION, each) for each in (ended, running))
+    assert (first.text, first.end) == ("at http://localhost:5173/\n2%\n", "[exit code 3]")
+    assert (first.command.address, first.command.exit_code) == ("http://localhost:5173/", 3)
+    assert (second.text, second.end) == ("up\n", "[stopped]")
+    with pytest.raises(NotFound):
+        later().read_last(SessionId("t"), ended)
+    await later().end_session(SESSION)
+    assert not later().of_session(SESSION)

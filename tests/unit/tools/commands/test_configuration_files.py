@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 from internal.agent.domain.permissions.configuration_names import CONFIGURATION_NAMES
-from internal.agent.domain.permissions.policy import (
-    Allowed,
-    ApprovalNeeded,
-    Mode,
-    Policy,
-    evaluate_call,
-)
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Allowed, ApprovalNeeded, Policy, evaluate_call
 from internal.tools.commands.configuration_files import (
     MAX_FILES,
     MAX_REPORTED,
@@ -80,7 +75,7 @@ def test_configuration_is_asked_about_by_file_tools_and_named_for_commands(
         place = tmp_path / "-".join(path.split("/"))
         place.mkdir()
         call = {"path": path, "content": "x"}
-        verdict = evaluate_call(Policy(mode=Mode.SANDBOXED), write_file.spec, call, isolated=True)
+        verdict = evaluate_call(Policy(mode=Mode.RUN), write_file.spec, call, isolated=True)
         assert isinstance(verdict, ApprovalNeeded)
         assert changes(place, partial(write, place / path)) == [path]
     moved = tmp_path / "moved"
@@ -91,7 +86,7 @@ def test_configuration_is_asked_about_by_file_tools_and_named_for_commands(
 @pytest.mark.parametrize("name", ["src/agents.txt", "github/workflows/a", "vscode/x", ".github/x"])
 def test_other_files_are_neither_asked_about_nor_named(tmp_path: Path, name: str) -> None:
     call = {"path": name, "content": "x"}
-    policy = Policy(mode=Mode.SANDBOXED)
+    policy = Policy(mode=Mode.RUN)
     assert evaluate_call(policy, write_file.spec, call, isolated=True) == Allowed()
     assert changes(tmp_path, lambda: write(tmp_path / name)) == []
 

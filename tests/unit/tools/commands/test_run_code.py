@@ -7,11 +7,11 @@ import pytest
 
 from internal.agent.domain.errors import ToolError
 from internal.agent.domain.ids import RunId, SessionId
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.policy import (
     Allowed,
     ApprovalNeeded,
     Denied,
-    Mode,
     Policy,
     evaluate_call,
 )
@@ -110,7 +110,7 @@ def test_code_is_asked_about_unless_it_is_isolated() -> None:
     needed = evaluate_call(Policy(), run_code.spec, call)
     assert isinstance(needed, ApprovalNeeded)
     assert needed.rules == ()
-    sandboxed = Policy(mode=Mode.SANDBOXED)
+    sandboxed = Policy(mode=Mode.RUN)
     assert evaluate_call(sandboxed, run_code.spec, call, isolated=True) == Allowed()
     assert isinstance(evaluate_call(sandboxed, run_code.spec, call), ApprovalNeeded)
     with_host = {**call, "network": ["pypi.org"]}
@@ -118,7 +118,7 @@ def test_code_is_asked_about_unless_it_is_isolated() -> None:
     assert isinstance(asked, ApprovalNeeded)
     assert asked.rules == ("network(pypi.org)",)
     assert evaluate_call(Policy(allow=("run_code",)), run_code.spec, call) == Allowed("run_code")
-    denied = Policy(mode=Mode.FULL, deny=("run_code",))
+    denied = Policy(mode=Mode.ALL, deny=("run_code",))
     assert isinstance(evaluate_call(denied, run_code.spec, call), Denied)
     with pytest.raises(RuleError, match="takes no pattern"):
         Policy(allow=("run_code(python)",)).check({"run_code": run_code.spec.targets})

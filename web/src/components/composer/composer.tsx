@@ -1,4 +1,4 @@
-import { ArrowUp, ListChecks, Paperclip, Square } from 'lucide-react';
+import { ArrowUp, Paperclip, Square } from 'lucide-react';
 import {
   useCallback,
   useEffect,
@@ -10,14 +10,14 @@ import {
 } from 'react';
 import { api, hasStatus, isWrittenEarlier, type MeView } from '../../api/client';
 import { useSessionStore } from '../../state/session_store';
-import { EXAMPLE_EVENT, useDraft } from '../../state/draft';
+import { EXAMPLE_EVENT, INSERT_EVENT, useDraft } from '../../state/draft';
 import { activeRun } from '../../state/event_reducer';
 import { sendAnswer, useShownQuestion } from '../../state/open_questions';
 import { useFileDrop, type DroppedFiles } from '../../lib/dropped_files';
 import { COMMAND, isTyping } from '../../lib/keyboard';
-import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
 import { lazyComponent } from '../../lib/lazy';
 import { draftFiles, isPending, setDraftFiles, useDraftFiles } from '../../state/uploads';
+import { useListed } from '../../state/sessions';
 import { DEFAULTS, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
 import { useMovedTasks } from '../../state/moved_tasks';
 import { useMessages } from '../../i18n/catalog';
@@ -27,7 +27,10 @@ const Uploads = lazyComponent(() => import('../files/uploads').then((module) => 
 
 const TaskOptions = lazyComponent(() => import('./task_options').then((module) => module.TaskOptions));
 
-const MODES: Mode[] = ['sandboxed', 'ask', 'plan', 'accept-edits', 'full'];
+const ModeButton = lazyComponent(() => import('./task_modes').then((module) => module.ModeButton));
+
+const ReviewButton = lazyComponent(() => import('./task_modes').then((module) => module.ReviewButton));
+
 const STOP_AGAIN_MS = 3_000;
 const RESEND_MS = 3_000;
 /** A question that appeared less than this ago is not answered: the message was meant for something else. */
@@ -43,9 +46,8 @@ export function Composer(props: {
   const t = useMessages();
   const name = session ?? 'new';
   const draft = useDraft(name);
-  const { mode: chosenMode, review } = usePreferences();
-  const mode = chosenMode || props.me?.permission_mode || 'ask';
-  const modes = MODES.filter((one) => one !== 'sandboxed' || one === mode || props.me?.isolated);
+  const { me } = props;
+  const used = useListed(session);
   const active = useSessionStore((one) => (session === null ? undefined : activeRun(one.state)));
   const files = useDraftFiles(name);
   /** Number of choices of files whose upload has not begun: the code for it is still loading. */
@@ -131,8 +133,7 @@ export function Composer(props: {
             ...(session === null ? {} : { session_id: session }),
             attachments,
             idempotency_key: draft.key([text, ...files.map((file) => file.uri)].join('\n')),
-            ...(usePreferences.getState().review && { plan_review: 'always' as const }),
-            ...taskFields(options),
+            ...taskFields(options, used, me),
           });
           if (session === null) {
             setTaskOptions(submitted.session_id, options);
@@ -156,7 +157,7 @@ export function Composer(props: {
         setBusy(false);
       }
     },
-    [active, asked, busy, draft, files, name, onStarted, session, canSteer, t, unsent, withQueue],
+    [active, asked, busy, draft, files, me, name, onStarted, session, canSteer, t, unsent, used, withQueue],
   );
 
   useEffect(() => {
@@ -168,6 +169,16 @@ export function Composer(props: {
     addEventListener(EXAMPLE_EVENT, submitExample);
     return () => removeEventListener(EXAMPLE_EVENT, submitExample);
   }, [draft, send]);
+
+  useEffect(() => {
+    const insert = (event: Event) => {
+      const { detail } = event as CustomEvent<string>;
+      draft.write(draft.text.trim() === '' ? detail : `${draft.text}\n\n${detail}`);
+      field.current?.focus();
+    };
+    addEventListener(INSERT_EVENT, insert);
+    return () => removeEventListener(INSERT_EVENT, insert);
+  }, [draft]);
 
   useEffect(() => {
     if (held === null || isUploading) return undefined;
@@ -267,34 +278,11 @@ export function Composer(props: {
           <button type="button" className="bar-button" title={t.attach} aria-label={t.attach} onClick={() => chooser.current?.click()}>
             <Paperclip size={16} aria-hidden="true" />
           </button>
-          <label className="flex items-center">
-            <span className="sr-only">{t.mode}</span>
-            <select
-              value={mode}
-              onChange={(event) => setPreferences({ mode: event.target.value as Mode })}
-              className="field-sizing-content h-8 rounded-lg bg-transparent px-1.5 text-[13px] text-dim hover:bg-hover hover:text-ink"
-            >
-              {modes.map((one) => (
-                <option key={one} value={one} className="bg-raised text-ink">
-                  {t.modes[one]}
-                </option>
-              ))}
-            </select>
-          </label>
           <Suspense fallback={null}>
+            <ModeButton session={session} me={me} />
             <TaskOptions name={name} />
+            <ReviewButton session={session} />
           </Suspense>
-          <button
-            type="button"
-            aria-pressed={review}
-            aria-label={t.reviewPlan}
-            title={t.reviewPlan}
-            onClick={() => setPreferences({ review: !review })}
-            className={`bar-button w-auto! gap-1.5 px-2 text-[13px] ${review ? 'text-accent!' : ''}`}
-          >
-            <ListChecks size={16} aria-hidden="true" />
-            {review && <span className="max-[719px]:hidden">{t.reviewPlan}</span>}
-          </button>
           <span className="ml-auto flex items-center gap-1.5">
             {asked !== undefined && !isEmpty && (
               <button type="button" disabled={busy} title={`${COMMAND}Enter`} onClick={() => void send(draft.text, true)} className="bar-button w-auto! px-2 text-[13px]">

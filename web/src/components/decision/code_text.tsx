@@ -23,15 +23,15 @@ export function CodeText({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** A unified diff. */
-export function Diff({ text }: { text: string }) {
+/** A unified diff, of a change that is proposed or made. */
+export function Diff({ text, isMade = false }: { text: string; isMade?: boolean }) {
   const d = useDecisionMessages();
   const [all, setAll] = useState(false);
   const lines = text.replace(/\n$/, '').split('\n');
   const shown = all ? lines : lines.slice(0, MAX_LINES);
   return (
     <>
-      <pre tabIndex={0} dir="ltr" aria-label={d.change} className={`${BOX} px-0!`}>
+      <pre tabIndex={0} dir="ltr" aria-label={isMade ? d.changed : d.change} className={`${BOX} px-0!`}>
         {shown.map((line, at) => (
           // oxlint-disable-next-line react/no-array-index-key -- a line has no other name
           <span key={at} className={`block px-3 ${toneOf(line)}`}>

@@ -98,7 +98,7 @@ export function DecisionTitle({ question, children }: { question: Question; chil
       </span>
       <div role="status" className="min-w-0 flex-1">
         <h2 className="isolate-text font-semibold break-words whitespace-pre-wrap">
-          {isLong(question) ? t.question : questionTitle(question, t, runs)}
+          {isLong(question) ? t.question : questionTitle(question, t, runs, true)}
         </h2>
       </div>
       {children}
@@ -113,7 +113,7 @@ export function AnswerNoticeView({ notice: { question, answer, time } }: { notic
   const runs = useRunMessages();
   const language = usePreferences((preferences) => preferences.language);
   const via = t.channels[answer.answered_via as keyof typeof t.channels] ?? answer.answered_via;
-  const by = answer.decision === 'expired' ? d.nobody : d.answeredBy(answererName(answer), via);
+  const by = answer.decision === 'expired' ? d.nobody : d.answeredBy(answererName(answer, t), via);
   return (
     <p role="status" className="flex items-start gap-1.5 text-dim">
       <span className="glyph h-[21px] items-center" aria-hidden="true">
@@ -156,7 +156,8 @@ function useIsReady(): boolean {
 }
 
 function isLong(question: Question): boolean {
-  return question.kind !== 'plan' && question.reasonCode === '' && question.title.length > MAX_TITLE_CHARS;
+  // calls are shown in full below their title
+  return question.kind !== 'plan' && question.calls.length === 0 && question.reasonCode === '' && question.title.length > MAX_TITLE_CHARS;
 }
 
 function toggled(set: ReadonlySet<string>, item: string): ReadonlySet<string> {

@@ -1,14 +1,16 @@
-import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
+import { Suspense, useEffect, useMemo, useState, type ReactNode } from 'react';
 import type { StoredFile } from '../../api/files';
 import { useMessages } from '../../i18n/catalog';
 import { useFileMessages } from '../../i18n/files';
 import { parseTable } from '../../lib/csv';
 import { previewKind, type PreviewKind } from '../../lib/file_kind';
+import { lazyComponent } from '../../lib/lazy';
 import { formatSize } from '../../lib/format';
-import { htmlDocument } from '../../lib/sandbox_document';
 import { MarkdownView } from '../thread/markdown_view';
 import { useContent, useContentRef, usePage } from './content';
 import { FileIcon } from './file_icon';
+
+const HtmlFrame = lazyComponent(() => import('./html_frame').then((module) => module.HtmlFrame));
 
 const MAX_ROWS = 200;
 const MAX_TEXT_BYTES = 256 * 1024;
@@ -94,19 +96,6 @@ function Failure({ file, text, onAgain }: { file: StoredFile; text: string; onAg
   );
 }
 
-/**
- * A document in a frame of another origin without scripts. That frame is in one from the server, whose
- * policy allows inline styles: the policy of the page, which does not, would hold for its own frames.
- */
-function HtmlPreview({ title, html }: { title: string; html: string }) {
-  const frame = useRef<HTMLIFrameElement>(null);
-  const shown = useMemo(() => htmlDocument(html), [html]);
-  const show = () => frame.current?.contentWindow?.postMessage(shown, '*');
-  return (
-    <iframe ref={frame} title={title} sandbox="allow-scripts" src="/preview" onLoad={show} className="min-h-0 w-full flex-1 bg-white" />
-  );
-}
-
 function TextPreview({ file, kind, content }: { file: StoredFile; kind: PreviewKind; content: Blob }) {
   const t = useMessages();
   const f = useFileMessages();
@@ -122,7 +111,9 @@ function TextPreview({ file, kind, content }: { file: StoredFile; kind: PreviewK
   if (kind === 'html') {
     return (
       <Limited note={f.isolated}>
-        <HtmlPreview title={file.name} html={text} />
+        <Suspense fallback={null}>
+          <HtmlFrame title={file.name} html={text} className="min-h-0 w-full flex-1" />
+        </Suspense>
       </Limited>
     );
   }

@@ -9,8 +9,10 @@ import { useSessionStore } from '../../state/session_store';
 import { useTitle } from '../../state/sessions';
 import { newestVersions, type Versions } from '../../state/versions';
 import type { ArtifactFile, State } from '../../state/session_state';
+import { ChangedFiles } from './changed_files';
 import { FilePreview } from './file_preview';
 import { Thumbnail } from './thumbnail';
+import { WorkspaceTree } from './workspace_tree';
 
 /** The files of the shown session: those that runs made, and those that people sent. */
 export function SessionFiles({ state }: { state: State }) {
@@ -30,9 +32,9 @@ export function SessionFiles({ state }: { state: State }) {
   const made = newestVersions(state.artifacts);
   const sent = state.files.filter((file) => file.sent);
   const outputs = state.files.filter((file) => !file.sent);
-  if (made.length + state.files.length === 0) return <p className="text-dim">{f.none}</p>;
   return (
     <>
+      {made.length + state.files.length + state.changed.length === 0 && <p className="mb-4 text-dim">{f.none}</p>}
       {failure !== '' && (
         <p role="alert" className="mb-2 text-bad">
           {failure}
@@ -50,12 +52,14 @@ export function SessionFiles({ state }: { state: State }) {
           {f.all}
         </button>
       )}
+      {session !== null && state.changes > 0 && <ChangedFiles session={session} revision={state.changes} />}
       <Group title={f.sent} shown={sent.length > 0}>
         {sent.map((file) => rowOf(fileOfAttachment(file)))}
       </Group>
       <Group title={f.outputs} shown={outputs.length > 0}>
         {outputs.map((file) => rowOf(fileOfAttachment(file)))}
       </Group>
+      {session !== null && state.runs.length > 0 && <WorkspaceTree session={session} revision={state.changes} />}
       {shown !== null && <FilePreview file={shown} onClose={() => setShown(null)} />}
     </>
   );

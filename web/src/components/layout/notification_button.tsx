@@ -1,6 +1,6 @@
 import { Bell, BellOff } from 'lucide-react';
 import { useMessages } from '../../i18n/catalog';
-import { requestNotifications } from '../../state/notifications';
+import { requestNotifications } from '../../state/attention';
 import { setPreferences, usePreferences } from '../../state/preferences';
 
 /** Turns notifications on and off; the browser asks for its permission the first time. */

@@ -9,7 +9,7 @@ import { SessionFiles } from '../files/session_files';
 import { newestVersions } from '../../state/versions';
 import { BackgroundCommands } from './background_commands';
 import { StatusIcon } from '../thread/status_icon';
-import { stepProgress, Steps } from '../thread/plan_steps';
+import { PlanSteps, stepProgress } from '../thread/plan_steps';
 
 /** The end of a session is shown before the whole session is read. */
 const LOAD_ALL_AFTER_MS = 500;
@@ -29,9 +29,11 @@ export function SidePanel() {
     const timer = setTimeout(() => void loadEarlier(true), LOAD_ALL_AFTER_MS);
     return () => clearTimeout(timer);
   }, [earlier]);
-  const tabs: Array<[Tab, string, number]> = [
-    ['overview', f.overview, 0],
-    ['files', f.files, newestVersions(state.artifacts).length + state.files.filter((file) => file.sent).length],
+  const sent = state.files.filter((file) => file.sent).length;
+  const files = newestVersions(state.artifacts).length + sent + state.changed.length;
+  const tabs: Array<[Tab, string, string]> = [
+    ['overview', f.overview, ''],
+    ['files', f.files, files === 0 ? '' : `${files}${state.moreChanged ? '+' : ''}`],
   ];
   return (
     <div className="flex h-full flex-col">
@@ -48,7 +50,7 @@ export function SidePanel() {
             className={`rounded-lg px-2.5 py-1 ${tab === name ? 'bg-hover font-medium' : 'text-dim hover:text-ink'}`}
           >
             {text}
-            {count > 0 && <span className="ml-1.5 text-dim">{count}</span>}
+            {count !== '' && <span className="ml-1.5 text-dim">{count}</span>}
           </button>
         ))}
       </div>
@@ -71,8 +73,8 @@ function Overview({ state }: { state: State }) {
   const plan = planOf(state);
   const ended = state.runs.filter((run) => isOver(run.status)).length;
   const results = state.thread.lines.filter((line) => line.kind === 'tool' && line.status !== 'running').length;
-  const usage = sumTokens(state.runs.map((run) => run.usage));
-  const costs = state.runs.flatMap((run) => (run.cost === null ? [] : [run.cost]));
+  const usage = sumTokens(state.runs.map((one) => one.usage));
+  const costs = state.runs.flatMap((one) => (one.cost === null ? [] : [one.cost]));
   const cost = costs.reduce((sum, one) => sum + one, 0);
   const unpriced = state.runs.some((run) => isOver(run.status)) ? f.costUnknown : '–';
   return (
@@ -83,7 +85,7 @@ function Overview({ state }: { state: State }) {
         ) : (
           <>
             <p className="mb-1.5 break-words">{plan.goal}</p>
-            <Steps steps={plan.steps} />
+            <PlanSteps plan={plan} isOver={state.runs.some((run) => run.run === plan.run && isOver(run.status))} />
           </>
         )}
       </Section>
@@ -100,11 +102,7 @@ function Overview({ state }: { state: State }) {
         <ul>
           {state.runs.slice(-20).toReversed().map((run) => (
             <li key={run.run} className="flex gap-1 py-0.5">
-              {run.status === 'waiting' && run.reason === 'await_tasks' ? (
-                <StatusIcon status="running" label={t.awaitsTasks} />
-              ) : (
-                <StatusIcon status={run.status} label={t.status[run.status]} />
-              )}
+              <StatusIcon run={run} isLabelled />
               <span className="min-w-0 truncate">{run.channel === 'tasks' ? t.report : run.text || t.untitled}</span>
             </li>
           ))}

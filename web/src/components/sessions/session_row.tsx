@@ -1,9 +1,11 @@
-import { Ellipsis, MailOpen, MessagesSquare, Package, PackageOpen, Pencil, Pin, PinOff, SquareTerminal, Trash2 } from 'lucide-react';
+import { useQuery } from '@tanstack/react-query';
+import { Ellipsis, MailOpen, MessagesSquare, Package, PackageOpen, Pencil, Pin, PinOff, ShieldAlert, SquareTerminal, Trash2 } from 'lucide-react';
 import { useState, type KeyboardEvent, type ReactNode } from 'react';
 import { Link } from 'wouter';
-import type { SessionChanges, SessionListItem } from '../../api/client';
+import { api, type SessionChanges, type SessionListItem } from '../../api/client';
 import { useMessages } from '../../i18n/catalog';
 import { useSessionMessages } from '../../i18n/sessions';
+import { isWider, modeOf, useTaskOptions } from '../../state/task_options';
 import { StatusIcon } from '../thread/status_icon';
 
 const CHANNEL_ICONS = { cli: SquareTerminal, lark: MessagesSquare };
@@ -27,6 +29,8 @@ export function SessionRow(props: {
   const [open, setOpen] = useState<'none' | 'actions' | 'rename' | 'delete'>('none');
   const title = row.title || t.untitled;
   const isUnread = row.unread && !here;
+  const { data: me } = useQuery({ queryKey: ['me'], queryFn: api.me });
+  const mode = modeOf(useTaskOptions(row.session_id), row, me);
   const ChannelIcon = CHANNEL_ICONS[row.channel as keyof typeof CHANNEL_ICONS];
   const press = (event: KeyboardEvent) => {
     if (event.key === 'F2') setOpen('rename');
@@ -61,11 +65,16 @@ export function SessionRow(props: {
           title={title}
           className="flex min-w-0 flex-1 items-center gap-1 py-1"
         >
-          {row.status === null ? <span className="glyph" /> : <StatusIcon status={row.status} label={t.status[row.status]} />}
+          {row.status === null ? <span className="glyph" /> : <StatusIcon run={{ status: row.status, reason: row.stop_reason, notRun: row.calls_not_run }} isLabelled />}
           <span className="min-w-0 flex-1">
             <span className={`block truncate ${isUnread ? 'font-semibold' : ''}`}>{title}</span>
             {row.found !== '' && row.found !== row.title && <Found text={row.found} wanted={props.found} />}
           </span>
+          {isWider(mode, me) && (
+            <span title={t.modes[mode]} className="flex-none text-warn">
+              <ShieldAlert size={13} role="img" aria-label={`${t.mode}: ${t.modes[mode]}`} />
+            </span>
+          )}
           {ChannelIcon !== undefined && <ChannelIcon size={13} role="img" aria-label={s.channels[row.channel]} className="flex-none text-dim" />}
           {isUnread && (
             <span className="size-2 flex-none rounded-full bg-accent">

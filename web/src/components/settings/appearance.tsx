@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { useMessages } from '../../i18n/catalog';
 import { useSettingsMessages } from '../../i18n/settings';
-import { requestNotifications } from '../../state/notifications';
+import { requestNotifications } from '../../state/attention';
 import { setPreferences, usePreferences, type Language, type Theme } from '../../state/preferences';
 
 const LANGUAGES: Record<Language, string> = { en: 'English', zh: '中文' };

@@ -7,6 +7,7 @@ import {
   type LeftOutLine,
   type Line,
   type LiveNode,
+  type OwnCommandLine,
   type PlanLine,
   type QuestionLine,
   type SayLine,
@@ -17,9 +18,10 @@ import { formatCost, formatCount, formatDuration, formatTime } from '../../lib/f
 import { useMessages } from '../../i18n/catalog';
 import { useRunMessages } from '../../i18n/runs';
 import { lazyComponent } from '../../lib/lazy';
+import { CallNotRun } from './call_not_run';
 import { MarkdownView } from './markdown_view';
 import { NoteRow, ExpandableRow, SentenceRow, StaticRow, Text, useFocus, type RowProps } from './row';
-import { PlanView, stepProgress, Steps } from './plan_steps';
+import { PlanSteps, PlanView, stepProgress } from './plan_steps';
 import { Tool } from './tool_call';
 
 const FileChips = lazyComponent(() => import('../files/file_chips').then((module) => module.FileChips));
@@ -39,6 +41,8 @@ export const LineView = memo(function LineView(
   switch (line.kind) {
     case 'input':
       return <Input line={line} {...row} />;
+    case 'own-command':
+      return <OwnCommand line={line} {...row} />;
     case 'say':
       return <Say line={line} {...row} />;
     case 'tool':
@@ -55,6 +59,8 @@ export const LineView = memo(function LineView(
       );
     case 'left-out':
       return <LeftOut line={line} {...row} />;
+    case 'not-run':
+      return <CallNotRun line={line} {...row} />;
     case 'end':
       return <End line={line} {...row} />;
     case 'subtask':
@@ -91,10 +97,10 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   const box = useRef<HTMLDivElement>(null);
   useFocus(box, row.here);
   const isOver = useSessionStore((store) => store.state.runs.some((run) => run.run === line.run && isEnded(run.status)));
-  if (line.channel === 'tasks' && !line.steer) {
+  if (line.resumed || (line.channel === 'tasks' && !line.steer)) {
     return (
       <NoteRow glyph="·" here={row.here}>
-        <span className="min-w-0 flex-1">{t.report}</span>
+        <span className="min-w-0 flex-1">{line.resumed ? t.resumed : t.report}</span>
         <time dateTime={line.time}>{formatTime(line.time, language)}</time>
       </NoteRow>
     );
@@ -139,6 +145,28 @@ function Input({ line, ...row }: RowProps & { line: InputLine }) {
   );
 }
 
+/** A command that the person ran; the model read it with the message below. */
+function OwnCommand({ line, ...row }: RowProps & { line: OwnCommandLine }) {
+  const t = useMessages();
+  const runs = useRunMessages();
+  const failure = line.code === 0 ? '' : (runs?.callFailure({ exit: line.code }) ?? '');
+  return (
+    <ExpandableRow
+      {...row}
+      id={line.key}
+      glyph="$"
+      tone="text-dim"
+      title={<span className="sr-only">{t.ownCommand}</span>}
+      hint={<span className="isolate-text font-mono text-[13px] text-ink">{line.command}</span>}
+      end={failure !== '' && <span className="text-bad">{failure}</span>}
+    >
+      <pre tabIndex={0} aria-label={t.ownCommand} className="max-h-80 overflow-auto rounded-lg border border-line bg-side px-3 py-2 font-mono text-[13px] break-words whitespace-pre-wrap">
+        {line.output === '' ? <span className="text-dim">{t.nothing}</span> : line.output}
+      </pre>
+    </ExpandableRow>
+  );
+}
+
 /** Answers are shown in full; long remarks between tool calls are collapsed to one line. */
 function Say({ line, ...row }: RowProps & { line: SayLine }) {
   const t = useMessages();
@@ -159,9 +187,10 @@ function Say({ line, ...row }: RowProps & { line: SayLine }) {
 
 function Plan({ line, ...row }: RowProps & { line: PlanLine }) {
   const t = useMessages();
+  const isOver = useSessionStore((store) => store.state.runs.some((run) => run.run === line.run && isEnded(run.status)));
   return (
     <ExpandableRow {...row} id={line.key} glyph="▣" tone="text-accent" title={t.plan} hint={line.goal} end={line.steps.length > 0 ? stepProgress(line.steps) : ''}>
-      <Steps steps={line.steps} />
+      <PlanSteps plan={line} isOver={isOver} />
     </ExpandableRow>
   );
 }
@@ -171,15 +200,16 @@ function Question({ line, ...row }: RowProps & { line: QuestionLine }) {
   const { asked, answered } = line;
   const { kind, plan, calls = [] } = asked;
   const runs = useRunMessages();
-  const end = answered && `${answerLabel(kind, answered, t)} · ${answererName(answered)}`;
+  const end = answered && `${answerLabel(kind, answered, t)} · ${answererName(answered, t)}`;
   return (
     <ExpandableRow
       {...row}
       id={line.key}
       glyph={iconOf(kind)}
       tone={answered ? 'text-dim' : 'text-warn'}
-      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs)}</span>}
-      hint={summaryOf({ body: asked.body, calls, plan: plan ?? null })}
+      title={<span className="isolate-text">{questionTitle({ kind, title: asked.title, calls, reasonCode: asked.reason_code ?? '', askedBy: asked.asked_by ?? '' }, t, runs, true)}</span>}
+      // each call has a row of its own, or stands in the bar
+      hint={calls.length > 0 ? '' : summaryOf({ body: asked.body, calls, plan: plan ?? null })}
       end={end && <span className="isolate-text inline-block max-w-64 truncate align-bottom">{end}</span>}
     >
       {asked.body !== '' && <Text tone="">{asked.body}</Text>}
@@ -205,20 +235,26 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
   const sentence = runs?.ended(line.reason, line.code) ?? '';
   const details = runs?.details(line.reason, line.code, line.error) ?? '';
   // what can be done with a run is not for subtasks, which are no runs of the session
-  const isSubtask = !useSessionStore((store) => store.state.runs.some((run) => run.run === line.run));
+  const run = useSessionStore((store) => store.state.runs.find((one) => one.run === line.run));
+  const isSubtask = run === undefined;
+  const isLimit = runs?.isLimit(line.reason) ?? false;
+  // a subtask that outlasts its run adds to what that used
+  const { usage, cost } = run ?? line;
   const stop = line.status === 'cancelled' ? (t.stops[line.reason] ?? line.reason) : '';
   const sentences = [
-    line.status === 'completed' ? sentence : '',
+    line.status === 'completed' && !isLimit ? sentence : '',
     line.fallback === undefined ? '' : (runs?.answeredBy(line.fallback) ?? ''),
   ];
-  const glyph = { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
+  const isIncomplete = (runs?.exception({ status: line.status, reason: line.reason, notRun: line.notRun ?? 0 }) ?? '') !== '';
+  const glyph = isIncomplete ? '⚠' : { completed: '✓', failed: '✕', cancelled: '■' }[line.status as 'completed'] ?? '·';
   const facts = [
     stop,
+    line.notRun === undefined ? '' : (runs?.completedWithout(line.notRun) ?? t.status.completed),
     line.duration > 0 ? formatDuration(line.duration) : '',
-    line.usage === null || line.usage.in + line.usage.out === 0
+    usage.in + usage.cached + usage.out === 0
       ? ''
-      : `${formatCount(line.usage.in + line.usage.cached)} ${t.short.in} ${formatCount(line.usage.out)} ${t.short.out}`,
-    line.cost === null || line.cost === 0 ? '' : formatCost(line.cost),
+      : `${formatCount(usage.in + usage.cached)} ${t.short.in} ${formatCount(usage.out)} ${t.short.out}`,
+    cost === null || cost === 0 ? '' : formatCost(cost),
   ];
   return (
     <>
@@ -227,9 +263,9 @@ function End({ line, ...row }: RowProps & { line: EndLine }) {
           <MarkdownView text={line.answer} />
         </StaticRow>
       )}
-      {line.error !== '' && (
-        <StaticRow glyph="✕" tone="text-bad" here={false}>
-          <p className="break-words text-bad">{sentence}</p>
+      {(isLimit || line.error !== '') && (
+        <StaticRow glyph={isLimit ? '⚠' : '✕'} tone={isLimit ? 'text-warn' : 'text-bad'} here={false}>
+          <p className={`break-words ${isLimit ? 'text-warn' : 'text-bad'}`}>{sentence}</p>
           {details !== '' && <p className="isolate-text break-words text-dim">{details}</p>}
         </StaticRow>
       )}

@@ -35,7 +35,7 @@ export function ExpandableRow(
         <span className={`glyph ${props.tone}`} aria-hidden="true">
           {props.glyph}
         </span>
-        <span className={`flex-none ${props.quiet ? 'text-dim' : ''}`}>{props.title}</span>
+        <span className={`min-w-0 truncate ${props.quiet ? 'text-dim' : ''}`}>{props.title}</span>
         <span className="min-w-0 flex-1 truncate text-dim">{props.hint}</span>
         <span className="flex-none text-[13px] text-dim tabular-nums">{props.end}</span>
         <ChevronRight

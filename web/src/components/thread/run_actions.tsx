@@ -1,8 +1,10 @@
-import { Check, Copy, GitBranch, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
+import { useQuery } from '@tanstack/react-query';
+import { Check, Copy, GitBranch, KeyRound, Pencil, PlayCircle, RefreshCw, Settings, SlidersHorizontal } from 'lucide-react';
 import { useState } from 'react';
 import { navigate } from 'wouter/use-browser-location';
 import { api } from '../../api/client';
 import { useRunActionMessages } from '../../i18n/run_actions';
+import { useRunMessages } from '../../i18n/runs';
 import type { EndLine, InputLine, State } from '../../state/session_state';
 import { loadEarlier, useSessionStore } from '../../state/session_store';
 import { CHOOSE_MODEL_EVENT, setTaskOptions, taskFields, taskOptions } from '../../state/task_options';
@@ -11,8 +13,8 @@ import { Action, Failure, useAttempt } from './action';
 import { FeedbackButtons } from './feedback';
 
 const COPIED_MS = 1_500;
-/** Errors of the model that another key, address or default model ends. */
-const MODEL_SETTINGS_CODES = new Set(['model_key_refused', 'model_no_credit', 'model_quota_used_up', 'model_region_refused', 'model_not_found', 'model_without_tools']);
+/** Errors of the model that another address or default model ends; runs.json lists those that another key ends. */
+const MODEL_SETTINGS_CODES = new Set(['model_region_refused', 'model_not_found', 'model_without_tools']);
 
 /** What can be done with a run that has ended. */
 export function RunActions({ line }: { line: EndLine }) {
@@ -32,7 +34,7 @@ export function RunActions({ line }: { line: EndLine }) {
     attempt(async () => {
       const { session } = useSessionStore.getState();
       const input = await findInput(line.run);
-      if (session !== null && input !== undefined) await submit(session, input, input.text);
+      if (session !== null && input !== undefined) await submit(session, input.text, input.attachments);
     });
   const regenerate = () =>
     attempt(async () => {
@@ -45,13 +47,24 @@ export function RunActions({ line }: { line: EndLine }) {
       const run = useSessionStore.getState().state.runs.find((one) => one.run === line.run);
       if (run !== undefined) await api.resume(run.task);
     });
+  const runs = useRunMessages();
+  const isLimit = runs?.isLimit(line.reason) ?? false;
+  const goOn = () =>
+    attempt(async () => {
+      const { session } = useSessionStore.getState();
+      if (session === null) return;
+      await submit(session, a.goOn);
+    });
   const isComplete = line.status === 'completed';
   return (
     <span className="inline-flex flex-wrap items-center gap-1">
       {answer !== '' && (
         <Action icon={copied ? <Check size={13} /> : <Copy size={13} />} name={copied ? a.copied : a.copy} busy={busy} onClick={copy} quiet />
       )}
-      {!isComplete && isLast && (
+      {isLimit && isLast && (
+        <Action icon={<PlayCircle size={13} />} name={a.goOn} title={a.goOnHint} busy={busy} onClick={goOn} />
+      )}
+      {!isComplete && !isLimit && isLast && (
         <>
           <Action icon={<PlayCircle size={13} />} name={a.resume} title={a.resumeHint} busy={busy} onClick={resume} />
           <Action icon={<RefreshCw size={13} />} name={a.retry} title={a.retryHint} busy={busy} onClick={retry} />
@@ -60,9 +73,7 @@ export function RunActions({ line }: { line: EndLine }) {
       {line.code.startsWith('model_') && isLast && (
         <Action icon={<SlidersHorizontal size={13} />} name={a.changeModel} busy={busy} onClick={() => dispatchEvent(new Event(CHOOSE_MODEL_EVENT))} />
       )}
-      {MODEL_SETTINGS_CODES.has(line.code) && isLast && (
-        <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />
-      )}
+      {isLast && <SettingsAction code={line.code} busy={busy} />}
       {isComplete && (
         <>
           <Action icon={<RefreshCw size={13} />} name={a.regenerate} busy={busy} onClick={regenerate} quiet />
@@ -73,6 +84,21 @@ export function RunActions({ line }: { line: EndLine }) {
       <Failure text={failure} />
     </span>
   );
+}
+
+/** Where the owner changes what the error of a model is about. */
+function SettingsAction({ code, busy }: { code: string; busy: boolean }) {
+  const a = useRunActionMessages();
+  const runs = useRunMessages();
+  const session = useSessionStore((store) => store.session) ?? '';
+  const { data: me } = useQuery({ queryKey: ['me'], queryFn: api.me });
+  if (me?.roles.includes('owner') !== true) return null;
+  if (runs?.needsKey(code)) {
+    const where = `/settings/models#key${taskOptions(session).model === '' ? '' : `=${encodeURIComponent(taskOptions(session).model)}`}`;
+    return <Action icon={<KeyRound size={13} />} name={a.enterKey} busy={busy} onClick={() => navigate(where)} />;
+  }
+  if (!MODEL_SETTINGS_CODES.has(code)) return null;
+  return <Action icon={<Settings size={13} />} name={a.modelSettings} busy={busy} onClick={() => navigate('/settings/models')} />;
 }
 
 /** A message of a person that can be changed and sent in a branch. */
@@ -143,17 +169,18 @@ function openBranch(session: string): void {
 
 async function sendInBranch(input: InputLine, text: string): Promise<void> {
   const session = await fork({ run_id: input.run, after: false });
-  await submit(session, input, text);
+  await submit(session, text, input.attachments);
   openBranch(session);
 }
 
-async function submit(session: string, input: InputLine, text: string): Promise<void> {
+async function submit(session: string, text: string, attachments: InputLine['attachments'] = []): Promise<void> {
+  const [used, me] = await Promise.all([api.session(session), api.me()]);
   await api.submit({
     task: text,
     session_id: session,
-    attachments: input.attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
+    attachments: attachments.map(({ name, media_type, uri }) => ({ name, media_type, uri })),
     idempotency_key: randomId(),
-    ...taskFields(taskOptions(session)),
+    ...taskFields(taskOptions(session), used, me),
   });
 }
 

@@ -17,6 +17,9 @@ const EarlierMessages = lazyComponent(() =>
 const EarlierEvents = lazyComponent(() =>
   import('./earlier_messages').then((module) => module.EarlierEvents),
 );
+const WaitingMessages = lazyComponent(() =>
+  import('./waiting_messages').then((module) => module.WaitingMessages),
+);
 const Lanes = lazyComponent(() => import('../tasks/lanes').then((module) => module.Lanes));
 const VirtualRows = lazyComponent(() => import('./virtual_rows').then((module) => module.VirtualRows));
 
@@ -221,6 +224,11 @@ export function Thread() {
   const before = session !== null && (
     <Suspense fallback={null}>{earlier === null ? <EarlierMessages session={session} /> : <EarlierEvents />}</Suspense>
   );
+  const waiting = session !== null && (
+    <Suspense fallback={null}>
+      <WaitingMessages session={session} />
+    </Suspense>
+  );
   return (
     <div className="relative min-h-0 flex-1">
       <div
@@ -237,13 +245,14 @@ export function Thread() {
           {isVirtual ? (
             <Suspense fallback={<p className="text-center text-dim">{t.loading}</p>}>
               <VirtualRows list={list} view={view} shift={grewAtStart} onMount={follow}>
-                {[<Fragment key="earlier">{before}</Fragment>, ...rows]}
+                {[<Fragment key="earlier">{before}</Fragment>, ...rows, <Fragment key="waiting">{waiting}</Fragment>]}
               </VirtualRows>
             </Suspense>
           ) : (
             <>
               {before}
               {rows}
+              {waiting}
             </>
           )}
         </div>

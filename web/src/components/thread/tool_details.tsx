@@ -2,6 +2,8 @@ import { useState } from 'react';
 import type { ToolLine } from '../../state/session_state';
 import { formatCount } from '../../lib/format';
 import { useMessages } from '../../i18n/catalog';
+import { withoutMarks } from '../../lib/marks';
+import { Diff } from '../decision/code_text';
 import { FileChips } from '../files/file_chips';
 
 /** The arguments, the output so far, and the result of a tool call. */
@@ -9,10 +11,19 @@ export function ToolDetails({ line, output }: { line: ToolLine; output: string }
   const t = useMessages();
   return (
     <>
-      <TextBlock label={t.arguments} text={argumentText(line.arguments)} />
+      {line.diff === '' ? (
+        <TextBlock label={t.arguments} text={argumentText(line.arguments) || line.denied} />
+      ) : (
+        <div className="mb-2">
+          <Diff text={line.diff} isMade />
+        </div>
+      )}
       {line.status === 'running' && <TextBlock label={t.output} text={output} />}
-      {line.error !== '' && <TextBlock label={t.error} text={line.error} tone="text-bad" />}
-      {line.status === 'done' && <TextBlock label={t.result} text={line.result} />}
+      {line.error !== '' && line.stopped === undefined && <TextBlock label={t.error} text={withoutMarks(line.error)} tone="text-bad" />}
+      {line.stopped !== undefined && <TextBlock label={t.output} text={line.error.split('\n').slice(0, -1).join('\n')} />}
+      {line.status !== 'running' && line.error === '' && line.diff === '' && (
+        <TextBlock label={t.result} text={withoutMarks(line.result)} tone={line.status === 'failed' ? 'text-bad' : ''} />
+      )}
       {line.attachments.length > 0 && (
         <FileChips files={line.attachments} />
       )}

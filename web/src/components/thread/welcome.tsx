@@ -1,11 +1,12 @@
 import { Link } from 'wouter';
-import type { MeView } from '../../api/client';
+import type { MeView, Mode } from '../../api/client';
 import { EXAMPLE_EVENT } from '../../state/draft';
-import { setPreferences, usePreferences, type Mode } from '../../state/preferences';
+import { setPreferences, usePreferences } from '../../state/preferences';
+import { setTaskOptions } from '../../state/task_options';
 import { useWelcomeMessages } from '../../i18n/welcome';
 
 function submitExample(text: string, mode: Mode): void {
-  setPreferences({ mode });
+  setTaskOptions('new', { mode });
   dispatchEvent(new CustomEvent(EXAMPLE_EVENT, { detail: text }));
 }
 
@@ -23,7 +24,7 @@ export function Welcome({ me }: { me: MeView | undefined }) {
             <li key={example.text}>
               <button
                 type="button"
-                onClick={() => submitExample(example.text, me?.isolated ? 'sandboxed' : example.mode)}
+                onClick={() => submitExample(example.text, me?.isolated ? 'run' : example.mode)}
                 className="flex w-full items-start gap-1 px-3 py-2.5 text-left first:rounded-t-xl hover:bg-hover"
               >
                 <span className="glyph text-dim" aria-hidden="true">
@@ -37,7 +38,7 @@ export function Welcome({ me }: { me: MeView | undefined }) {
         {me?.provider === 'offline' && !isDismissed && (
           <p className="mt-4 flex flex-wrap items-start gap-x-3 text-[13px] text-dim">
             <span>{t.offline}</span>
-            <Link href="/settings/models" className="flex-none text-accent hover:underline">
+            <Link href="/settings/models#key" className="flex-none text-accent hover:underline">
               {t.addKey}
             </Link>
             <button type="button" onClick={() => setPreferences({ offlineNoticeDismissed: true })} className="flex-none text-accent hover:underline">

@@ -5,7 +5,6 @@ import { useRunMessages } from '../../i18n/runs';
 import type { RunMessages } from '../../i18n/run_texts';
 import { useElapsed } from './elapsed';
 import { ExpandableRow, Text, type RowProps } from './row';
-import { gist } from './tool_call';
 
 const OUTPUT_LINES = 3;
 const MAX_LINE_CHARS = 200;
@@ -66,11 +65,8 @@ function describe(
     return { title: runs?.retry({ ...retry, seconds: Math.max(0, retry.seconds - passed) }) ?? t.thinking, hint: '', text: '' };
   }
   if (run.status === 'waiting') return { title: t.awaitsTasks, hint: '', text: '' };
-  const [call] = calls;
-  if (call !== undefined) {
-    if (calls.length > 1) return { title: t.calls(calls.length), hint: calls.map((one) => one.name).join(', '), text: '' };
-    return { title: call.name, hint: gist(call.arguments), text: '' };
-  }
+  // each call has a row of its own
+  if (calls.length > 0) return { title: t.working, hint: '', text: '' };
   if (run.status === 'queued') return { title: t.status.queued, hint: '', text: '' };
   if (nodes.some((node) => !node.reasoning && node.text !== '')) return { title: t.writing, hint: '', text: '' };
   const thought = nodes.find((node) => node.reasoning)?.text ?? '';

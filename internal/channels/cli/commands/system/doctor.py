@@ -1,6 +1,7 @@
 """`larkspur doctor`: check the installation without changing it."""
 
 import contextlib
+import json
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ from internal.channels.cli.commands.parser import add_config, add_json
 from internal.channels.cli.exit_codes import CONFIG, OK
 from internal.channels.cli.output import Output
 from internal.channels.cli.transports.http import HttpEndpoint
+from internal.channels.cli.transports.interface import Unreachable
 from internal.config import home as home_folder
 from internal.config.home import HomeError
 from internal.config.types import ConfigError
@@ -87,6 +89,7 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield _home(home)
     yield _token(home)
     yield _gateway(home)
+    yield from _channels(home)
     yield _disk(home)
     yield _ripgrep()
     try:
@@ -99,6 +102,8 @@ def run_checks(application: Application, config: str | None) -> Iterator[Check]:
     yield _sandbox([each for each in walls if each.name != _PACKAGES])
     yield from (each for each in walls if each.name == _PACKAGES)
     yield _model(settings)
+    if settings.cost_limit:
+        yield Check("cost", "warn", settings.cost_limit, f"Set llm.prices.{settings.model}.")
     if settings.transcription:
         message = f"Recordings are transcribed by {settings.transcription} (not tested)."
         yield Check("audio", "ok", message)
@@ -160,6 +165,28 @@ def _gateway(home: Path) -> Check:
         return Check("gateway", "ok", f"A gateway runs at {address.url} ({model}).")
     message = f"The gateway process {address.pid} does not answer at {address.url}."
     return Check("gateway", "warn", message, "Check its log, or restart it.")
+
+
+def _channels(home: Path) -> Iterator[Check]:
+    """Yield the state of each chat channel of the gateway that runs."""
+    try:
+        address = home_folder.find_gateway(home)
+        if address is None:
+            return
+        endpoint = HttpEndpoint(address.url, lambda: home_folder.read_token(home))
+        found = json.loads(endpoint.request("GET", "/health").body).get("channels", {})
+        app = json.loads(endpoint.request("GET", "/api/channels/lark").body)
+    except (HomeError, Unreachable, ValueError):  # told already
+        return
+    if not found:
+        advice = "Connect an app in Settings → Lark, or try `larkspur serve --lark-sim`."
+        yield Check("channels", "ok", "No chat channel is set up.", advice)
+    for name, one in found.items():
+        last = one.get("last_event") or "none yet"
+        simulated = "the simulator of Lark: " if name == "lark" and app.get("simulated") else ""
+        sentence = f"{simulated}{one['detail']}, since {one['since']}; last event: {last}."
+        advice = "" if one["ok"] else "Settings → Lark, or the check of the app below, may say why."
+        yield Check(f"channel {name}", "ok" if one["ok"] else "warn", sentence, advice)
 
 
 def _disk(home: Path) -> Check:

@@ -13,7 +13,11 @@ def register(subparsers: Subparsers) -> None:
         "serve", description="Run the gateway: the web page, Lark and the tasks of all channels."
     )
     parser.add_argument("--host", type=decode_argument, help="address to listen on")
-    parser.add_argument("--port", type=int, help="port to listen on; 0 for any free port")
+    parser.add_argument(
+        "--port",
+        type=int,
+        help="port to listen on instead of server.port (8420); 0 for any free port",
+    )
     parser.add_argument(
         "--lark-sim",
         action="store_true",

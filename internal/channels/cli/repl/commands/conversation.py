@@ -19,7 +19,7 @@ _MAX_TERMINAL_COPY = 74_000
 async def clear(context: SlashContext, _arguments: str) -> None:
     """Start a new session on an empty screen."""
     if not context.is_busy():
-        context.session.leave_session()
+        context.session.begin_session()
         context.clear_screen()
         context.print_message("new_session")
 

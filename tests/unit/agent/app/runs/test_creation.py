@@ -8,7 +8,6 @@ import pytest
 from internal.agent.app.runs.active import claim_run
 from internal.agent.app.runs.creation import (
     MAX_INSTRUCTION_CHARACTERS,
-    RESUME_PROMPT,
     Submission,
     clean_instruction,
     create_task,
@@ -24,6 +23,7 @@ from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.principals import LOCAL_OWNER
 from internal.agent.domain.secrets import register_secret
 from internal.agent.domain.tasks import ClaimedTask, Origin, Run, RunSpec, Task
+from internal.agent.domain.unwritten_messages import RESUME_PROMPT
 from internal.agent.store.database import Database, Write
 from internal.agent.store.stores import Stores
 from tests.support.store_records import CLEANED, HOSTILE, T0, T1, a_run, a_task
@@ -123,12 +123,15 @@ def test_an_ended_task_is_resumed_in_its_session() -> None:
     task = a_task(status="failed", stop_reason="error")
     run = a_run(status="failed")
     submission = resume_submission(task, run, "cli", None)
-    assert submission.instruction == f"{RESUME_PROMPT}\n\ncount"
+    assert (submission.instruction, submission.is_resumed) == ("count", True)
+    assert submission.prompt == f"{RESUME_PROMPT}\n\ncount"
     assert submission.resumes == run.id
     assert (submission.session_id, submission.channel) == (task.session_id, "cli")
 
-    again = msgspec.structs.replace(task, instruction=submission.instruction)
-    assert resume_submission(again, run, "cli", None).instruction == submission.instruction
+    # a task of an earlier version has the prompt in its instruction
+    again = msgspec.structs.replace(task, instruction=submission.prompt)
+    resumed = resume_submission(again, run, "cli", None)
+    assert (resumed.instruction, resumed.prompt) == ("count", submission.prompt)
     stopped = a_run(status="cancelled")
     assert resume_submission(task, stopped, "cli", None).resumes is None
 

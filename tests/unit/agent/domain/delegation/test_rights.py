@@ -12,14 +12,15 @@ from internal.agent.domain.delegation.rights import (
     refuse_options,
     subtask_spec,
 )
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.tasks import Profile, RunSpec
 from internal.agent.domain.usage import RunLimits
 
 TOOLS = ("read_file", "write_file", "shell", "create_task", "mcp__git__log")
 LIMITS = RunLimits(max_iterations=20, timeout_seconds=100, max_cost=2.0)
 CREATOR = RunSpec(
-    policy=Policy(Mode.ACCEPT_EDITS, ("shell(ls)", "network(example.com)"), ("shell(rm *)",)),
+    policy=Policy(Mode.EDIT, ("shell(ls)", "network(example.com)"), ("shell(rm *)",)),
     limits=LIMITS,
     workspace="/srv/repo",
     people=True,
@@ -37,10 +38,10 @@ def spec(
 @pytest.mark.parametrize(
     ("ceiling", "mode"),
     [
-        (None, Mode.ACCEPT_EDITS),
+        (None, Mode.EDIT),
         (Mode.PLAN, Mode.PLAN),
         (Mode.ASK, Mode.ASK),
-        (Mode.FULL, Mode.ACCEPT_EDITS),
+        (Mode.ALL, Mode.EDIT),
     ],
 )
 def test_the_mode_is_the_narrower_one(ceiling: Mode | None, mode: Mode) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.network import (
     NetworkAccess,
     NetworkSetting,
@@ -16,7 +17,6 @@ from internal.agent.domain.permissions.policy import (
     Allowed,
     ApprovalNeeded,
     Denied,
-    Mode,
     Policy,
     Verdict,
     evaluate_call,
@@ -41,7 +41,7 @@ def verdict(policy: Policy, network: Any, command: str = "make") -> Verdict:
     return evaluate_call(policy, SHELL, {"command": command, "network": network}, isolated=True)
 
 
-def sandboxed(*allow: str, deny: tuple[str, ...] = (), mode: Mode = Mode.SANDBOXED) -> Policy:
+def sandboxed(*allow: str, deny: tuple[str, ...] = (), mode: Mode = Mode.RUN) -> Policy:
     return Policy(mode=mode, allow=allow, deny=deny)
 
 
@@ -98,7 +98,7 @@ def test_command_and_hosts_are_judged_together() -> None:
     both = verdict(sandboxed(mode=Mode.ASK), ["a.example", "b.example"], "npm test")
     assert isinstance(both, ApprovalNeeded)
     assert both.rules == ("shell(npm test)", "network(a.example)", "network(b.example)")
-    assert isinstance(verdict(sandboxed(mode=Mode.FULL), ["*"]), Allowed)
+    assert isinstance(verdict(sandboxed(mode=Mode.ALL), ["*"]), Allowed)
     assert isinstance(verdict(sandboxed(mode=Mode.DENY), ["a.example"]), Denied)
     # without isolation every command reaches everything, so only the command is judged
     call = {"command": "git pull", "network": ["github.com"]}

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.outside_paths import OutsideAccess, is_below
 from internal.agent.domain.permissions.policy import (
     Allowed,
     ApprovalNeeded,
     Denied,
-    Mode,
     Policy,
     Verdict,
     evaluate_call,
@@ -38,7 +38,7 @@ SHELL = ToolSpec(
 )
 
 
-def sandboxed(*allow: str, deny: tuple[str, ...] = (), mode: Mode = Mode.SANDBOXED) -> Policy:
+def sandboxed(*allow: str, deny: tuple[str, ...] = (), mode: Mode = Mode.RUN) -> Policy:
     return Policy(mode=mode, allow=allow, deny=deny)
 
 
@@ -108,7 +108,7 @@ def test_hosts_and_paths_are_asked_about_together() -> None:
 def test_without_isolation_only_the_command_is_judged() -> None:
     policy = sandboxed("shell(make)", mode=Mode.ASK)
     assert isinstance(verdict(policy, isolated=False, read_paths=["/srv"]), Allowed)
-    assert isinstance(verdict(sandboxed(mode=Mode.FULL), write_paths=["/srv"]), Allowed)
+    assert isinstance(verdict(sandboxed(mode=Mode.ALL), write_paths=["/srv"]), Allowed)
     assert isinstance(verdict(sandboxed(mode=Mode.DENY), read_paths=["/srv"]), Denied)
 
 
@@ -121,7 +121,7 @@ def test_without_isolation_only_the_command_is_judged() -> None:
     ],
 )
 def test_what_commands_can_never_have_is_denied(path: Any) -> None:
-    for mode in (Mode.SANDBOXED, Mode.FULL):
+    for mode in (Mode.RUN, Mode.ALL):
         denied = verdict(sandboxed(mode=mode), read_paths=[path])
         assert isinstance(denied, Denied)
         assert "write an absolute path" in denied.reason
@@ -140,7 +140,7 @@ def test_what_commands_can_never_have_is_denied(path: Any) -> None:
     ],
 )
 def test_denied_paths_are_refused_in_every_mode(deny: str, arguments: Any, denied: bool) -> None:
-    for mode in (Mode.SANDBOXED, Mode.ASK, Mode.FULL):
+    for mode in (Mode.RUN, Mode.ASK, Mode.ALL):
         policy = sandboxed("write_outside(/srv)", "shell", deny=(deny,), mode=mode)
         assert isinstance(verdict(policy, **arguments), Denied) == denied
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.policy import (
     Allowed,
     ApprovalNeeded,
     Denied,
-    Mode,
     Policy,
     Verdict,
     call_hash,
@@ -53,7 +53,7 @@ def test_allow_rules() -> None:
 
 
 def test_deny_rules_win_even_in_full_mode() -> None:
-    policy = Policy(mode=Mode.FULL, allow=("shell",), deny=DENY)
+    policy = Policy(mode=Mode.ALL, allow=("shell",), deny=DENY)
     assert wrong_verdicts(policy, DENYING) == []
 
 
@@ -156,10 +156,10 @@ ARGUMENTS: dict[str, Any] = {"command": "ls", "path": "a", "url": "https://a.exa
     [
         (Mode.ASK, "AANNN"),
         (Mode.PLAN, "AADDD"),
-        (Mode.ACCEPT_EDITS, "AAANN"),
-        (Mode.SANDBOXED, "AANNN"),
+        (Mode.EDIT, "AAANN"),
+        (Mode.RUN, "AANNN"),
         (Mode.DENY, "AADDD"),
-        (Mode.FULL, "AAAAA"),
+        (Mode.ALL, "AAAAA"),
     ],
 )
 def test_modes(mode: Mode, expected: str) -> None:
@@ -167,8 +167,18 @@ def test_modes(mode: Mode, expected: str) -> None:
     assert "".join(_LETTERS[type(verdict)] for verdict in verdicts) == expected
 
 
+def test_files_that_configure_programs_are_asked_about_where_others_are_changed() -> None:
+    for isolated in (True, False):
+        call = {"path": "AGENTS.md", "content": ""}
+        verdicts = [
+            evaluate_call(Policy(mode), SPECS["write_file"], call, isolated=isolated)
+            for mode in (Mode.EDIT, Mode.ALL)
+        ]
+        assert [_LETTERS[type(each)] for each in verdicts] == ["N", "A"]
+
+
 def test_in_the_sandbox_commands_and_changes_run_unasked() -> None:
-    policy = Policy(mode=Mode.SANDBOXED, deny=("shell(rm *)",))
+    policy = Policy(mode=Mode.RUN, deny=("shell(rm *)",))
 
     def letters(tool: str, **arguments: Any) -> str:
         return _LETTERS[type(evaluate_call(policy, SPECS[tool], arguments, isolated=True))]
@@ -303,13 +313,13 @@ def test_path_allow(glob: str, path: str, expected: str) -> None:
     ],
 )
 def test_path_deny(glob: str, path: str, denied: bool) -> None:
-    policy = Policy(mode=Mode.FULL, deny=(f"read_file({glob})",))
+    policy = Policy(mode=Mode.ALL, deny=(f"read_file({glob})",))
     verdict = evaluate(policy, "read_file", "read", {"path": path})
     assert isinstance(verdict, Denied) is denied
 
 
 def test_a_search_is_denied_above_a_denied_folder() -> None:
-    policy = Policy(mode=Mode.FULL, deny=("search_files(a/secret/*)",))
+    policy = Policy(mode=Mode.ALL, deny=("search_files(a/secret/*)",))
     for path, denied in [(".", 1), ("a", 1), ("./a", 1), ("..", 1), ("b", 0), ("a/b", 0)]:
         verdict = evaluate(policy, "search_files", "read", {"path": path})
         assert isinstance(verdict, Denied) is bool(denied), path
@@ -438,7 +448,7 @@ def test_host_allow(host: str, url: str, expected: str) -> None:
     ],
 )
 def test_host_deny(host: str, url: str, expected: str) -> None:
-    policy = Policy(mode=Mode.FULL, deny=(f"web_fetch({host})",))
+    policy = Policy(mode=Mode.ALL, deny=(f"web_fetch({host})",))
     verdict = evaluate(policy, "web_fetch", "net", {"url": url})
     assert _LETTERS[type(verdict)] == expected
 
@@ -469,7 +479,7 @@ def test_arguments_of_a_wrong_type_are_never_allowed_by_a_pattern(tool: str, rul
         asked = evaluate(Policy(allow=(rule,)), tool, "exec", arguments)
         assert isinstance(asked, ApprovalNeeded)
         assert not asked.rules
-        vague = evaluate(Policy(mode=Mode.FULL, deny=(rule,)), tool, "exec", arguments)
+        vague = evaluate(Policy(mode=Mode.ALL, deny=(rule,)), tool, "exec", arguments)
         assert isinstance(vague, ApprovalNeeded)
 
 
@@ -506,7 +516,7 @@ def test_an_exact_rule_allows_even_a_wrapper_or_interpreter(rule: str, command: 
 
 
 def test_a_policy_survives_storage() -> None:
-    policy = Policy(mode=Mode.ACCEPT_EDITS, allow=("shell(git log *)",), deny=("web_fetch",))
+    policy = Policy(mode=Mode.EDIT, allow=("shell(git log *)",), deny=("web_fetch",))
     assert msgspec.json.decode(msgspec.json.encode(policy), type=Policy) == policy
     with pytest.raises(msgspec.ValidationError, match="is not a rule"):
         msgspec.json.decode(b'{"deny": ["shell("]}', type=Policy)
@@ -613,7 +623,7 @@ def test_the_worst_commands_are_judged_in_bounded_time(command: str) -> None:
     files = [f"shell(> **/secret{n}/*a*b*)" for n in range(8)]
     rules = (*programs, *files, "shell(rm x *)", "shell(git push *)")
     start = time.process_time()
-    shell(Policy(mode=Mode.FULL, deny=rules), command)
+    shell(Policy(mode=Mode.ALL, deny=rules), command)
     shell(Policy(allow=rules), command)
     assert time.process_time() - start < 2.0  # measured: at most 0.3 s
 
@@ -650,7 +660,7 @@ def test_a_rule_names_one_tool_of_a_server_or_all(rule: str, letters: str) -> No
     git, other = (ToolSpec(name, "", {}, "exec") for name in ("mcp__git__log", "mcp__other__log"))
     verdicts = (
         evaluate_call(Policy(allow=(rule,)), git, {}),
-        evaluate_call(Policy(mode=Mode.FULL, deny=(rule,)), git, {}),
+        evaluate_call(Policy(mode=Mode.ALL, deny=(rule,)), git, {}),
         evaluate_call(Policy(allow=(rule,)), other, {}),
     )
     assert "".join(_LETTERS[type(each)] for each in verdicts) == letters

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.policy import (
     Allowed,
     ApprovalNeeded,
     Denied,
-    Mode,
     Policy,
     Verdict,
     evaluate_call,
@@ -135,7 +135,7 @@ def test_a_denied_command_is_not_allowed_however_it_is_started(
 ) -> None:
     for form in forms:
         command = form(command)
-    policy = Policy(mode=Mode.FULL, deny=("shell(rm *)", "shell(git push *)"))
+    policy = Policy(mode=Mode.ALL, deny=("shell(rm *)", "shell(git push *)"))
     assert not isinstance(shell(policy, command), Allowed), command
 
 
@@ -265,7 +265,7 @@ def test_bash_starts_no_denied_program_of_the_table(starters: Path, tmp_path: Pa
 @given(texts.filter(ends))
 @examples(150)
 def test_bash_starts_no_denied_program(starters: Path, text: str) -> None:
-    policy = Policy(mode=Mode.FULL, deny=("shell(rm *)", "shell(sudo *)"))
+    policy = Policy(mode=Mode.ALL, deny=("shell(rm *)", "shell(sudo *)"))
     if isinstance(shell(policy, text), Allowed):
         with tempfile.TemporaryDirectory() as folder:
             assert not run_by_bash(starters, folder, text)

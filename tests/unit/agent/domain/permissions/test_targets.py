@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from internal.agent.domain.messages import ToolCall
+from internal.agent.domain.permissions.modes import Mode
 from internal.agent.domain.permissions.policy import (
     Allowed,
     ApprovalNeeded,
     Denied,
-    Mode,
     Policy,
     Verdict,
     evaluate_call,
@@ -120,7 +120,7 @@ def test_a_protected_folder_is_never_changed(mode: Mode, path: str) -> None:
 def test_a_path_that_is_too_long_to_match_needs_approval() -> None:
     long = "a/" * 100_000 + "b"
     assert isinstance(move(Policy(allow=("move_file",)), long, "b"), Allowed)
-    policy = Policy(mode=Mode.FULL, deny=("move_file(secret/**)",))
+    policy = Policy(mode=Mode.ALL, deny=("move_file(secret/**)",))
     assert isinstance(move(policy, "a", long), ApprovalNeeded)
     assert isinstance(move(policy, "a", long + "/.git/x"), Denied)
 
@@ -148,7 +148,7 @@ def test_every_path_of_a_list_is_checked() -> None:
 def test_a_list_that_does_not_hold_paths_needs_approval(paths: Any) -> None:
     allow = Policy(allow=("copy_all(a/**)",))
     assert isinstance(evaluate_call(allow, COPY_ALL, {"paths": paths}), ApprovalNeeded)
-    deny = Policy(mode=Mode.FULL, deny=("copy_all(secret/**)",))
+    deny = Policy(mode=Mode.ALL, deny=("copy_all(secret/**)",))
     assert isinstance(evaluate_call(deny, COPY_ALL, {"paths": paths}), ApprovalNeeded)
 
 
@@ -167,12 +167,12 @@ def test_a_path_that_is_no_text_needs_approval(argument: str, odd: Any) -> None:
     call = {"source": "a", "destination": "a"} | {argument: odd}
     policy = Policy(allow=("move_file(a)",))
     assert isinstance(evaluate_call(policy, move_file.spec, call), ApprovalNeeded)
-    deny = Policy(mode=Mode.FULL, deny=("move_file(secret/**)",))
+    deny = Policy(mode=Mode.ALL, deny=("move_file(secret/**)",))
     assert isinstance(evaluate_call(deny, move_file.spec, call), ApprovalNeeded)
 
 
 def test_a_missing_path_is_the_workspace() -> None:
-    deny = Policy(mode=Mode.FULL, deny=("move_file(.)",))
+    deny = Policy(mode=Mode.ALL, deny=("move_file(.)",))
     assert isinstance(evaluate_call(deny, move_file.spec, {"source": "a"}), Denied)
 
 
@@ -185,7 +185,7 @@ def test_a_pattern_covers_the_targets_of_the_kinds_it_can_be_read_as() -> None:
     some = Policy(allow=verdict.rules[:2])
     assert isinstance(evaluate_call(some, DOWNLOAD, call), ApprovalNeeded)
     for rule in ("download(*.com)", "download(out/**)", "download(wc *)"):
-        assert isinstance(evaluate_call(Policy(Mode.FULL, deny=(rule,)), DOWNLOAD, call), Denied)
+        assert isinstance(evaluate_call(Policy(Mode.ALL, deny=(rule,)), DOWNLOAD, call), Denied)
 
 
 def test_a_rule_that_does_not_fit_the_tool_is_safe() -> None:
@@ -193,7 +193,7 @@ def test_a_rule_that_does_not_fit_the_tool_is_safe() -> None:
     with pytest.raises(RuleError, match="plain takes no pattern; write plain alone"):
         parse_rule("plain(x)", targets_by_tool([plain]))
     assert isinstance(evaluate_call(Policy(allow=("plain(x)",)), plain, {}), ApprovalNeeded)
-    deny = Policy(mode=Mode.FULL, deny=("plain(x)",))
+    deny = Policy(mode=Mode.ALL, deny=("plain(x)",))
     assert isinstance(evaluate_call(deny, plain, {}), ApprovalNeeded)
 
 
@@ -211,7 +211,7 @@ def answered(turn: Turn, **more: Any) -> Answer:
 
 
 def test_a_turn_denies_a_move_into_or_out_of_a_protected_folder() -> None:
-    turn = start_turn(config(Policy(mode=Mode.FULL, allow=("move_file",))))
+    turn = start_turn(config(Policy(mode=Mode.ALL, allow=("move_file",))))
     add_reply(turn, moving("c1", "a", HOOK), moving("c2", HOOK, "a"))
     assert isinstance(turn.next(), Ask)
     for result in last_results(turn).values():

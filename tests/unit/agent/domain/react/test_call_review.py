@@ -11,7 +11,8 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
 )
 from internal.agent.domain.messages import Message, Text, ToolCall, ToolResult, user_message
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.plans import Plan, PlanReview, number_steps
 from internal.agent.domain.questions import Answer, Decision
 from internal.agent.domain.react.call_review import (
@@ -105,7 +106,7 @@ def test_malformed_arguments_are_returned_to_the_model() -> None:
 
 
 def test_a_call_is_denied_by_a_rule() -> None:
-    turn = start_turn(run_config(policy=Policy(Mode.FULL, deny=("shell(ls)",)), people=True))
+    turn = start_turn(run_config(policy=Policy(Mode.ALL, deny=("shell(ls)",)), people=True))
     (event,) = add_reply(turn, ls("a"))
     sentence = "shell ls is denied by the rule shell(ls)."
     assert event == ToolCompleted(
@@ -113,7 +114,7 @@ def test_a_call_is_denied_by_a_rule() -> None:
         tool_name="shell",
         duration_ms=0,
         error=sentence,
-        metadata={"denied": True, "what": "ls", "rules": []},
+        metadata={"denied": True, "what": "ls", "subject": "ls", "rules": []},
     )
     assert last_results(turn) == {"a": ToolResult("a", sentence, failed=True)}
 
@@ -191,7 +192,14 @@ def test_calls_can_be_approved_one_by_one() -> None:
             tool_name="shell",
             duration_ms=0,
             error=sentence,
-            metadata={"denied": True, "what": "ls", "rules": ["shell(ls)"]},
+            metadata={
+                "denied": True,
+                "what": "ls",
+                "subject": "ls",
+                "rules": ["shell(ls)"],
+                "refusal": "person",
+                "words": "not that one",
+            },
         )
     ]
     run_calls(turn)
@@ -472,8 +480,8 @@ class Session:
 
     def __init__(self, *, people: bool = True, plan_review: PlanReview = "off") -> None:
         config = msgspec.structs.replace(run_config(people=people), plan_review=plan_review)
-        state = ReviewState(None, None, 0, False, {}, frozenset(), 0)
-        self.review = CallReview(None, None, {}, frozenset())
+        state = ReviewState(None, None, 0, False, {}, 0, 0)
+        self.review = CallReview(None, None, {}, 0)
         self.handler = ControlToolHandler(config, state, self.review)
 
     def handle(self, parsed: ControlCall) -> str | None:

@@ -8,7 +8,8 @@ import pytest
 
 from internal.agent.domain.events.types import ToolCompleted, ToolStarted
 from internal.agent.domain.messages import ToolCall, user_message
-from internal.agent.domain.permissions.policy import Mode, Policy, call_hash
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy, call_hash
 from internal.agent.domain.react.context_window import tools_tokens
 from internal.agent.domain.react.deferred_tools import (
     MAX_FOUND_CHARS,

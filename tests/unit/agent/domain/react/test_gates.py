@@ -1,4 +1,4 @@
-"""The gates of the modes strict, advisory and off, and their release."""
+"""The gates of the four modes, and what is done in the model's place after two corrections."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from internal.agent.domain.delegation.requests import DELEGATION_SPECS
 from internal.agent.domain.events.types import (
     DiagnosticError,
     Event,
@@ -16,7 +17,9 @@ from internal.agent.domain.events.types import (
     ToolCompleted,
 )
 from internal.agent.domain.messages import ToolCall
-from internal.agent.domain.plans import MAX_STEPS
+from internal.agent.domain.permissions.policy import Policy
+from internal.agent.domain.permissions.targets import CommandTarget, NetworkTarget, UrlTarget
+from internal.agent.domain.plans import MAX_STEPS, PlanStep
 from internal.agent.domain.react.gates import (
     CONTROL_CALLS,
     CONTROL_SPECS,
@@ -30,13 +33,18 @@ from internal.agent.domain.react.gates import (
 from internal.agent.domain.react.steps import Act
 from internal.agent.domain.react.turn import Turn
 from internal.agent.domain.tasks import GateMode
+from internal.agent.domain.tools import ToolSpec
 from internal.agent.domain.usage import RunLimits
 from tests.support.turn_driver import (
+    TASK,
+    TOOLS,
     add_reply,
     call,
     clarify_call,
     last_results,
+    make_answer,
     next_ask,
+    next_question,
     outcome,
     plan_call,
     read,
@@ -65,6 +73,36 @@ def corrections(events: list[Event]) -> dict[str, str]:
     }
 
 
+def not_run(events: list[Event]) -> dict[str, str]:
+    """Return why calls were not run, as people see it, by call."""
+    return {
+        event.call_id: event.metadata["not_run"]
+        for event in events
+        if isinstance(event, ToolCompleted) and "not_run" in event.metadata
+    }
+
+
+def adaptive(*, isolated: bool = True) -> Turn:
+    """A Turn of the mode adaptive whose commands may be isolated, with a tool of each risk."""
+    shell = ToolSpec(
+        "shell",
+        "Run.",
+        {"type": "object"},
+        "exec",
+        targets=(CommandTarget("command"), NetworkTarget("network")),
+        sandboxed=True,
+    )
+    fetch = ToolSpec("fetch", "Fetch.", {"type": "object"}, "net", targets=(UrlTarget("url"),))
+    remote = ToolSpec("mcp__pond__drain", "Drain.", {"type": "object"}, "exec")
+    read_only, change, _, *rest = TOOLS
+    config = msgspec.structs.replace(
+        run_config("adaptive"),
+        tools=(read_only, change, shell, fetch, remote, *DELEGATION_SPECS, *rest),
+        isolated=isolated,
+    )
+    return start_turn(config)
+
+
 def complex_plan() -> Turn:
     turn = start_turn(run_config("strict"))
     add_reply(turn, plan_call("p", "Look", "Count", complexity="complex"))
@@ -73,7 +111,8 @@ def complex_plan() -> Turn:
 
 def test_the_modes_have_their_gates() -> None:
     names = {mode: [gate.name for gate in gates] for mode, gates in GATES.items()}
-    assert names == {"strict": ["solo", "plan", "step"], "advisory": ["solo"], "off": []}
+    all_three = ["solo", "plan", "step"]
+    assert names == {"adaptive": all_three, "strict": all_three, "advisory": ["solo"], "off": []}
 
 
 @pytest.mark.parametrize("mode", ["strict", "advisory"])
@@ -87,7 +126,8 @@ def test_an_exclusive_tool_among_others_corrects_the_whole_reply(
     calls.insert(at, SOLO[tool])
     events = add_reply(turn, *calls)
     assert corrections(events) == dict.fromkeys(("a", "b", "x"), ALONE.format(tool))
-    assert len(events) == 3
+    assert not_run(events) == dict.fromkeys(("a", "b", "x"), "alone")
+    assert len(events) == 6
     assert turn.plan is None
     assert {each.text for each in last_results(turn).values()} == {ALONE.format(tool)}
     next_ask(turn)
@@ -205,40 +245,94 @@ def test_a_correction_is_not_a_tool_failure() -> None:
     turn = start_turn(run_config("strict", limits=RunLimits(max_consecutive_tool_failures=1)))
     events = add_reply(turn, write("a"))
     assert not last_results(turn)["a"].failed
-    assert not any(isinstance(event, ToolCompleted) for event in events)
+    assert not_run(events) == {"a": "plan"}
     assert not next_ask(turn).final
 
 
-@pytest.mark.parametrize(
-    ("gate", "reply"),
-    [("solo", (plan_call("p"), read("r"))), ("plan", (write("w"), write("v")))],
-)
-def test_a_gate_is_released_after_two_corrections_in_a_row(
-    gate: str, reply: tuple[ToolCall, ...]
-) -> None:
-    turn = start_turn(run_config("strict"))
-    add_reply(turn, *reply)
-    assert turn.released_gates == frozenset()
-    events = add_reply(turn, *reply)
-    assert events[-1] == DiagnosticError(
-        phase="gate",
-        error=f"the gate “{gate}” is off after {MAX_CORRECTIONS} corrections in a row",
+@pytest.mark.parametrize("gates", ["strict", "adaptive"])
+def test_after_two_corrections_the_plan_is_made_from_the_task(gates: GateMode) -> None:
+    turn = start_turn(run_config(gates))
+    for _ in range(MAX_CORRECTIONS):
+        assert not_run(add_reply(turn, write("w"), write("v"))) == {
+            each.call_id: "plan" for each in turn.messages[-2].calls
+        }
+    assert turn.not_run == 2
+    (shown,) = add_reply(turn, write("x"), write("y"))
+    assert turn.next() == Act((write("x"), write("y")))
+    assert shown == PlanUpdated(
+        version=1,
+        goal=TASK,
+        complexity="simple",
+        steps=(PlanStep("1", TASK),),
+        made_by="larkspur",
     )
-    assert len(corrections(events)) == 2  # the second reply is still corrected
-    assert turn.released_gates == {gate}
-    events = add_reply(turn, *reply)
-    assert corrections(events) == {}
     run_calls(turn)
-    add_reply(turn, *reply)
-    assert turn.released_gates == {gate}
+    assert turn.not_run == 0
+    assert add_reply(turn, write("z")) == []
 
 
-def test_the_step_gate_is_released_after_two_corrections() -> None:
+def test_a_plan_that_people_approve_is_asked_about_in_the_models_place() -> None:
+    config = msgspec.structs.replace(run_config("strict", people=True), plan_review="always")
+    turn = start_turn(config)
+    for call_id in "ab":
+        add_reply(turn, write(call_id))
+    events = add_reply(turn, write("c"))
+    assert not_run(events) == {"c": "plan_review"}
+    assert next_question(turn).plan == turn.plan
+    turn.resolve(make_answer(turn, "approve"))
+    assert last_results(turn)["c"].text.startswith("The person agrees to plan 1: Count the herons.")
+    assert add_reply(turn, write("d")) == []
+    assert turn.next() == Act((write("d"),))
+
+
+def test_after_two_corrections_the_step_is_opened() -> None:
     turn = complex_plan()
-    add_reply(turn, write("a"))
+    assert not_run(add_reply(turn, write("a"))) == {"a": "step"}
     add_reply(turn, write("b"))
-    assert turn.released_gates == {"step"}
-    assert add_reply(turn, write("c")) == []
+    started, shown = add_reply(turn, write("c"))
+    assert turn.next() == Act((write("c"),))
+    assert started == NodeStarted(node_id="step:1", step_index=1, step_description="Look")
+    assert isinstance(shown, PlanUpdated)
+    assert shown.made_by == "agent"
+    assert shown.steps[0] == PlanStep("1", "Look", "in_progress", opened_by="larkspur")
+    run_calls(turn)
+    add_reply(turn, update_plan_call("u", "1", "completed"))
+    assert not_run(add_reply(turn, write("d"))) == {"d": "step"}
+
+
+def test_clarify_stores_its_success_criteria_with_the_step() -> None:
+    turn = complex_plan()
+    criteria = ["All herons seen", "Photos kept"]
+    add_reply(turn, call("o", "clarify", step_id="1", goal="g", success_criteria=criteria))
+    assert turn.plan is not None
+    step = turn.plan.step("1")
+    assert step == PlanStep("1", "Look", "in_progress", "All herons seen\nPhotos kept")
+
+
+def test_after_two_corrections_an_exclusive_call_is_taken_before_the_others() -> None:
+    turn = start_turn(run_config("strict"))
+    for _ in range(MAX_CORRECTIONS):
+        assert len(not_run(add_reply(turn, write("w"), plan_call("p")))) == 2
+    (shown,) = add_reply(turn, write("a"), plan_call("q"), read("b"))
+    assert isinstance(shown, PlanUpdated)
+    assert turn.next() == Act((write("a"), read("b")))
+    run_calls(turn)
+    assert [*last_results(turn)] == ["a", "q", "b"]
+    add_reply(turn, plan_call("r"), read("c"))
+    assert turn.next() == Act((read("c"),))
+    run_calls(turn)
+    add_reply(turn, read("d"))
+    run_calls(turn)
+    assert len(not_run(add_reply(turn, plan_call("s"), read("e")))) == 2
+
+
+def test_the_calls_beside_a_question_are_never_run_before_its_answer() -> None:
+    turn = start_turn(run_config("advisory", people=True))
+    for _ in range(MAX_CORRECTIONS):
+        add_reply(turn, SOLO["request_user"], write("w"))
+    events = add_reply(turn, SOLO["request_user"], write("a"))
+    assert not_run(events) == {"a": "alone"}
+    assert next_question(turn).title == "Which pond?"
 
 
 def test_a_valid_reply_resets_the_count_of_corrections() -> None:
@@ -246,20 +340,65 @@ def test_a_valid_reply_resets_the_count_of_corrections() -> None:
     for _ in range(3):
         add_reply(turn, write("w"))
         add_reply(turn, update_plan_call("m", "1", "completed"))
-    assert turn.released_gates == frozenset()
+    assert turn.plan is None
     add_reply(turn, write("w"))
     add_reply(turn, plan_call("p"), write("w"))  # another gate's correction
-    assert turn.released_gates == frozenset()
     assert turn.corrections == {"solo": 1}
 
 
-def test_without_the_exclusive_gate_a_plan_covers_the_calls_after_it() -> None:
-    turn = start_turn(run_config("strict"))
-    for _ in range(MAX_CORRECTIONS):
-        add_reply(turn, plan_call("p"), write("w"))
-    events = add_reply(turn, write("a"), plan_call("p"), write("b"))
-    assert corrections(events) == {"a": FIRST.format("write_file")}
-    assert turn.next() == Act((turn.calls[2],))
+def test_adaptive_lets_two_reads_or_one_isolated_command_run_without_a_plan() -> None:
+    turn = adaptive()
+    reason = (
+        "Not run. Call plan first, alone, with your goal and steps; then call read_file (c.txt)"
+        " again: more than two calls that read, or one isolated command, need a plan."
+    )
+    assert corrections(add_reply(turn, read("a"), read("b"), read("c"))) == {"c": reason}
+    assert run_calls(turn) == ("a", "b")
+    turn = adaptive()
+    assert add_reply(turn, call("a", "shell", command="ls")) == []
+    run_calls(turn)
+    assert not_run(add_reply(turn, read("b"))) == {"b": "plan"}
+    add_reply(turn, plan_call("p"))
+    assert add_reply(turn, write("c"), call("d", "shell", command="ls")) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "why"),
+    [
+        ("write_file", {"path": "a.txt"}, "(a.txt) again: it needs a plan because it changes"),
+        ("fetch", {"url": "https://a.example/b"}, "(a.example) again: it needs a plan because it"),
+        ("mcp__pond__drain", {}, "call mcp__pond__drain again: it needs a plan because it leaves"),
+        ("shell", {"command": "ls", "network": ["a.example"]}, "because it leaves the sandbox"),
+        ("create_task", {"instruction": "Count"}, "because it starts a task of its own"),
+    ],
+)
+def test_adaptive_needs_a_plan_for_what_has_effects(
+    tool: str, arguments: dict[str, Any], why: str
+) -> None:
+    turn = adaptive()
+    assert why in corrections(add_reply(turn, call("a", tool, **arguments)))["a"]
+
+
+def test_adaptive_needs_a_plan_for_a_command_that_is_not_isolated() -> None:
+    events = add_reply(adaptive(isolated=False), call("a", "shell", command="ls"))
+    assert not_run(events) == {"a": "plan"}
+
+
+def test_a_call_that_is_denied_takes_nothing_of_the_allowance() -> None:
+    turn = adaptive()
+    turn.config = msgspec.structs.replace(turn.config, policy=Policy(deny=("read_file(a.txt)",)))
+    add_reply(turn, read("a"), read("b"), read("c"))
+    assert run_calls(turn) == ("b", "c")
+
+
+def test_calls_of_the_last_reply_are_shown_as_not_run() -> None:
+    turn = start_turn(run_config(limits=RunLimits(max_iterations=1)))
+    add_reply(turn, read("a"))
+    run_calls(turn)
+    assert next_ask(turn).final
+    assert not_run(add_reply(turn, read("b"), write("c"))) == {"b": "end", "c": "end"}
+    assert turn.not_run == 2
+    assert outcome(turn).stop_reason == "max_iterations"
 
 
 def test_every_tool_of_the_turn_has_a_schema() -> None:

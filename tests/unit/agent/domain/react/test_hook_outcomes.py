@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.agent.domain.permissions.policy import (
-    Allowed,
-    ApprovalNeeded,
-    Denied,
-    Mode,
-    Verdict,
-)
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Allowed, ApprovalNeeded, Denied, Verdict
 from internal.agent.domain.react.hook_outcomes import HookOutcome, judge_outcome
 
 NEEDED = ApprovalNeeded("A rule is missing.", ("shell(ls)",), "missing", "no_rule", "ls")

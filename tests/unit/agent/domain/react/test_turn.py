@@ -14,7 +14,8 @@ from internal.agent.domain.messages import (
     ToolResult,
     user_message,
 )
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.react.closing_prompts import (
     CLOSING_PROMPTS,
     EMPTY_REPLY_PROMPT,

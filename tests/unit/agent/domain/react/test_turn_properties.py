@@ -22,7 +22,8 @@ from internal.agent.domain.messages import (
     ToolResult,
     user_message,
 )
-from internal.agent.domain.permissions.policy import Mode, Policy
+from internal.agent.domain.permissions.modes import Mode
+from internal.agent.domain.permissions.policy import Policy
 from internal.agent.domain.questions import Answer, Decision, Question
 from internal.agent.domain.react.context_window import ContextWindow
 from internal.agent.domain.react.gates import DEFERRED_TOOL_SPECS
@@ -165,7 +166,7 @@ limits = st.builds(
 gate_modes: st.SearchStrategy[GateMode] = st.sampled_from(
     ["strict", "advisory", "off", "off", "off"]
 )
-modes = st.sampled_from([*Mode, *[Mode.ASK] * 5, Mode.FULL])
+modes = st.sampled_from([*Mode, *[Mode.ASK] * 5, Mode.ALL])
 stop_reasons: st.SearchStrategy[StopReason] = st.sampled_from(["timeout", "error", "user_stop"])
 
 
@@ -288,7 +289,7 @@ class TurnSimulation:
 
     def check_permission(self, call: ToolCall) -> None:
         policy, agreed = self.turn.config.policy, call.call_id in self.agreed
-        free = {Mode.ACCEPT_EDITS: {"write_file"}, Mode.FULL: RISKY}.get(policy.mode, set())
+        free = {Mode.EDIT: {"write_file"}, Mode.ALL: RISKY}.get(policy.mode, set())
         listed = call.arguments.get("command") == "ls"
         assert call.name in {"read_file", *DELEGATION_TOOLS, *free} or listed or agreed
         assert call.arguments.get("command") != "rm -rf /"

@@ -15,7 +15,7 @@ from internal.agent.domain.events.types import (
     ToolStarted,
 )
 from internal.agent.domain.ids import RunId, SessionId, TaskId
-from internal.agent.domain.plans import number_steps
+from internal.agent.domain.plans import PlanStep, number_steps
 from internal.agent.domain.usage import Usage
 from internal.channels.chat.displays.run_state import RunProgress
 from internal.i18n.chat import ChatPhrases
@@ -72,6 +72,79 @@ def test_the_state_follows_the_events() -> None:
     assert EN.tool("mcp__github__add-issue") == "Use the tool “add issue (github)”"
 
 
+def test_an_ended_run_shows_what_was_not_run_and_not_reported() -> None:
+    state = RunProgress()
+    steps = (PlanStep("1", "Look", "in_progress", "seen", "larkspur"),)
+    plan = PlanUpdated(version=1, goal="g", complexity="simple", steps=steps, made_by="larkspur")
+    apply(state, plan)
+    missed = {"not_run": "plan", "what": "write_file"}
+    apply(
+        state,
+        ToolCompleted(
+            call_id="c", tool_name="write_file", duration_ms=0, error="no", metadata=missed
+        ),
+    )
+    assert state.lines(EN) == [
+        "▣ made by Larkspur from the task, because the agent made no plan",
+        "▶ Look · opened by Larkspur · done when: seen",
+        "",
+        "⊘ Write a file · not run: The agent had not made a plan.",
+    ]
+    apply(state, LifecycleUpdated(status="completed", phase="persist"))
+    apply(
+        state,
+        ResultFinal(
+            final_answer="ok",
+            stop_reason="final_answer",
+            total_iterations=1,
+            usage=Usage(),
+            duration_ms=1,
+            calls_not_run=1,
+        ),
+    )
+    assert state.phase == "incomplete"
+    assert state.title(EN) == "Completed, 1 call was not run"
+    assert state.title(ZH) == "已完成\uff0c1 个调用未执行"
+    assert state.lines(EN)[1].startswith("? Look · not reported · ")
+
+
+def test_refused_calls_keep_their_file_and_their_place() -> None:
+    state = RunProgress()
+    reply = OutputSummary(
+        node_id="iter:1:say", iteration=1, content="", tool_call_count=3, llm_duration_ms=1,
+        llm_request_id="", llm_model="m", usage=Usage(), call_ids=("a", "b", "c"),
+    )  # fmt: skip
+    apply(state, reply)
+    for call_id, metadata in (
+        ("c", {}),
+        ("b", {"denied": True, "what": "rm x", "subject": "rm x", "rules": []}),
+        ("a", {"not_run": "plan", "what": "write_file", "subject": "a.txt"}),
+    ):
+        apply(
+            state,
+            ToolCompleted(
+                call_id=call_id, tool_name="write_file", duration_ms=0, metadata=metadata
+            ),
+        )
+    assert state.lines(EN) == [
+        "⊘ Write a file · a.txt · not run: The agent had not made a plan.",
+        "⊘ Write a file · rm x · not allowed",
+        "✓ Write a file",
+    ]
+
+
+def test_a_run_at_its_limit_is_neither_done_nor_failed() -> None:
+    for status, reason, title in (
+        ("completed", "max_iterations", "Stopped at its step limit"),
+        ("completed", "max_output", "Incomplete: output limit reached"),
+        ("failed", "timeout", "Stopped at its time limit"),
+    ):
+        state = RunProgress()
+        apply(state, LifecycleUpdated(status=status, phase="persist", stop_reason=reason))  # type: ignore[arg-type]  # two texts
+        assert (state.phase, state.title(EN)) == ("incomplete", title)
+        assert state.has_ended
+
+
 def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:
     state = RunProgress()
     apply(state, ModelRetry(node_id="iter:1:say", reason="unreachable", seconds=8, attempt=3))
@@ -90,6 +163,15 @@ def test_a_wait_for_the_model_is_shown_until_the_reply_is_complete() -> None:
     )
     apply(state, summary)
     assert state.lines(EN) == []
+
+
+def test_a_command_that_ended_with_an_error_is_marked_with_its_code() -> None:
+    state = RunProgress()
+    ended = {"exit_code": 3, "timed_out": False}
+    apply(state, ToolCompleted(call_id="c", tool_name="shell", duration_ms=1, metadata=ended))
+    (line,) = state.lines(EN)
+    assert line.startswith("✗ ")
+    assert line.endswith(" · exit 3")
 
 
 def test_a_long_wait_for_the_model_is_shown_with_its_end() -> None:

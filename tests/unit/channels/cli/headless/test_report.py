@@ -19,6 +19,7 @@ from internal.agent.domain.events.types import (
     InputReceived,
     LifecycleUpdated,
     ModelRetry,
+    Notice,
     OutputDelta,
     OutputSummary,
     QuestionAnswered,
@@ -105,6 +106,16 @@ def test_wait_for_the_model_is_a_message_at_once() -> None:
     assert [report.take_notices(), report.take_notices()] == [expected, []]
 
 
+def test_a_command_that_ended_with_an_error_is_a_message_at_once() -> None:
+    report = RunReport("text", IDS)
+    for seq, code in enumerate((0, 3), 1):
+        ended = ToolCompleted(
+            call_id=f"c{code}", tool_name="shell", duration_ms=1, metadata={"exit_code": code}
+        )
+        report.add_event(f"abc-{seq}", enveloped(ended, seq=seq))
+    assert report.take_notices() == ["shell failed: exit 3"]
+
+
 def test_another_model_than_the_chosen_one_is_named() -> None:
     report = RunReport("text", IDS)
     ended = final(model="second", instead_of="first")
@@ -127,10 +138,9 @@ def test_thoughts_are_told_for_a_person_who_watches() -> None:
 
 def test_where_the_files_of_a_session_are_is_a_message_at_once() -> None:
     report = RunReport("text", IDS)
-    for seq, phase in enumerate(("prepare", "queue"), 1):
-        event = DiagnosticError(phase=phase, error=f"about {phase}")
-        report.add_event(f"abc-{seq}", enveloped(event, seq=seq))
-    assert report.take_notices() == ["about queue"]
+    report.add_event("abc-1", enveloped(DiagnosticError(phase="queue", error="inner"), seq=1))
+    report.add_event("abc-2", enveloped(Notice(about="host", text="about the host"), seq=2))
+    assert report.take_notices() == ["about the host"]
 
 
 def test_text_is_only_the_answer() -> None:
@@ -150,6 +160,22 @@ def test_completed_run_with_a_denied_call_exits_with_4() -> None:
     assert code == 4
     denied = {"call_id": "c1", "tool_name": "shell", "rules": ["shell(echo 'a')"]}
     assert json.loads(text)["denied"] == [{**denied, "error": "shell needs a person."}]
+
+
+def test_calls_that_were_not_run_are_named_and_change_no_exit_code() -> None:
+    metadata = {"not_run": "plan", "what": "write_file\npath: a.txt"}
+    missed = msgspec.structs.replace(DENIED, tool_name="write_file", metadata=metadata)
+    last = msgspec.structs.replace(final(), calls_not_run=1)
+    code, text = told("json", missed, last)
+    call = {"call_id": "c1", "tool": "write_file", "what": metadata["what"], "reason": "plan"}
+    assert (code, json.loads(text)["not_run"]) == (0, [call])
+    report = RunReport("text", IDS)
+    for number, event in enumerate((missed, last)):
+        report.add_event(f"abc-{number}", enveloped(event))
+    assert report.messages() == [
+        "Not run: write_file. The agent had not made a plan.",
+        "The run is completed, 1 call was not run.",
+    ]
 
 
 def test_rule_of_a_denied_call_is_quoted_for_a_shell() -> None:
@@ -174,7 +200,8 @@ def test_rejected_model_key_exits_with_3() -> None:
     envelope = enveloped(final("error", "", error="No."))
     report.add_event("abc-1", envelope.replace(b'"final_answer"', coded))
     assert report.result() == (3, b"")
-    assert report.messages() == [RunMessages("en").ended("error", "model_key_refused"), "  No."]
+    sentence, hint = RunMessages("en").ended("error", "model_key_refused"), "larkspur models key"
+    assert report.messages() == [sentence, "  No.", f"To enter another key: {hint}"]
 
 
 def test_cancelled_run_never_exits_with_0() -> None:
@@ -281,11 +308,13 @@ def test_json_is_one_object() -> None:
             "cache_write_tokens": 0,
         },
         "cost": 0.5,
+        "duration_ms": 5,
         "error": "The model is gone.",
         "session_id": "session-1",
         "task_id": "task-1",
         "run_id": "run-1",
         "denied": [],
+        "not_run": [],
         "questions": [],
         "files": [],
         "exit_code": 1,

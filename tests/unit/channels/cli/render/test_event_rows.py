@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from internal.agent.domain.text import mark_untrusted
 from internal.channels.cli.render.event_rows import (
     EventRows,
     align_columns,
@@ -50,6 +51,44 @@ def test_a_call_shows_its_argument_time_and_number_of_lines() -> None:
 def test_the_summary_of_a_call(metadata: dict[str, Any], summary: str) -> None:
     line = ROWS.tool({}, completed(metadata=metadata), 60)[0]
     assert text(line).endswith(f"1.2s · {summary}")
+
+
+def test_a_call_that_was_not_run_has_a_row_with_its_reason() -> None:
+    metadata = {"not_run": "plan", "what": "echo hi\nmore"}
+    row, why = ROWS.tool({}, completed(error="Not run.", metadata=metadata), 60)
+    assert text(row) == "· not run  shell  echo hi"
+    assert text(why) == "The agent had not made a plan."
+
+
+def test_the_end_of_a_run_counts_the_last_calls_that_were_not_run() -> None:
+    result = {"usage": {}, "duration_ms": 2_000, "calls_not_run": 2}
+    line = text(ROWS.result(result, "!"))
+    assert line.startswith("! completed, 2 calls were not run · 2.0s")
+
+
+def test_steps_show_their_criteria_and_that_nobody_reported_them() -> None:
+    step = {"description": "Look", "status": "in_progress", "success_criteria": "a\nb"}
+    plan = {"goal": "g", "steps": [step], "made_by": "larkspur"}
+    _, _, running = ROWS.steps(plan)
+    assert text(running) == "◆ Look  done when: a; b"
+    _, by, over = ROWS.steps(plan, is_over=True)
+    assert text(by).startswith("  made by Larkspur")
+    assert text(over) == "? Look  not reported · done when: a; b"
+
+
+def test_a_command_that_ended_with_an_error_is_a_failure() -> None:
+    started = {"arguments": {"command": "exit 3"}}
+    (line,) = ROWS.tool(started, completed(metadata={"exit_code": 3}), 60)
+    assert text(line).startswith("✕ shell  exit 3 ")
+    assert [style for style, said in line.body if "✕" in said or "1.2s" in said] == [
+        "class:failed",
+        "class:failed",
+    ]
+
+
+def test_a_call_of_an_mcp_server_is_named_in_words() -> None:
+    (line,) = ROWS.tool({}, completed("mcp__github__add_issue"), 60)
+    assert text(line).startswith("✓ add issue (github)")
 
 
 def test_a_failed_call_shows_the_first_line_of_its_error() -> None:
@@ -128,3 +167,18 @@ def test_the_first_line_that_is_not_blank() -> None:
 def test_columns_are_aligned_by_their_width_on_the_screen() -> None:
     lines = [text(line) for line in align_columns([("模型", "a"), ("x", "b")])]
     assert lines == ["模型  a", "x     b"]
+
+
+def test_people_do_not_read_words_for_models_in_rows() -> None:
+    error = mark_untrusted("mcp__tested__fail", "no such table")
+    done = {"tool_name": "mcp__tested__fail", "duration_ms": 1, "error": error, "metadata": {}}
+    started = {"arguments": {}, "title": "Query (tested)"}
+    shown = text(ROWS.tool(started, done, 100)[0])
+    assert "no such table" in shown
+    assert "Query (tested)" in shown
+    assert "not a request" not in shown
+
+
+def test_a_command_of_a_person_is_a_row() -> None:
+    ran = {"command": "ls", "output": "a\nb", "exit_code": 2}
+    assert text(ROWS.own_command(ran)) == "! ls  2 lines · exit 2"

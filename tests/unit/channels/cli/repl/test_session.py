@@ -38,8 +38,8 @@ async def printed_until(gateway: GatewaySession, row: str) -> list[str]:
 
 def test_modes_cycle_and_an_unlisted_mode_returns_to_the_first() -> None:
     choices = TaskChoices({})
-    assert [choices.next_mode() for _ in range(3)] == ["plan", "accept-edits", "ask"]
-    choices.set_mode("full")
+    assert [choices.next_mode() for _ in range(3)] == ["plan", "edit", "ask"]
+    choices.set_mode("all")
     assert choices.next_mode() == "ask"
 
 
@@ -63,7 +63,7 @@ async def test_the_status_shows_mode_model_and_folder(gateway: GatewaySession) -
 async def test_the_status_shows_its_chosen_parts_in_order(gateway: GatewaySession) -> None:
     session = gateway.session
     session.model, session.place = "small", "~/code"
-    session.view.request, session.view.cost = RequestUsage(420, window=1_000), 0.5
+    session.view.request, session.view.cost.dollars = RequestUsage(420, window=1_000), 0.5
     assert status(gateway)[0] == "ask · small · ~/code · context 42 % · $0.50"
     session.status_parts = ("cost", "mode")
     assert status(gateway)[0] == "$0.50 · ask"

@@ -312,7 +312,7 @@ def test_an_end_and_a_question_of_a_run_are_in_the_language_of_the_terminal() ->
     retry = {"node_id": "1:say", "reason": "unreachable", "seconds": 8, "attempt": 3}
     add(view, "workflow.node.retry", retry)
     assert view.current is not None
-    assert view.current.notice == said.retry("unreachable", 8, 3)
+    assert view.current.notice == said.retry({"reason": "unreachable", "seconds": 8, "attempt": 3})
     refused = {"stop_reason": "error", "error_code": "model_refused", "error": "It declined."}
     add(view, "workflow.result.final", {**RESULT, **refused})
     rows = "\n".join(printed(view))
@@ -344,9 +344,10 @@ def test_a_wait_for_the_model_is_the_activity_until_the_reply_goes_on() -> None:
 
 def test_where_the_files_of_a_session_are_is_a_row() -> None:
     view = new_view()
-    for phase in ("prepare", "queue"):
-        error = {"phase": phase, "error": f"about {phase}", "recoverable": True}
-        add(view, "workflow.diagnostic.error", error)
+    add(
+        view, "workflow.diagnostic.error", {"phase": "queue", "error": "inner", "recoverable": True}
+    )
+    add(view, "workflow.notice", {"about": "host", "text": "about queue"})
     assert [row.strip() for row in printed(view) if row.strip()] == ["· about queue"]
 
 

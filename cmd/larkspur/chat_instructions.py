@@ -1,0 +1,14 @@
+"""Instructions of chats: finds them for the channels."""
+
+from internal.agent.app.prompt.chat_instructions import ChatInstructions
+from larkspur.services import Services
+
+
+def make_chat_instructions(services: Services) -> ChatInstructions:
+    """Return what finds the instructions of chats."""
+    return ChatInstructions(
+        services.database,
+        services.stores,
+        services.instruction_files,
+        services.workspaces.folders.path,
+    )

@@ -1,0 +1,14 @@
+-- The permission mode of the newest task of a session, and which of its plans were reviewed.
+
+alter table sessions add column permission_mode text not null default '';
+alter table sessions add column plan_review text not null default 'off';
+
+update sessions set
+    permission_mode = coalesce(
+        (select json_extract(spec, '$.policy.mode') from tasks where tasks.id = sessions.last_task_id),
+        ''
+    ),
+    plan_review = coalesce(
+        (select json_extract(spec, '$.plan_review') from tasks where tasks.id = sessions.last_task_id),
+        'off'
+    );
