@@ -52,8 +52,16 @@ _WEB_CODECS = (
 )
 """The encodings that a web page may name, besides those of files."""
 
-_OPTIONAL_MODULES = ("PIL", "lxml", "numpy")
-_OFFICE_FOLDERS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
+_OFFICE_PARTS = {
+    "xl/workbook.bin": "xlsb",
+    "word/document": "docx",
+    "ppt/presentation": "pptx",
+    "xl/workbook": "xlsx",
+    "word/": "docx",
+    "ppt/": "pptx",
+    "xl/": "xlsx",
+}
+"""The kind of an Office file by its entries; those that come first decide."""
 _ARCHIVES = PACKAGES | {"zip"}
 
 
@@ -157,9 +165,6 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     if kind not in READERS:
         _confine()
         raise DocumentUnreadable(_refusal(file, kind, request.extension))
-    if kind == "xlsx":
-        for module in _OPTIONAL_MODULES:  # openpyxl would import them, which takes time
-            sys.modules.setdefault(module, None)  # type: ignore[arg-type]  # an import fails
     read = _imported(*READERS[kind])
     _confine()
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
@@ -217,18 +222,17 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
         DocumentUnreadable: no reader reads the kind.
     """
     zipfile = import_module("zipfile")
+    package = import_module("internal.documents.package")
     try:
-        names = set(zipfile.ZipFile(file).NameToInfo)
+        names = {package.entry_key(each) for each in zipfile.ZipFile(file).NameToInfo}
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
         return extension if extension in PACKAGES else "zip"
-    if "META-INF/container.xml" in names:
+    if "meta-inf/container.xml" in names:
         return "epub"
-    if "[Content_Types].xml" not in names:
+    if "[content_types].xml" not in names and "_rels/.rels" not in names:
         return "zip"
-    if any(name.endswith("workbook.bin") for name in names):
-        raise DocumentUnreadable("Binary workbooks (.xlsb) are not read: save it as .xlsx.")
-    for folder, kind in _OFFICE_FOLDERS.items():
-        if any(name.startswith(folder) for name in names):
+    for part, kind in _OFFICE_PARTS.items():
+        if any(name.startswith(part) for name in names):
             return kind
     return "zip"
 

@@ -22,7 +22,7 @@ def read_docx(file: BinaryIO) -> ExtractedDocument:
         DocumentUnreadable: it is encrypted or damaged.
     """
     package = PackageReader(open_package(file, "Word"), "Word")
-    main = package.main_part()
+    main = package.main_part("word/document.xml")
     return ExtractedDocument(1, _text(package, main), "[The document has no text.]")
 
 

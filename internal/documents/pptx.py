@@ -28,7 +28,7 @@ def read_pptx(file: BinaryIO) -> ExtractedDocument:
 
 
 def _slide_parts(package: PackageReader) -> list[str]:
-    main = package.main_part()
+    main = package.main_part("ppt/presentation.xml")
     targets = package.relationships(main)
     ids = (relationship_id(each) for each in package.tree(main).iterfind("{*}sldIdLst/{*}sldId"))
     return [targets[each][1] for each in ids if each in targets]
