@@ -19,12 +19,13 @@ if __name__ == "__main__":
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.confinement import deny_system_calls, limit_resources
-from internal.documents.extraction import cut
+from internal.documents.extraction import OtherReaderNeeded, cut
 from internal.documents.kinds import PACKAGES
 
 READERS = {
     "csv": ("plain_text", "read_text"),
     "docx": ("docx", "read_docx"),
+    "docx+html": ("word_chunks", "read_docx_with_html"),
     "epub": ("epub", "read_epub"),
     "gzip": ("archives", "read_tar"),
     "html": ("html_to_markdown", "read_html"),
@@ -170,10 +171,13 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
         return ChildAnswer({"kind": held, "is_other_kind": True})
     file.seek(0)
-    document = read(file)
+    try:
+        document = read(file)
+    except OtherReaderNeeded as needed:
+        return ChildAnswer({"kind": needed.kind, "is_other_kind": True})
     part = cut(document.pieces, request.offset, request.size)
     text = document.if_empty if part.total == 0 else part.text
-    header = {"kind": kind, "parts": document.parts}
+    header = {"kind": kind.partition("+")[0], "parts": document.parts}
     header |= {"next_offset": part.next_offset, "total": part.total}
     return ChildAnswer(header, text.encode("utf-8", "replace"))
 
