@@ -29,18 +29,33 @@ READERS = {
     "epub": ("epub", "read_epub"),
     "gzip": ("archives", "read_tar"),
     "html": ("html_to_markdown", "read_html"),
+    "mail": ("mail", "read_mail"),
+    "msg": ("outlook", "read_msg"),
+    "odp": ("open_document", "read_odp"),
+    "ods": ("open_document", "read_ods"),
+    "odt": ("open_document", "read_odt"),
     "pdf": ("pdf", "read_pdf"),
     "pptx": ("pptx", "read_pptx"),
     "tar": ("archives", "read_tar"),
     "text": ("plain_text", "read_text"),
     "tsv": ("plain_text", "read_text"),
+    "xls": ("xls", "read_xls"),
+    "xlsb": ("xlsb", "read_xlsb"),
     "xlsx": ("xlsx", "read_xlsx"),
+    "xmlss": ("xml_spreadsheet", "read_xml_spreadsheet"),
     "zip": ("archives", "read_zip"),
 }
 """The module of each kind, and its function from an open file to an `ExtractedDocument`."""
 
+_PICTURE_READERS = {
+    "heif": ("heif_pictures", "prepare_heif"),
+    "picture": ("pictures", "prepare_picture"),
+}
+_KINDS_WITH_THREADS = frozenset({"heif"})
 _OLE_SEARCH_BYTES = 4_000_000
-_ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
+_ENCRYPTED_OFFICE = "EncryptedPackage"
+_OLE_KINDS = {"__properties_version1.0": "msg", "Workbook": "xls", "Book": "xls"}
+"""The kind of an OLE file by the name of one of its streams."""
 _CODECS = (
     *("ascii", "cp437", "gb18030", "idna", "latin-1", "unicode-escape", "utf-8-sig"),
     *("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"),
@@ -51,7 +66,9 @@ _WEB_CODECS = (
     *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
     *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
 )
-"""The encodings that a web page may name, besides those of files."""
+"""The encodings that a web page or a message may name, besides those of files."""
+
+_MANY_ENCODINGS = frozenset({"docx+html", "mail", "msg"})
 
 _OFFICE_PARTS = {
     "xl/workbook.bin": "xlsb",
@@ -63,6 +80,8 @@ _OFFICE_PARTS = {
     "xl/": "xlsx",
 }
 """The kind of an Office file by its entries; those that come first decide."""
+_OPEN_DOCUMENT_TYPES = {"text": "odt", "spreadsheet": "ods", "presentation": "odp"}
+_MAX_TYPE_BYTES = 100
 _ARCHIVES = PACKAGES | {"zip"}
 
 
@@ -91,7 +110,7 @@ def main(arguments: list[str]) -> None:
     with open(os.devnull, "wb") as null:  # noqa: PTH123  # Path need not be imported
         os.dup2(null.fileno(), 2)  # libraries print to it, and the sandbox has one pipe for both
     memory, cpu, wanted, kind, extension, offset, size = arguments
-    limit_resources(int(memory), int(cpu))
+    limit_resources(int(memory), int(cpu), may_start_threads=kind in _KINDS_WITH_THREADS)
     answer = _answer(ChildRequest(wanted, kind, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
     line = json.dumps(answer.header).encode() + b"\n"
     with os.fdopen(1, "wb", closefd=False) as output:
@@ -149,11 +168,11 @@ def _picture(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
         file.seek(0)
         document = open_pdf(file)
         picture, pages = picture_of_page(document, request.offset), len(document)
-    elif request.kind == "picture":
-        prepare_picture = _imported("pictures", "prepare_picture")
-        _confine()
+    elif request.kind in _PICTURE_READERS:
+        prepare = _imported(*_PICTURE_READERS[request.kind])
+        _confine(may_start_threads=request.kind in _KINDS_WITH_THREADS)
         file.seek(0)
-        picture, pages = prepare_picture(file), 1
+        picture, pages = prepare(file), 1
     else:
         raise DocumentUnreadable("It is not a picture of a kind that can be shown.")
     media_type, width, height, content = picture
@@ -165,9 +184,11 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     kind = request.kind
     if kind not in READERS:
         _confine()
+        if kind == "ole" and (held := _kind_of_ole(file)) != kind:
+            return ChildAnswer({"kind": held, "is_other_kind": True})
         raise DocumentUnreadable(_refusal(file, kind, request.extension))
     read = _imported(*READERS[kind])
-    _confine()
+    _confine(*(_WEB_CODECS if kind in _MANY_ENCODINGS else ()))
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
         return ChildAnswer({"kind": held, "is_other_kind": True})
     file.seek(0)
@@ -194,7 +215,7 @@ def _imported(module: str, function: str) -> Any:
     return getattr(import_module(f"internal.documents.{module}"), function)
 
 
-def _confine(*further_codecs: str) -> None:
+def _confine(*further_codecs: str, may_start_threads: bool = False) -> None:
     """Import what is imported late, and deny the system calls for it.
 
     Raises:
@@ -205,7 +226,7 @@ def _confine(*further_codecs: str) -> None:
     codecs.register(_imported_codec)
     codecs.unregister(encodings.search_function)
     try:
-        deny_system_calls()
+        deny_system_calls(may_start_threads=may_start_threads)
     except OSError as error:
         raise DocumentUnreadable("Files cannot be read safely on this machine.") from error
 
@@ -233,6 +254,8 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
         return extension if extension in PACKAGES else "zip"
     if "meta-inf/container.xml" in names:
         return "epub"
+    if "content.xml" in names and (kind := _open_document_kind(zipfile.ZipFile(file))):
+        return kind
     if "[content_types].xml" not in names and "_rels/.rels" not in names:
         return "zip"
     for part, kind in _OFFICE_PARTS.items():
@@ -241,19 +264,40 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
     return "zip"
 
 
+def _open_document_kind(package: Any) -> str:
+    """Return the kind of an OpenDocument file by its declared type, "" if it is another file."""
+    if "mimetype" not in package.NameToInfo:
+        return ""
+    with package.open("mimetype") as entry:
+        declared = entry.read(_MAX_TYPE_BYTES).decode("ascii", "replace").strip()
+    for ending, kind in _OPEN_DOCUMENT_TYPES.items():
+        if declared.startswith(f"application/vnd.oasis.opendocument.{ending}"):
+            return kind
+    return ""
+
+
+def _kind_of_ole(file: BinaryIO) -> str:
+    """Return the kind of an OLE file that a reader reads, "ole" if there is none."""
+    file.seek(0)
+    head = file.read(_OLE_SEARCH_BYTES)
+    for name, kind in _OLE_KINDS.items():
+        # the names of streams are followed by NUL bytes
+        if (name + "\0").encode("utf-16-le") in head:
+            return kind
+    return "ole"
+
+
 def _refusal(file: BinaryIO, kind: str, extension: str) -> str:
     match kind:
         case "ole":
             file.seek(0)
-            if _ENCRYPTED_OFFICE in file.read(_OLE_SEARCH_BYTES):
+            if _ENCRYPTED_OFFICE.encode("utf-16-le") in file.read(_OLE_SEARCH_BYTES):
                 return "The Office file is encrypted: it opens with a password only."
-            new = (
-                f".{extension}x" if extension in {"doc", "ppt", "xls"} else ".docx, .pptx or .xlsx"
-            )
-            return f"Office files from before 2007 are not read: save it as {new}."
+            new = f".{extension}x" if extension in {"doc", "ppt"} else ".docx or .pptx"
+            return f"Word and PowerPoint files from before 2007 are not read: save it as {new}."
         case "rtf":
             return "RTF files are not read: save it as .docx."
-        case "picture":
+        case "picture" | "heif":
             return "It is a picture, which has no text."
         case _:
             return "It is a binary file of a kind that cannot be read."

@@ -37,6 +37,8 @@ _HEADING_STYLE = re.compile(r"(?:heading )?([1-9])", re.IGNORECASE)
 _MAX_HEADING = 6
 _MAX_STYLES = 20
 _BODY_DEPTH = 2
+_HEAD_BYTES = 2_048
+_MAX_SPAN = 63
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote"}
 _REFERENCE = re.compile(rb"<(?:\w+:)?(header|footer)Reference\b([^>]*)>")
 _OTHER_FIRST_PAGE = re.compile(rb"<(?:\w+:)?titlePg\b")
@@ -226,14 +228,14 @@ class _Document:
     def _embeds_html(self) -> bool:
         for name in self._package.related(self._main, "aFChunk"):
             with self._package.open(name) as entry:
-                head = entry.read(2_048)
+                head = entry.read(_HEAD_BYTES)
             if not head.startswith((b"PK", b"{\\rtf")) and not _is_plain_text(head, name):
                 return True
         return False
 
     def _printed(self, parts: dict[str, list[str]], kind: str) -> Iterator[str]:
         """Yield each page header or footer once."""
-        texts = {}
+        texts: dict[str, None] = {}
         for part in parts[kind]:
             root = self._package.optional_tree(part)
             outer, self._runs = self._runs, self._reader(part)
@@ -257,7 +259,11 @@ class _Document:
         for reference in _REFERENCE.finditer(body):
             values = dict(re.findall(rb"(?:\w+:)?(\w+)\s*=\s*[\"']([^\"']*)", reference[2]))
             found = related.get(values.get(b"id", b"").decode("utf-8", "replace"))
-            if found and values.get(b"type", b"default") in shown and self._package.has(found.target):
+            if (
+                found
+                and values.get(b"type", b"default") in shown
+                and self._package.has(found.target)
+            ):
                 parts[reference[1].decode()].append(found.target)
         return {kind: list(dict.fromkeys(names)) for kind, names in parts.items()}
 
@@ -334,12 +340,14 @@ def _inner_elements(parent: Element, name: str) -> Iterator[Element]:
 
 def _span(element: Element | None, default: int) -> int:
     value = "" if element is None else local_attribute(element, "val")
-    return min(int(value), 63) if value.isdigit() else default
+    return min(int(value), _MAX_SPAN) if value.isdigit() else default
 
 
 def _is_plain_text(content: bytes, name: str) -> bool:
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    return name.lower().endswith(".txt") or (start != b"<" and b"MIME-Version" not in content[:2_048])
+    return name.lower().endswith(".txt") or (
+        start != b"<" and b"MIME-Version" not in content[:2_048]
+    )
 
 
 def _not_converted(_: bytes) -> str:

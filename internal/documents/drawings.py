@@ -100,7 +100,9 @@ def _chart_table(series: list[Element]) -> Iterator[str]:
             categories.setdefault(index, text)
         values = _points(each, "val") or _points(each, "yVal")
         sizes = _points(each, "bubbleSize")
-        columns.append({i: f"{v} (size {sizes[i]})" if i in sizes else v for i, v in values.items()})
+        columns.append(
+            {i: f"{v} (size {sizes[i]})" if i in sizes else v for i, v in values.items()}
+        )
     rows = sorted(set(categories).union(*columns))
     yield table_row(["", *names])
     yield table_rule(len(names) + 1)

@@ -97,7 +97,9 @@ def _rows(element: Element) -> str:
     for row in element:
         match local_name(row):
             case "mr":
-                rows.append(", ".join(equation_text(e).strip() for e in row if local_name(e) == "e"))
+                rows.append(
+                    ", ".join(equation_text(e).strip() for e in row if local_name(e) == "e")
+                )
             case "e":
                 rows.append(equation_text(row).strip())
             case _:

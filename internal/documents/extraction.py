@@ -15,7 +15,7 @@ EXTRACT_SECONDS = 20.0
 _CONTROL_CHARACTERS = re.compile("[\0-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 
 
-class OtherReaderNeeded(Exception):  # noqa: N818 - no error: the file is read by another one
+class OtherReaderNeeded(Exception):
     """A file turned out to be of a kind, the argument, whose reader was not imported."""
 
     def __init__(self, kind: str) -> None:

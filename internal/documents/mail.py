@@ -18,7 +18,9 @@ _IMPORTED = (base64, quopri)  # email would import them when the child can impor
 _HEADERS = ("From", "Sender", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
 _HEAD_BYTES = 8_192
 _FIRST_LINE = re.compile(rb"(?:[A-Za-z][A-Za-z0-9-]*: ?.*|From \S+ .*)\r?\n")
-_MIME_HEADER = re.compile(rb"^(?:MIME-Version|Message-ID|Received|Content-Type):", re.I | re.M)
+_MIME_HEADER = re.compile(
+    rb"^(?:MIME-Version|Message-ID|Received|Content-Type):", re.IGNORECASE | re.MULTILINE
+)
 _MAX_DEPTH = 10
 _KIB = 1024
 

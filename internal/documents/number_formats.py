@@ -45,7 +45,10 @@ class _Section(NamedTuple):
     percent: bool
     letters: str
     elapsed: str
-    is_general: bool
+
+
+_PLAIN = _Section("", "", "", percent=False, letters="", elapsed="")
+_SECTION = re.compile(r'(?:"[^"]*"|\\.|[^;"\\])+|(?<=;)(?=;|$)')
 
 
 def format_number(text: str, code: str, *, since_1904: bool = False) -> str:
@@ -60,7 +63,7 @@ def format_number(text: str, code: str, *, since_1904: bool = False) -> str:
     section = _section_for(value, code)
     if section.letters or section.elapsed:
         return _date_or_time(value, section, since_1904=since_1904) or _plain(text, value)
-    if section.is_general:
+    if section == _PLAIN:
         return _plain(text, value)
     if not section.digits:
         has_word = any(each.isalnum() for each in section.prefix)
@@ -79,48 +82,61 @@ def _section_for(value: float, code: str) -> _Section:
 
 @cache
 def _sections(code: str) -> list[_Section]:
-    return [_section(each) for each in re.findall(r'(?:"[^"]*"|\\.|[^;"\\])+|(?<=;)(?=;|$)', code)] or [
-        _section("General")
-    ]
+    return [_section(each) for each in _SECTION.findall(code)] or [_PLAIN]
 
 
 def _section(code: str) -> _Section:
     if code.strip().lower() in {"general", "@", ""}:
-        return _Section("", "", "", percent=False, letters="", elapsed="", is_general=True)
-    before, digits, after, letters, elapsed, percent, odd = "", "", "", "", "", False, False
+        return _PLAIN
+    scan = _Scan()
     for token in _TOKEN.finditer(code):
+        scan.add(token)
+    return scan.section()
+
+
+class _Scan:
+    """Reads one part of a format, sign by sign."""
+
+    def __init__(self) -> None:
+        self._before = self._digits = self._after = ""
+        self._letters = self._elapsed = ""
+        self._percent = self._is_odd = False
+
+    def add(self, token: re.Match[str]) -> None:
+        """Read a literal or a sign."""
         literal = token["quoted"] or token["escaped"] or token["currency"] or ""
-        other = token["other"] or ""
-        elapsed += token["elapsed"] or ""
-        if other and other in _DIGITS:
-            odd = odd or bool(after.strip())  # such as of a phone number
-            digits += other
-        elif other == "%":
-            percent = True
-        elif other.lower() in _DATE_LETTERS and other:
-            letters += other.lower()
-        elif other and other not in _LITERALS:
-            odd = True
-        elif digits:
-            after += literal or other
+        sign = token["other"] or ""
+        self._elapsed += token["elapsed"] or ""
+        if sign and sign in _DIGITS:
+            self._is_odd = self._is_odd or bool(self._after.strip())  # such as a phone number
+            self._digits += sign
+        elif sign == "%":
+            self._percent = True
+        elif sign and sign.lower() in _DATE_LETTERS:
+            self._letters += sign.lower()
+        elif sign and sign not in _LITERALS:
+            self._is_odd = True
+        elif self._digits:
+            self._after += literal or sign
         else:
-            before += literal or other
-    if "/" in before + after or "e" in letters and digits:
-        odd = True  # a fraction, or a power of ten
-    if percent:
-        after = "%" + after if "%" not in after else after
-    if odd and not letters.strip("e"):
-        return _Section("", "", "", percent=False, letters="", elapsed="", is_general=True)
-    is_date = bool(letters.strip("ge")) and not (digits.strip(".0") or percent)
-    return _Section(
-        before.replace("(", "").replace("+", ""),
-        digits,
-        after.replace(")", ""),
-        percent=percent,
-        letters=letters if is_date else "",
-        elapsed=elapsed,
-        is_general=False,
-    )
+            self._before += literal or sign
+
+    def section(self) -> _Section:
+        """Return what was read; a plain number if it is not understood."""
+        date_letters = self._letters.strip("ge")
+        is_odd = self._is_odd or "/" in self._before + self._after  # a fraction
+        is_odd = is_odd or ("e" in self._letters and bool(self._digits))  # a power of ten
+        if is_odd and not date_letters:
+            return _PLAIN
+        is_date = bool(date_letters) and not (self._digits.strip(".0") or self._percent)
+        return _Section(
+            self._before.replace("(", "").replace("+", ""),
+            self._digits,
+            ("%" if self._percent else "") + self._after.replace(")", ""),
+            percent=self._percent,
+            letters=self._letters if is_date else "",
+            elapsed=self._elapsed,
+        )
 
 
 def _plain(text: str, value: float) -> str:
@@ -169,7 +185,7 @@ def _date_or_time(value: float, section: _Section, *, since_1904: bool) -> str:
         day = (first + dt.timedelta(days)).isoformat()
     except OverflowError:
         return ""
-    return f"{day} {time}" if has_time else day
+    return f"{day} {time}" if has_time and seconds else day
 
 
 def _duration(value: float) -> str:

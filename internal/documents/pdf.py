@@ -1,13 +1,12 @@
 """PDF: the text of each page, with its form fields and comments."""
 
 import ctypes
+import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any, BinaryIO
-from xml.etree.ElementTree import ParseError
 
 import pypdfium2  # type: ignore[import-untyped]  # it has no type hints
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 from pypdfium2 import raw as pdfium
 
 from internal.agent.domain.errors import DocumentUnreadable
@@ -18,6 +17,7 @@ MAX_PAGES = 2_000
 """How many pages of a PDF are read."""
 _NO_TEXT = "[This page has no text that can be read: it may be a picture.]"
 _XFA_FORMS = frozenset({pdfium.FORMTYPE_XFA_FULL, pdfium.FORMTYPE_XFA_FOREGROUND})
+_XFA_VALUE = re.compile(r"<(?:[\w.-]+:)?([\w.-]+)(?:\s[^<>]*)?>([^<>]+)</")
 _MAX_PACKET_NAME = 100
 
 
@@ -63,20 +63,17 @@ def _count(pages: int) -> str:
 
 def _pages(document: Any, pages: int) -> Iterator[str]:
     """Yield the pages; one without text is named if others have some."""
-    without_text: list[int] = []
+    first_pages = ""
     has_text = False
     for number in range(min(pages, MAX_PAGES)):
         try:
             text = _page_text(document, number)
         except pypdfium2.PdfiumError:
             text = "[This page is damaged.]"
-        if not text:
-            without_text.append(number)
-        if has_text or text:
-            yield "".join(f"## Page {each + 1}\n\n{_NO_TEXT}\n\n" for each in without_text)
-            without_text.clear()
         has_text = has_text or bool(text)
-        yield f"## Page {number + 1}\n\n{text}\n\n" if text else ""
+        piece = f"{first_pages}## Page {number + 1}\n\n{text or _NO_TEXT}\n\n"
+        first_pages = "" if has_text else piece
+        yield piece if has_text else ""
     if pages > MAX_PAGES:
         yield f"[The PDF has {pages:,} pages: those after page {MAX_PAGES:,} are not read.]\n"
     yield from attached_files(document)
@@ -101,7 +98,8 @@ def _xfa_values(document: Any) -> Iterator[str]:
     """Yield the values of a form that Adobe's programs lay out themselves (XFA)."""
     if document.get_formtype() not in _XFA_FORMS:
         return
-    yield "## Form data\n\n[The pages of this form (XFA) were not understood; these are its values.]\n"
+    yield "## Form data\n\n"
+    yield "[The pages of this form (XFA) were not understood; these are its values.]\n"
     for number in range(pdfium.FPDF_GetXFAPacketCount(document)):
         name = ctypes.create_string_buffer(_MAX_PACKET_NAME)
         pdfium.FPDF_GetXFAPacketName(document, number, name, _MAX_PACKET_NAME)
@@ -111,11 +109,6 @@ def _xfa_values(document: Any) -> Iterator[str]:
         pdfium.FPDF_GetXFAPacketContent(document, number, None, 0, size)
         content = ctypes.create_string_buffer(size.value)
         pdfium.FPDF_GetXFAPacketContent(document, number, content, size.value, size)
-        try:
-            root = fromstring(content.raw)
-        except (ParseError, DefusedXmlException, ValueError):
-            yield "[The values were not understood.]\n"
-            continue
-        for element in root.iter():
-            if not len(element) and (value := (element.text or "").strip()):
-                yield f"- {element.tag.rpartition('}')[2]}: {clean(value)}\n"
+        for field, value in _XFA_VALUE.findall(content.raw.decode("utf-8", "replace")):
+            if shown := " ".join(clean(unescape(value)).split()):
+                yield f"- {field}: {shown}\n"

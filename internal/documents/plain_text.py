@@ -14,7 +14,31 @@ _MAX_MARK_BYTES = 4
 
 def read_text(file: BinaryIO) -> ExtractedDocument:
     """Return the text of a file in UTF-8, UTF-16 or UTF-32 with a mark, or GB18030."""
-    return ExtractedDocument(1, _decoded(file, encoding_of(file)))
+    return ExtractedDocument(1, _without_nul(_decoded(file, encoding_of(file))))
+
+
+def _without_nul(pieces: Iterator[str]) -> Iterator[str]:
+    """Yield text with each run of NUL characters replaced by their number."""
+    count = 0
+    for piece in pieces:
+        if not count and "\0" not in piece:
+            yield piece
+            continue
+        rest = piece
+        while rest:
+            text = rest.lstrip("\0")
+            count += len(rest) - len(text)
+            if text and count:
+                yield _nul_note(count)
+                count = 0
+            before, found, rest = text.partition("\0")
+            yield before
+            rest = found + rest
+    yield _nul_note(count) if count else ""
+
+
+def _nul_note(count: int) -> str:
+    return "[1 NUL byte]" if count == 1 else f"[{count:,} NUL bytes]"
 
 
 def encoding_of(file: BinaryIO) -> str:

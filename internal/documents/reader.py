@@ -21,7 +21,14 @@ from internal.agent.ports.documents import (
 )
 from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
-from internal.documents.kinds import HEAD_BYTES, PACKAGES, detect_kind, extension_of
+from internal.documents.kinds import (
+    HEAD_BYTES,
+    PACKAGES,
+    Kind,
+    detect_kind,
+    extension_of,
+    is_text,
+)
 from internal.open_files.paths import resolve_links
 
 logger = logging.getLogger(__name__)
@@ -30,6 +37,8 @@ _PROGRAM = str(Path(__file__).with_name("child.py"))
 _SESSION = SessionId("documents")
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _MAX_EXTENSION_CHARACTERS = 10
+_MAX_OTHER_KINDS = 2  # such as a ZIP file that is a Word document that embeds web pages
+_MAX_NUL_BYTES = 16 * 1024 * 1024
 _WEB_PAGE_MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_LIMIT_EXITS = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 _DAMAGED = "The file is damaged, or of a form that cannot be read."
@@ -77,9 +86,11 @@ class ChildDocumentReader:
 
     def form(self, descriptor: int, name: str, /) -> FileForm:
         """Return the form of a file; CSV and other plain text is shown by its characters."""
-        match detect_kind(os.pread(descriptor, HEAD_BYTES, 0), name):
-            case "picture" | "binary" as form:
-                return form
+        match _detected(descriptor, name):
+            case "picture" | "heif":
+                return "picture"
+            case "binary":
+                return "binary"
             case "text" | "csv" | "tsv":
                 return "text"
             case _:
@@ -106,8 +117,9 @@ class ChildDocumentReader:
         if kind == "zip" and extension in PACKAGES:
             kind = extension
         header, content = await self._read_file(descriptor, "text", kind, *part)
-        if header.is_other_kind:  # as which libraries are needed for
-            header, content = await self._read_file(descriptor, "text", header.kind, *part)
+        for _ in range(_MAX_OTHER_KINDS):
+            if header.is_other_kind:  # as which libraries are needed for
+                header, content = await self._read_file(descriptor, "text", header.kind, *part)
         if header.is_other_kind:
             raise DocumentUnreadable(_DAMAGED)
         return DocumentText(
@@ -224,9 +236,24 @@ def _kind_of(descriptor: int, name: str) -> str:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise DocumentUnreadable("It is not a regular file.")
     try:
-        return detect_kind(os.pread(descriptor, HEAD_BYTES, 0), name)
+        return _detected(descriptor, name)
     except OSError as error:
         raise DocumentUnreadable(_DAMAGED) from error
+
+
+def _detected(descriptor: int, name: str) -> Kind:
+    """Return the kind of a file; a log may begin with many NUL bytes where it was cut off.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    head = os.pread(descriptor, HEAD_BYTES, 0)
+    if len(head) < HEAD_BYTES or head.strip(b"\0"):
+        return detect_kind(head, name)
+    for place in range(HEAD_BYTES, _MAX_NUL_BYTES, _MAX_NUL_BYTES // 16):
+        if found := os.pread(descriptor, _MAX_NUL_BYTES // 16, place).lstrip(b"\0"):
+            return "text" if is_text(found[:HEAD_BYTES]) else "binary"
+    return "binary"
 
 
 def _library_folders() -> tuple[str, ...]:

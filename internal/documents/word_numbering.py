@@ -12,7 +12,9 @@ _CHINESE_DIGITS = "〇一二三四五六七八九"
 _LEGAL_DIGITS = "零壹贰叁肆伍陆柒捌玖"
 _STEMS = "甲乙丙丁戊己庚辛壬癸"
 _BRANCHES = "子丑寅卯辰巳午未申酉戌亥"
-_KATAKANA = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
+_KATAKANA = (
+    "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
+)
 _HANGUL = "가나다라마바사아자차카타파하"
 _CYRILLIC = "абвгдежзиклмнопрстуфхцчшщыэюя"
 _ROMAN = (
@@ -198,7 +200,7 @@ def _ordinal(number: int) -> str:
 
 def _chinese(number: int) -> str:
     """Return a number as it is said: 十二, 一百零五."""
-    return _said(number, _CHINESE_DIGITS, "十百千").replace("〇", "零")
+    return _said(number, _CHINESE_DIGITS, "十百千").replace(_CHINESE_DIGITS[0], _LEGAL_DIGITS[0])
 
 
 def _legal(number: int) -> str:

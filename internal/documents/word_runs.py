@@ -1,6 +1,6 @@
 """The text within a paragraph of Word: runs, fields, links, equations, notes, tracked changes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -21,12 +21,20 @@ _SKIPPED = frozenset(
         *("tcPr", "trPr", "rubyPr", "numberingChange"),
     }
 )
+_SIGNS = {
+    "br": "\n",
+    "cr": "\n",
+    "imagedata": "[Picture]",
+    "noBreakHyphen": "-",
+    "ptab": "\t",
+    "tab": "\t",
+}
 _SYMBOLS = {
     "wingdings": {0xFC: "✓", 0xFB: "✗", 0xFD: "☒", 0xFE: "☑", 0xA8: "☐", 0x6F: "☐", 0x78: "☒"}
     | {0xE0: "→", 0xDF: "←", 0xA7: "▪", 0xB7: "•", 0x6C: "●", 0x6E: "■", 0x76: "❖", 0xD8: "➢"},
     "wingdings 2": {0x50: "✓", 0x4F: "✗", 0x52: "☑", 0x51: "☒", 0x53: "☒", 0x54: "☒", 0xA3: "☐"}
     | {0x30: "☐"},
-    "symbol": {0xB7: "•", 0xAE: "→", 0xB0: "°", 0xB1: "±", 0xA3: "≤", 0xB3: "≥", 0xB4: "×"}
+    "symbol": {0xB7: "•", 0xAE: "→", 0xB0: "°", 0xB1: "±", 0xA3: "≤", 0xB3: "≥", 0xB4: "\u00d7"}
     | dict(zip(range(0x61, 0x7B), "αβχδεφγηιϕκλμνοπθρστυϖωξψζ", strict=True)),
 }
 """Signs of fonts that have their own; others are named."""
@@ -91,7 +99,36 @@ class RunReader:
         self._addresses: dict[str, str] | None = None
         self._fields: list[_Field] = []
         self._ranges: dict[str, list[str]] = {}
+        self._handlers = self._handlers_by_name()
         self._begin()
+
+    def _handlers_by_name(self) -> dict[str, Callable[[Element], Iterator[str]]]:
+        return {
+            "AlternateContent": self._alternative,
+            "OLEObject": lambda e: iter([f"[Embedded object: {local_attribute(e, 'ProgID')}]"]),
+            "anchor": self._drawing,
+            "chart": self._drawn,
+            "commentRangeStart": self._begin_range,
+            "commentReference": self._comment,
+            "del": self._change,
+            "endnoteReference": self._note_reference,
+            "fldChar": self._field,
+            "fldSimple": self._simple_field,
+            "footnoteReference": self._note_reference,
+            "hyperlink": self._link,
+            "inline": self._drawing,
+            "ins": self._change,
+            "moveFrom": self._change,
+            "moveTo": self._change,
+            "oMath": lambda e: iter([equation_text(e)]),
+            "r": self._formatted,
+            "relIds": self._drawn,
+            "ruby": self._ruby,
+            "sym": lambda e: iter([_symbol(e)]),
+            "t": lambda e: iter([e.text or ""]),
+            "textpath": lambda e: iter([local_attribute(e, "string")]),
+            "txbxContent": self._box,
+        }
 
     def _begin(self) -> None:
         self._boxes: list[Element] = []
@@ -111,71 +148,44 @@ class RunReader:
                     quoted.append(text)
                 yield text
 
-    def _run(self, child: Element) -> Iterator[str]:  # noqa: C901 - a case for each element
+    def _run(self, child: Element) -> Iterator[str]:
         name = local_name(child)
         if self._in_code():
             yield from self._of_code(child, name)
-            return
-        match name:
-            case "t":
-                yield child.text or ""
-            case "tab" | "ptab":
-                yield "\t"
-            case "br" | "cr":
-                yield "\n"
-            case "noBreakHyphen":
-                yield "-"
-            case "sym":
-                yield _symbol(child)
-            case "r":
-                yield from self._hidden(child) if _is_hidden(child) else self._inner(child)
-            case "hyperlink":
-                yield from self._link(child)
-            case "fldChar":
-                yield from self._field(child)
-            case "fldSimple":
-                code = local_attribute(child, "instr")
-                yield from _linked("".join(self._inner(child)), _address_of(code))
-            case "footnoteReference" | "endnoteReference":
-                yield f"[^{self._note(name.removesuffix('Reference'), child)}]"
-            case "ins" | "moveTo" | "del" | "moveFrom":
-                yield from self._change(child, name)
-            case "commentRangeStart":
-                self._ranges[local_attribute(child, "id")] = []
-            case "commentReference":
-                self._comment(local_attribute(child, "id"))
-            case "oMath":
-                yield equation_text(child)
-            case _:
-                yield from self._object(child, name)
+        elif name in _SIGNS:
+            yield _SIGNS[name]
+        elif name in self._handlers:
+            yield from self._handlers[name](child)
+        elif name not in _SKIPPED:
+            yield from self._inner(child)
 
-    def _object(self, child: Element, name: str) -> Iterator[str]:
-        """Yield what is not text: pictures, boxes, charts, embedded objects."""
-        match name:
-            case "AlternateContent":
-                yield from self._alternative(child)
-            case "txbxContent":
-                self._boxes.append(child)
-            case "inline" | "anchor":
-                yield from self._drawing(child)
-            case "chart" | "relIds":
-                yield from (f"\n{text}\n" for text in drawn(self._package, self._part, child))
-            case "imagedata":
-                yield "[Picture]"
-            case "textpath":
-                yield local_attribute(child, "string")
-            case "OLEObject":
-                yield f"[Embedded object: {local_attribute(child, 'ProgID')}]"
-            case "ruby":
-                base, reading = (
-                    "".join(text for e in child if local_name(e) == wanted for text in self._inner(e))
-                    for wanted in ("rubyBase", "rt")
-                )
-                yield f"{base}({reading})"
-            case _ if name not in _SKIPPED:
-                yield from self._inner(child)
-            case _:
-                pass
+    def _note_reference(self, child: Element) -> Iterator[str]:
+        yield f"[^{self._note(local_name(child).removesuffix('Reference'), child)}]"
+
+    def _simple_field(self, child: Element) -> Iterator[str]:
+        code = local_attribute(child, "instr")
+        yield from _linked("".join(self._inner(child)), _address_of(code))
+
+    def _begin_range(self, child: Element) -> Iterator[str]:
+        self._ranges[local_attribute(child, "id")] = []
+        yield ""
+
+    def _box(self, child: Element) -> Iterator[str]:
+        self._boxes.append(child)
+        yield ""
+
+    def _drawn(self, child: Element) -> Iterator[str]:
+        yield from (f"\n{text}\n" for text in drawn(self._package, self._part, child))
+
+    def _ruby(self, child: Element) -> Iterator[str]:
+        base, reading = (
+            "".join(text for e in child if local_name(e) == name for text in self._inner(e))
+            for name in ("rubyBase", "rt")
+        )
+        yield f"{base}({reading})"
+
+    def _formatted(self, child: Element) -> Iterator[str]:
+        yield from self._hidden(child) if _is_hidden(child) else self._inner(child)
 
     def _inner(self, element: Element) -> Iterator[str]:
         for child in element:
@@ -238,10 +248,13 @@ class RunReader:
         key = (kind, local_attribute(element, "id"))
         if key not in self._notes:
             count = sum(known == kind for known, _ in self._notes) + 1
-            self._notes[key] = str(count) if kind == "footnote" else format_count(count, "lowerRoman")
+            self._notes[key] = (
+                str(count) if kind == "footnote" else format_count(count, "lowerRoman")
+            )
         return self._notes[key]
 
-    def _change(self, element: Element, name: str) -> Iterator[str]:
+    def _change(self, element: Element) -> Iterator[str]:
+        name = local_name(element)
         text = "".join(_deleted_texts(element) if name == "del" else self._inner(element))
         verb = {"ins": "inserted", "del": "deleted", "moveTo": "moved here"}.get(name, "moved away")
         if text.strip():
@@ -254,11 +267,13 @@ class RunReader:
         if name in {"ins", "moveTo"}:
             yield text
 
-    def _comment(self, number: str) -> None:
+    def _comment(self, element: Element) -> Iterator[str]:
+        number = local_attribute(element, "id")
         quoted = " ".join(clean("".join(self._ranges.pop(number, []))).split())
         comment = self._comments.pop(number, None)
         if comment is not None:
             self._said.append(comment_line(comment, quoted))
+        yield ""
 
 
 def comment_line(comment: Comment, quoted: str = "") -> str:

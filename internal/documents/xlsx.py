@@ -76,7 +76,8 @@ class _Workbook:
             for name in package.names("xl/worksheets/sheet")
         ]
         self._since_1904 = any(
-            local_attribute(each, "date1904") in {"1", "true"} for each in root.iter()
+            local_attribute(each, "date1904") in {"1", "true"}
+            for each in root.iter()
             if local_name(each) == "workbookPr"
         )
         self._texts = _shared_texts(package, _first(package, main, "sharedStrings"))
@@ -154,20 +155,25 @@ class _Workbook:
             return _formula(parts.get("f")) if kind != "str" else ""
         match kind:
             case "s":
-                place = text.strip()
-                known = place.isdigit() and int(place) < len(self._texts)
-                return self._texts[int(place)] if known else "[a text that is not in the file]"
+                text = self._shared_text(text.strip())
             case "b":
-                return "FALSE" if text.strip() in {"0", "false"} else "TRUE"
+                text = "FALSE" if text.strip() in {"0", "false"} else "TRUE"
             case "n":
-                style = cell.get("s", "")
-                number = int(style) if style.isdigit() else 0
-                code = self._formats[number] if number < len(self._formats) else _GENERAL
-                return format_number(text, code, since_1904=self._since_1904)
+                text = self._number(text, cell.get("s", ""))
             case "d":
-                return text.removesuffix("T00:00:00").replace("T", " ")
+                text = text.removesuffix("T00:00:00").replace("T", " ")
             case _:
-                return _unescaped(text)
+                text = _unescaped(text)
+        return text
+
+    def _shared_text(self, place: str) -> str:
+        known = place.isdigit() and int(place) < len(self._texts)
+        return self._texts[int(place)] if known else "[a text that is not in the file]"
+
+    def _number(self, text: str, style: str) -> str:
+        number = int(style) if style.isdigit() else 0
+        code = self._formats[number] if number < len(self._formats) else _GENERAL
+        return format_number(text, code, since_1904=self._since_1904)
 
 
 class _Page:

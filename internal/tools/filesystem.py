@@ -65,9 +65,11 @@ async def _text(context: ToolContext, path: WorkspacePath, descriptor: int) -> s
     """Return the text of a file; one that is not UTF-8 is decoded by the document reader."""
     content = (await asyncio.to_thread(context.workspace.read, path)).content
     try:
-        return decode_text(content)
+        if b"\0" not in content:
+            return decode_text(content)
     except UnicodeDecodeError:
-        return await read_text(context, path, descriptor, len(content))
+        pass
+    return await read_text(context, path, descriptor, len(content))
 
 
 def _selected_lines(path: WorkspacePath, content: str, offset: int, limit: int) -> ToolOutcome:

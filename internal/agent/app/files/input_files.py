@@ -292,7 +292,7 @@ class InputFiles:
         if is_plain:
             with suppress(UnicodeDecodeError):
                 content = os.pread(descriptor, _MAX_DIRECT_BYTES + 1, 0)
-                if len(content) <= _MAX_DIRECT_BYTES:
+                if len(content) <= _MAX_DIRECT_BYTES and b"\0" not in content:
                     text = content.decode("utf-8-sig")
                     return text[:limit], len(text) <= limit
         source = "text.txt" if is_plain else name
