@@ -57,7 +57,7 @@ def tool_result(request: dict[str, Any]) -> dict[str, Any]:
             "sales.xlsx",
             documents.xlsx({"Q1": [["城市", "Sum"], ["上海", 12.5]]}),
             "[Excel workbook, 1 sheet; characters 1 to ",
-            '## Sheet "Q1"\n\n城市,Sum\n上海,12.5\n',
+            '## Sheet "Q1"\n\n,A,B\n1,城市,Sum\n2,上海,12.5\n',
         ),
         ("list.csv", "城市,数\n上海,1\n".encode("gb18030"), "城市,数", "上海,1"),
         (

@@ -26,18 +26,22 @@ def test_headings_lists_tables_and_notes_are_markdown() -> None:
         + f"<w:sdt><w:sdtContent>{word_paragraph('in a control')}</w:sdtContent></w:sdt>"
     )
     assert text_of(documents.docx(body)) == (
-        "## Summary\n\n  - first\n\nsee\tnote\n[^2]\n\n"
+        "## Summary\n\n  - first\n\nsee\tnote\n[^1]\n\n"
         "| Name | a\\|b |\n| --- | --- |\n| 张三 李四 | 2 |\n\n"
-        "in a control\n\n[^2]: a note\n"
+        "in a control\n\n[^1]: a note\n"
     )
 
 
-def test_deleted_and_moved_text_and_second_forms_are_left_out() -> None:
+def test_tracked_changes_are_named_below_the_text_and_second_forms_are_left_out() -> None:
     body = (
-        "<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
+        '<w:p><w:r><w:t>the </w:t></w:r><w:del w:author="Mia"><w:r><w:delText>old</w:delText></w:r>'
+        "</w:del>"
         "<w:moveFrom><w:r><w:t>here</w:t></w:r></w:moveFrom>"
         "<w:ins><w:r><w:t>new</w:t></w:r></w:ins>"
         "<w:r><w:instrText>PAGE</w:instrText></w:r>"
         "<w:Fallback><w:r><w:t>twice</w:t></w:r></w:Fallback></w:p>"
     )
-    assert text_of(documents.docx(body)).startswith("new\n\n[^2]")
+    assert text_of(documents.docx(body)).startswith(
+        'the new\n[Tracked changes: Mia deleted "old"; someone moved away "here";'
+        ' someone inserted "new"]\n\n'
+    )
