@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.confinement import deny_system_calls, limit_resources
 from internal.documents.extraction import OtherReaderNeeded, cut
-from internal.documents.kinds import PACKAGES
+from internal.documents.kinds import PACKAGES, entry_key
 
 READERS = {
     "csv": ("plain_text", "read_text"),
@@ -247,9 +247,8 @@ def _kind_of_package(file: BinaryIO, extension: str) -> str:
         DocumentUnreadable: no reader reads the kind.
     """
     zipfile = import_module("zipfile")
-    package = import_module("internal.documents.package")
     try:
-        names = {package.entry_key(each) for each in zipfile.ZipFile(file).NameToInfo}
+        names = {entry_key(each) for each in zipfile.ZipFile(file).NameToInfo}
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
         return extension if extension in PACKAGES else "zip"
     if "meta-inf/container.xml" in names:

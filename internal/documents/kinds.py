@@ -162,3 +162,8 @@ def _markup_start(head: bytes) -> bytes:
     while found := _MARKUP_BEFORE.match(start):
         start = start[found.end() :]
     return start.lstrip()[:32].lower()
+
+
+def entry_key(name: str) -> str:
+    """Return what is equal for names that Office takes for the same entry."""
+    return name.replace("\\", "/").lstrip("/").lower()

@@ -79,7 +79,7 @@ def read_msg(file: BinaryIO) -> ExtractedDocument:
     file.seek(0)
     try:
         opened = olefile.OleFileIO(file)
-    except OSError as error:
+    except (OSError, ValueError, IndexError, struct.error) as error:
         raise DocumentUnreadable("The Outlook message is damaged: it cannot be opened.") from error
     return ExtractedDocument(1, _message(_Storage(opened, []), 0), "[The message has no text.]")
 

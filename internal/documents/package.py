@@ -15,12 +15,14 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from internal.agent.domain.errors import DocumentUnreadable
+from internal.documents.kinds import entry_key
 
 MAX_UNPACKED_BYTES = 300 * 1024 * 1024
 """A document that unpacks to more is refused. zipfile reads no more than an entry declares."""
 MAX_ENTRIES = 20_000
 
 _ENCRYPTED = 0x1
+_XML_EXTENSIONS = (".xml", ".rels", ".xhtml", ".html", ".opf")
 DAMAGE = (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OSError, zlib.error)
 """What reading a damaged entry raises."""
 _MAX_NAME_CHARACTERS = 100
@@ -43,6 +45,9 @@ def open_package(file: BinaryIO, kind: str) -> zipfile.ZipFile:
             f"The {kind} file unpacks to {unpacked >> 20:,} MB in {len(entries):,} entries:"
             " this is too much."
         )
+    for entry in entries:
+        if entry.flag_bits & _ENCRYPTED and entry.filename.lower().endswith(_XML_EXTENSIONS):
+            raise DocumentUnreadable(f"The {kind} file is encrypted.")
     return package
 
 
@@ -85,10 +90,7 @@ class PackageReader:
     def open(self, name: str) -> IO[bytes]:
         """Open an entry."""
         try:
-            entry = self._entries[entry_key(name)]
-            if entry.flag_bits & _ENCRYPTED:
-                raise DocumentUnreadable(f"The {self._kind} file is encrypted.")
-            return self._package.open(entry)
+            return self._package.open(self._entries[entry_key(name)])
         except KeyError as error:
             raise DocumentUnreadable(
                 f"The {self._kind} file is damaged: {name[:100]} is missing."
@@ -188,11 +190,6 @@ class PackageReader:
     def damaged(self, name: str) -> DocumentUnreadable:
         """Return the error for an entry that cannot be read."""
         return DocumentUnreadable(f"The {self._kind} file is damaged at {name[:100]}.")
-
-
-def entry_key(name: str) -> str:
-    """Return what is equal for names that Office takes for the same entry."""
-    return name.replace("\\", "/").lstrip("/").lower()
 
 
 def resolve(folder: str, target: str) -> str:

@@ -67,7 +67,8 @@ def _slides(package: PackageReader, slides: list[str]) -> Iterator[str]:
         yield f"## Slide {number}{hidden}\n\n{text.strip()}\n\n"
     if repeated:
         yield "## On several slides\n\n" + "\n".join(repeated) + "\n\n"
-    yield package.note()
+    if note := package.note():
+        yield note
 
 
 class _SlideReader:

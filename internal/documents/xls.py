@@ -1,11 +1,13 @@
 """Excel files from before 2007 (.xls)."""
 
 import io
+import struct
 import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import xlrd  # type: ignore[import-untyped]  # it has no type hints
+from xlrd.compdoc import CompDocError  # type: ignore[import-untyped]  # as above
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
@@ -21,6 +23,11 @@ from internal.documents.sheets import (
 )
 
 _ERRORS = xlrd.error_text_from_code
+_ODD_STYLES = (
+    *(AssertionError, IndexError, KeyError, NotImplementedError, TypeError, ValueError),
+    struct.error,
+)
+_DAMAGE = (xlrd.XLRDError, CompDocError, *_ODD_STYLES)
 
 
 def read_xls(file: BinaryIO) -> ExtractedDocument:
@@ -33,7 +40,7 @@ def read_xls(file: BinaryIO) -> ExtractedDocument:
     content = file.read()
     try:
         workbook = _open(content)
-    except xlrd.XLRDError as error:
+    except _DAMAGE as error:
         if "encrypted" in str(error).lower():
             raise DocumentUnreadable(
                 "The Office file is encrypted: it opens with a password only."
@@ -48,7 +55,7 @@ def _open(content: bytes) -> Any:
         warnings.simplefilter("ignore")
         try:
             return xlrd.open_workbook(file_contents=content, logfile=log, formatting_info=True)
-        except (IndexError, KeyError, AssertionError, ValueError, NotImplementedError):
+        except _ODD_STYLES:
             # styles that are odd never decide whether the values can be read
             return xlrd.open_workbook(
                 file_contents=content, logfile=log, ignore_workbook_corruption=True

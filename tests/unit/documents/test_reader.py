@@ -191,7 +191,6 @@ async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened:
         ("a.docx", documents.docx(word_paragraph("x"))[:400], "The Word file is damaged"),
         ("a.docx", documents.docx("<w:p>"), "damaged"),
         ("a.docx", documents.docx(word_paragraph("x"), prolog=ENTITY), "entities"),
-        ("a.pptx", documents.pptx(slide_text("x"), prolog=ENTITY), "entities"),
         ("a.xlsx", documents.replace_entry(WORKBOOK, "xl/workbook.xml", b"<a"), "damaged"),
         ("a.docx", documents.docx("<w:x>" * 9_000 + "</w:x>" * 9_000), "nested too deeply|damaged"),
         ("a.epub", documents.epub(), "damaged"),
