@@ -41,7 +41,7 @@ _MAX_OTHER_KINDS = 2  # such as a ZIP file that is a Word document that embeds w
 _MAX_NUL_BYTES = 16 * 1024 * 1024
 _WEB_PAGE_MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_LIMIT_EXITS = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
-_DAMAGED = "The file is damaged, or of a form that cannot be read."
+_DAMAGED = "The file was not understood: it is damaged, or of a form that is not read."
 _CRASHED = "The file could not be read: it is damaged, or needs too much memory."
 
 

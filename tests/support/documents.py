@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import struct
 import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -393,6 +394,56 @@ def ole_file(*streams: str) -> bytes:
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
     entries = (name.encode("utf-16-le").ljust(128, b"\0") for name in ("Root Entry", *streams))
     return header + b"".join(entries)
+
+
+_SECTOR = 512
+_MINI_SECTOR = 64
+_END, _FREE, _TABLE = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
+
+
+def compound_file(streams: Mapping[str, bytes | str]) -> bytes:
+    """Return an OLE file with short streams by their names, such as an Outlook message.
+
+    Text is stored as UTF-16.
+    """
+    content, mini_table, entries = b"", list[int](), list[tuple[str, int, int, int]]()
+    for name, each in streams.items():
+        stored = each.encode("utf-16-le") if isinstance(each, str) else each
+        first, count = len(mini_table), max(-(-len(stored) // _MINI_SECTOR), 1)
+        mini_table += [*range(first + 1, first + count), _END]
+        content += stored.ljust(count * _MINI_SECTOR, b"\0")
+        entries.append((name, 2, first, len(stored)))
+    parts = [
+        _padded(struct.pack(f"<{len(mini_table)}I", *mini_table), b"\xff"),
+        _padded(content, b"\0"),
+    ]
+    first_of_content = 1 + len(parts[0]) // _SECTOR
+    rows = [("Root Entry", 5, first_of_content, len(content)), *entries]
+    parts.append(_padded(b"".join(_directory_entry(rows, n) for n in range(len(rows))), b"\0"))
+    table, starts = [_TABLE], list[int]()
+    for part in parts:
+        starts.append(len(table))
+        count = len(part) // _SECTOR
+        table += [*range(len(table) + 1, len(table) + count), _END]
+    allocation = _padded(struct.pack(f"<{len(table)}I", *table), b"\xff")
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16)
+    head += struct.pack("<HHHHH6xII", 62, 3, 0xFFFE, 9, 6, 0, 1)
+    mini = (starts[0], len(parts[0]) // _SECTOR)
+    head += struct.pack("<IIIIIIII", starts[2], 0, 4_096, *mini, _END, 0, 0)
+    return b"".join([_padded(head, b"\xff"), allocation, *parts])
+
+
+def _padded(content: bytes, filler: bytes) -> bytes:
+    return content.ljust(max(-(-len(content) // _SECTOR), 1) * _SECTOR, filler)
+
+
+def _directory_entry(rows: Sequence[tuple[str, int, int, int]], number: int) -> bytes:
+    name, kind, first, size = rows[number]
+    raw = name.encode("utf-16-le") + b"\0\0"
+    following = number + 1 if 0 < number < len(rows) - 1 else _FREE
+    child = 1 if number == 0 and len(rows) > 1 else _FREE
+    links = struct.pack("<HBBIII", len(raw), kind, 1, _FREE, following, child)
+    return raw.ljust(64, b"\0") + links + bytes(36) + struct.pack("<IQ", first, size)
 
 
 def entry(package: bytes, name: str) -> bytes:

@@ -1,12 +1,18 @@
 """Rows of workbooks."""
 
+import csv
 import datetime as dt
 import io
 import re
 
+import openpyxl
+from hypothesis import given
+from hypothesis import strategies as st
+
 from internal.documents.sheets import MAX_CELLS
 from internal.documents.xlsx import read_xlsx
 from tests.support import documents
+from tests.support.property_examples import examples
 
 
 def text_of(content: bytes) -> str:
@@ -73,3 +79,45 @@ def test_a_workbook_is_read_up_to_a_number_of_cells() -> None:
     assert len(text) <= MAX_CELLS + 1_000
     last = text_of(with_rows(b'<row r="1048576"><c r="A1048576"><v>1</v></c></row>'))
     assert last == '## Sheet "S"\n\n,A\n1048576,1\n\n'
+
+
+VALUES = st.one_of(
+    st.integers(-(10**9), 10**9),
+    st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8).filter(
+        lambda text: not text.startswith("=")
+    ),
+    st.booleans(),
+    st.dates(dt.date(1901, 1, 1), dt.date(2099, 12, 31)),
+)
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(1, 60), st.integers(1, 8)), VALUES, min_size=1, max_size=15
+    )
+)
+@examples(60)
+def test_every_value_that_another_program_writes_is_read_at_its_place(
+    cells: dict[tuple[int, int], object],
+) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    for (row, column), value in cells.items():
+        cell = sheet.cell(row, column)
+        cell.value = value  # type: ignore[assignment]  # openpyxl takes each of them
+        if isinstance(value, str):
+            cell.data_type = "s"  # also of a text that looks like an error
+    output = io.BytesIO()
+    book.save(output)
+    body = text_of(output.getvalue()).partition("\n\n")[2]
+    found = {
+        (int(line[0]), column): value
+        for line in list(csv.reader(io.StringIO(body)))[1:]
+        for column, value in enumerate(line[1:], start=1)
+        if line and value
+    }
+    shown = {
+        place: str(value).upper() if isinstance(value, bool) else str(value)
+        for place, value in cells.items()
+    }
+    assert found == shown
