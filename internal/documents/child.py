@@ -54,15 +54,15 @@ _PICTURE_READERS = {
 _KINDS_WITH_THREADS = frozenset({"heif"})
 _OLE_SEARCH_BYTES = 4_000_000
 _ENCRYPTED_OFFICE = "EncryptedPackage"
-_OLE_KINDS = {"__properties_version1.0": "msg", "Workbook": "xls", "Book": "xls"}
-"""The kind of an OLE file by the name of one of its streams."""
+_OLE_KINDS = {"__substg1.0_": "msg", "Workbook\0": "xls", "Book\0": "xls"}
+"""The kind of an OLE file by the beginning of the name of one of its streams."""
 _CODECS = (
     *("ascii", "cp437", "gb18030", "idna", "latin-1", "unicode-escape", "utf-8-sig"),
     *("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"),
 )
 _WEB_CODECS = (
     *("big5", "big5hkscs", "cp866", "euc-jp", "euc-kr", "gbk", "iso2022-jp", "koi8-r", "koi8-u"),
-    *("mac-cyrillic", "mac-roman", "shift-jis", "tis-620", "utf-7"),
+    *("mac-cyrillic", "mac-roman", "raw-unicode-escape", "shift-jis", "tis-620", "utf-7"),
     *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
     *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
 )
@@ -188,6 +188,8 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
             return ChildAnswer({"kind": held, "is_other_kind": True})
         raise DocumentUnreadable(_refusal(file, kind, request.extension))
     read = _imported(*READERS[kind])
+    if kind in _ARCHIVES:
+        import_module("zipfile")
     _confine(*(_WEB_CODECS if kind in _MANY_ENCODINGS else ()))
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
         return ChildAnswer({"kind": held, "is_other_kind": True})
@@ -280,8 +282,7 @@ def _kind_of_ole(file: BinaryIO) -> str:
     file.seek(0)
     head = file.read(_OLE_SEARCH_BYTES)
     for name, kind in _OLE_KINDS.items():
-        # the names of streams are followed by NUL bytes
-        if (name + "\0").encode("utf-16-le") in head:
+        if name.encode("utf-16-le") in head:
             return kind
     return "ole"
 

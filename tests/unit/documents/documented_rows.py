@@ -30,8 +30,10 @@ def pdf_page(text: str, annotations: str = "", catalog: str = "", *more: str) ->
         [
             f"<</Type/Catalog/Pages 2 0 R{catalog}>>",
             "<</Type/Pages/Count 1/Kids[3 0 R]>>",
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 500 200]/Resources<</Font<</F1 4 0 R>>>>"
-            f"/Contents 5 0 R/Annots[{annotations}]>>",
+            (
+                "<</Type/Page/Parent 2 0 R/MediaBox[0 0 500 200]/Resources<</Font<</F1 4 0 R>>>>"
+                f"/Contents 5 0 R/Annots[{annotations}]>>"
+            ),
             "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
             f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
             *more,
@@ -597,8 +599,10 @@ MAIL = {
         "mail",
         message().as_bytes(),
         (
-            "From: Mia Example <mia@example.com>\nTo: bob@example.com\n"
-            "Date: Mon, 02 Nov 2026 10:00:00 +0800\nSubject: 报价 äö\n\nHello\n",
+            (
+                "From: Mia Example <mia@example.com>\nTo: bob@example.com\n"
+                "Date: Mon, 02 Nov 2026 10:00:00 +0800\nSubject: 报价 äö\n\nHello\n"
+            ),
         ),
     ),
     "the message": Sample("mail", message(html=True).as_bytes(), ("\n\nHello **Bob**\n",)),

@@ -56,8 +56,8 @@ def test_tracked_changes_are_named_below_the_text_and_second_forms_are_left_out(
 STYLES = word_part(
     "styles",
     '<w:style w:styleId="h"><w:name w:val="heading 1"/></w:style><w:style w:styleId="n">'
-    '<w:name w:val="heading 2"/><w:basedOn w:val="h"/><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr>'
-    "</w:pPr></w:style>",
+    '<w:name w:val="heading 2"/><w:basedOn w:val="h"/><w:pPr><w:numPr><w:numId w:val="1"/>'
+    "</w:numPr></w:pPr></w:style>",
 )
 WORDS = st.text(st.characters(categories=["L"]), min_size=1, max_size=10)
 BLOCKS = st.tuples(
@@ -71,26 +71,22 @@ Block = tuple[
 
 def written(kind: str, text: str, count: int) -> tuple[str, str]:
     """Return a block of a document, and how it is read; `count` numbers are before it."""
-    match kind:
-        case "heading":
-            return word_paragraph(text, '<w:pStyle w:val="h"/>'), f"# {text}\n\n"
-        case "numbered heading":
-            styled = word_paragraph(text, '<w:pStyle w:val="n"/>')
-            return styled, f"## {count + 1}. {text}\n\n"
-        case "item":
-            return numbered(text), f"{count + 1}. {text}\n\n"
-        case "point":
-            return numbered(text, 0, 3), f"- {text}\n\n"
-        case "row":
-            cell = f"<w:tc>{word_paragraph(text)}</w:tc>"
-            return f"<w:tbl><w:tr>{cell}</w:tr></w:tbl>", f"| {text} |\n| --- |\n\n"
-        case "deleted":
-            gone = (
-                f'<w:p><w:del w:author="Mia"><w:r><w:delText>{text}</w:delText></w:r></w:del></w:p>'
-            )
-            return gone, f'[Tracked changes: Mia deleted "{text}"]\n\n'
-        case _:
-            return word_paragraph(text), f"{text}\n\n"
+    plain = word_paragraph(text)
+    gone = f'<w:p><w:del w:author="Mia"><w:r><w:delText>{text}</w:delText></w:r></w:del></w:p>'
+    forms = {
+        "heading": (word_paragraph(text, '<w:pStyle w:val="h"/>'), f"# {text}"),
+        "numbered heading": (
+            word_paragraph(text, '<w:pStyle w:val="n"/>'),
+            f"## {count + 1}. {text}",
+        ),
+        "item": (numbered(text), f"{count + 1}. {text}"),
+        "point": (numbered(text, 0, 3), f"- {text}"),
+        "row": (f"<w:tbl><w:tr><w:tc>{plain}</w:tc></w:tr></w:tbl>", f"| {text} |\n| --- |"),
+        "deleted": (gone, f'[Tracked changes: Mia deleted "{text}"]'),
+        "text": (plain, text),
+    }
+    body, shown = forms[kind]
+    return body, f"{shown}\n\n"
 
 
 @given(st.lists(BLOCKS, max_size=12))

@@ -2,7 +2,8 @@
 
 import io
 from collections.abc import Iterator
-from xml.etree.ElementTree import fromstring
+
+from defusedxml.ElementTree import fromstring
 
 from internal.documents.drawings import drawn, picture_text
 from internal.documents.package import PackageReader, open_package
@@ -28,7 +29,8 @@ def test_a_chart_has_its_series_beside_each_other() -> None:
     second = series.replace("2025", "2026").replace("<c:v>7</c:v>", "<c:v>9</c:v>")
     both = one.replace(series, series + second)
     assert list(texts("chart", both)) == [
-        "[Chart: Sales]\n|  | 2025 | 2026 |\n| --- | --- | --- |\n| May | 5 | 5 |\n| June | 7 | 9 |",
+        ("[Chart: Sales]\n|  | 2025 | 2026 |\n| --- | --- | --- |\n"
+        "| May | 5 | 5 |\n| June | 7 | 9 |"),
         "",
     ]
 

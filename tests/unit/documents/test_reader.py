@@ -26,6 +26,10 @@ from tests.support import documents
 from tests.support.documents import slide_text, word_paragraph
 from tests.support.processes import is_of_libffi
 from tests.support.sandboxes import sandbox_params
+from tests.unit.documents.documented_rows import LOG, MAIL, OTHER, PDF, WORD, old_workbook
+from tests.unit.documents.test_open_document import open_document
+from tests.unit.documents.test_xlsb import workbook as binary_workbook
+from tests.unit.documents.test_xml_spreadsheet import workbook as xml_workbook
 
 Open = Callable[[bytes], int]
 Make = Callable[..., ChildDocumentReader]
@@ -164,6 +168,48 @@ async def test_every_kind_is_read(
     assert document == DocumentText(text, kind, parts, None, len(text))
 
 
+OTHER_KINDS = {
+    "a.xls": "1,amount",
+    "a.msg": "in RTF, which was not understood",
+    "a.eml": "报价.pdf",
+    "b.docx": "from **a page**",
+    "b.xlsb": ",A,B,C\n1,amount\n2,,,1200.5",
+    "c.xls": "| a |",
+    "d.xls": "1,a",
+    "a.log": "[4,096 NUL bytes]stopped",
+    "b.log": "[100,000 NUL bytes]stopped",
+    "a.ods": "1,x",
+    "form.pdf": "- name: Mia Example",
+}
+CONTENTS = {
+    "a.xls": old_workbook(),
+    "a.msg": MAIL["a message that is RTF only"].content,
+    "a.eml": MAIL["attachments"].content,
+    "b.docx": WORD["embedded documents"].content,
+    "b.xlsb": binary_workbook(),
+    "c.xls": OTHER["a web page with another name"].content,
+    "d.xls": xml_workbook('<Row><Cell><Data ss:Type="String">a</Data></Cell></Row>'),
+    "a.log": LOG,
+    "b.log": bytes(100_000) + b"stopped\n",
+    "a.ods": open_document(
+        "spreadsheet",
+        "<table:table><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell>"
+        "</table:table-row></table:table>",
+    ),
+    "form.pdf": PDF["form fields"].content,
+}
+
+
+@pytest.mark.needs("namespaces")
+@pytest.mark.parametrize("name", OTHER_KINDS)
+@pytest.mark.first_rows(5)
+async def test_other_kinds_are_read_where_nothing_can_be_imported(
+    make_reader: Make, opened: Open, name: str
+) -> None:
+    document = await make_reader().read(opened(CONTENTS[name]), name)
+    assert OTHER_KINDS[name] in document.text
+
+
 @pytest.mark.needs("namespaces")
 @pytest.mark.slow
 async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened: Open) -> None:
@@ -190,9 +236,9 @@ async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened:
         ("a.docx", documents.ole_file("EncryptedPackage"), "The Office file is encrypted"),
         ("a.doc", documents.ole_file("WordDocument"), "save it as .docx"),
         ("a.xls", documents.ole_file("Workbook"), "The Excel file is damaged"),
-        ("a.msg", documents.ole_file("__properties_version1.0"), "Outlook message is damaged"),
+        ("a.msg", documents.ole_file("__substg1.0_0037001F"), "Outlook message is damaged"),
         ("a.rtf", b"{\\rtf1 x}", "save it as .docx"),
-        ("a.xlsb", documents.archive({"[Content_Types].xml": "", "xl/workbook.bin": ""}), "damaged"),
+        ("a.xlsb", documents.archive({"_rels/.rels": "", "xl/workbook.bin": ""}), "damaged"),
         ("a.pdf", documents.pdf("x")[:200], "The PDF is damaged"),
         ("a.docx", documents.docx(word_paragraph("x"))[:400], "The Word file is damaged"),
         ("a.docx", documents.docx("<w:p>"), "damaged"),

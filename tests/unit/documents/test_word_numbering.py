@@ -1,8 +1,7 @@
 """Numbers of lists as Word shows them."""
 
-from xml.etree.ElementTree import fromstring
-
 import pytest
+from defusedxml.ElementTree import fromstring
 from hypothesis import given
 from hypothesis import strategies as st
 

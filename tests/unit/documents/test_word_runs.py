@@ -47,7 +47,7 @@ CHOICE = (
             + "</w:rubyBase></w:ruby>",
             "漢(かん)",
         ),
-        ('<w:r><w:sym w:font="Symbol" w:char="F061"/></w:r>', "α"),
+        ('<w:r><w:sym w:font="Symbol" w:char="F061"/></w:r>', "\u03b1"),
         ('<w:r><w:sym w:font="Odd" w:char="F061"/></w:r>', "[symbol F061 of Odd]"),
         ('<w:r><w:pict><v:shape><v:textpath string="DRAFT"/></v:shape></w:pict></w:r>', "DRAFT"),
         ("<w:r><w:pict><v:shape><v:imagedata/></v:shape></w:pict></w:r>", "[Picture]"),
