@@ -30,7 +30,8 @@ _DIGITS = frozenset("0#?.,")
 _DATE_LETTERS = frozenset("ymdhsge")
 _LITERALS = frozenset("$€£¥￥₩₽ +-():/")
 _MAX_DECIMALS = 4
-_MAX_INTEGER = 10**15
+_MAX_INTEGER = 10**21
+_DIGITS_KEPT = 15  # as in Excel
 _MAX_SERIAL = 2_958_466  # the day after 9999-12-31
 _LEAP_BUG = 60  # Excel counts a 29 February 1900
 _DAY_SECONDS = 86_400
@@ -143,7 +144,8 @@ def _plain(text: str, value: float) -> str:
     if text.strip().lstrip("-").isdigit():
         return text.strip()
     if value.is_integer() and abs(value) < _MAX_INTEGER:
-        return f"{value:.0f}"
+        number = int(value)
+        return str(round(number, min(_DIGITS_KEPT - len(str(abs(number))), 0)))
     return f"{value:.15g}"
 
 

@@ -29,8 +29,10 @@ def test_a_chart_has_its_series_beside_each_other() -> None:
     second = series.replace("2025", "2026").replace("<c:v>7</c:v>", "<c:v>9</c:v>")
     both = one.replace(series, series + second)
     assert list(texts("chart", both)) == [
-        ("[Chart: Sales]\n|  | 2025 | 2026 |\n| --- | --- | --- |\n"
-        "| May | 5 | 5 |\n| June | 7 | 9 |"),
+        (
+            "[Chart: Sales]\n|  | 2025 | 2026 |\n| --- | --- | --- |\n"
+            "| May | 5 | 5 |\n| June | 7 | 9 |"
+        ),
         "",
     ]
 

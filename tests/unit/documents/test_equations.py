@@ -18,8 +18,10 @@ def part(name: str, text: str) -> str:
         (f"<m:f>{part('num', 'a+1')}{part('den', '(b+2)')}</m:f>", "(a+1)/(b+2)"),
         (f"<m:f>{part('num', '(a)(b)')}{part('den', '2')}</m:f>", "((a)(b))/2"),
         (
-            (f'<m:f><m:fPr><m:type m:val="noBar"/></m:fPr>{part("num", "n")}'
-            f"{part('den', 'k')}</m:f>"),
+            (
+                f'<m:f><m:fPr><m:type m:val="noBar"/></m:fPr>{part("num", "n")}'
+                f"{part('den', 'k')}</m:f>"
+            ),
             "n over k",
         ),
         (f"<m:sSup>{part('e', 'x')}{part('sup', '2')}</m:sSup>", "x^2"),
