@@ -79,7 +79,9 @@ def _chart(package: PackageReader, part: str) -> Iterator[str]:
     heading = ": ".join(["[Chart", *titles[:1]]) + "]"
     axes = [f"Axis: {each}" for each in titles[1:] if each]
     series = [each for each in root.iter() if local_name(each) in {"ser", "series"}]
-    yield "\n".join([heading, *axes, *_chart_table(series)])
+    labels = (_rich_text(each) for each in root.iter() if local_name(each) == "dLbl")
+    written = [f"Label: {each}" for each in labels if each]
+    yield "\n".join([heading, *axes, *_chart_table(series), *written])
 
 
 def _rich_text(element: Element) -> str:

@@ -43,6 +43,12 @@ def test_the_points_of_a_scatter_chart_are_pairs() -> None:
     assert "| 1 | 5 |\n| 2 | 7 |" in next(texts("chart", content))
 
 
+def test_a_label_that_somebody_wrote_is_below_the_numbers() -> None:
+    label = "<c:dLbl><c:tx><c:rich><a:p><a:r><a:t>record</a:t></a:r></a:p></c:rich></c:tx></c:dLbl>"
+    content = documents.chart("", "2026", {"May": 5}).replace("<c:cat>", f"{label}<c:cat>")
+    assert next(texts("chart", content)).endswith("| May | 5 |\nLabel: record")
+
+
 def test_the_boxes_of_a_diagram_are_a_list() -> None:
     assert next(texts("diagramData", documents.diagram("Plan", "Build"))) == (
         "[Diagram]\n- Plan\n- Build"
