@@ -21,7 +21,7 @@ from internal.documents.package import (
     open_package,
     relationship_id,
 )
-from internal.documents.word_numbering import (
+from internal.documents.word_numbers import (
     BULLET,
     Numbering,
     NumberProperties,

@@ -17,7 +17,7 @@ from internal.documents.package import (
     open_package,
     relationship_id,
 )
-from internal.documents.word_numbering import format_count
+from internal.documents.word_numbers import format_count
 
 _NUMBERS = frozenset({"dt", "hdr", "sldImg", "sldNum"})
 _FOOTER = "ftr"

@@ -13,7 +13,7 @@ from internal.documents.package import (
     local_name,
     relationship_id,
 )
-from internal.documents.word_numbering import format_count
+from internal.documents.word_numbers import format_count
 
 _SKIPPED = frozenset(
     {
@@ -50,7 +50,7 @@ class Comment(NamedTuple):
     text: str
 
 
-class Change(NamedTuple):
+class TrackedChange(NamedTuple):
     """A tracked change: `verb` is inserted, deleted, moved away or moved here."""
 
     author: str
@@ -64,7 +64,7 @@ class ReadParagraph(NamedTuple):
     text: str
     boxes: list[Element]
     comments: list[str]
-    changes: list[Change]
+    changes: list[TrackedChange]
 
 
 class _Field(NamedTuple):
@@ -133,7 +133,7 @@ class RunReader:
     def _begin(self) -> None:
         self._boxes: list[Element] = []
         self._said: list[str] = []
-        self._changes: list[Change] = []
+        self._changes: list[TrackedChange] = []
 
     def read(self, paragraph: Element) -> ReadParagraph:
         """Return a paragraph as text."""
@@ -263,7 +263,7 @@ class RunReader:
             if last and (last.author, last.verb) == (author, verb):
                 self._changes[-1] = last._replace(text=last.text + text)
             else:
-                self._changes.append(Change(author, verb, text))
+                self._changes.append(TrackedChange(author, verb, text))
         if name in {"ins", "moveTo"}:
             yield text
 
@@ -284,7 +284,7 @@ def comment_line(comment: Comment, quoted: str = "") -> str:
     return f"[Comment{by}{about}: {comment.text}]"
 
 
-def change_line(changes: list[Change], text: str) -> str:
+def change_line(changes: list[TrackedChange], text: str) -> str:
     """Return the tracked changes of a paragraph on one line, "" if there are none."""
     said = []
     for each in changes:

@@ -155,7 +155,10 @@ NUMBERING = word_part(
     f'<w:abstractNum w:abstractNumId="2">{level(0, "bullet", "o")}</w:abstractNum>'
     + "".join(f'<w:num w:numId="{n + 1}"><w:abstractNumId w:val="{n}"/></w:num>' for n in range(3)),
 )
-FRACTION = "<m:oMath><m:f><m:num><m:r><m:t>a</m:t></m:r></m:num><m:den><m:r><m:t>b</m:t></m:r></m:den></m:f></m:oMath>"  # noqa: E501
+FRACTION = (
+    "<m:oMath><m:f><m:num><m:r><m:t>a</m:t></m:r></m:num><m:den><m:r><m:t>b</m:t></m:r></m:den>"
+    "</m:f></m:oMath>"
+)
 BOX = f"<w:txbxContent>{word_paragraph('Draft')}</w:txbxContent>"
 SECTION = (
     '<w:sectPr><w:headerReference r:id="header1" w:type="default"/>'
@@ -163,7 +166,10 @@ SECTION = (
     '<w:footerReference r:id="footer1" w:type="default"/></w:sectPr>'
 )
 CELL = "<w:tc>{}</w:tc>"
-PICTURE = "<wp:inline><wp:docPr id='1' descr='our office'/><a:graphic><a:graphicData><pic:pic/></a:graphicData></a:graphic></wp:inline>"  # noqa: E501
+PICTURE = (
+    "<wp:inline><wp:docPr id='1' descr='our office'/><a:graphic><a:graphicData><pic:pic/>"
+    "</a:graphicData></a:graphic></wp:inline>"
+)
 WORD = {
     "headings": Sample(
         "docx",

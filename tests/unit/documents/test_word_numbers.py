@@ -5,7 +5,7 @@ from defusedxml.ElementTree import fromstring
 from hypothesis import given
 from hypothesis import strategies as st
 
-from internal.documents.word_numbering import (
+from internal.documents.word_numbers import (
     BULLET,
     Numbering,
     NumberProperties,
