@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.confinement import deny_system_calls, limit_resources
 from internal.documents.extraction import cut
-from internal.documents.kinds import PACKAGES
+from internal.documents.kinds import ENCODED_KINDS, PACKAGES
 
 READERS = {
     "csv": ("plain_text", "read_text"),
@@ -44,14 +44,6 @@ _CODECS = (
     *("ascii", "cp437", "gb18030", "idna", "latin-1", "unicode-escape", "utf-8-sig"),
     *("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"),
 )
-_WEB_CODECS = (
-    *("big5", "big5hkscs", "cp866", "euc-jp", "euc-kr", "gbk", "iso2022-jp", "koi8-r", "koi8-u"),
-    *("mac-cyrillic", "mac-roman", "shift-jis", "tis-620", "utf-7"),
-    *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
-    *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
-)
-"""The encodings that a web page may name, besides those of files."""
-
 _OPTIONAL_MODULES = ("PIL", "lxml", "numpy")
 _OFFICE_FOLDERS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
 _ARCHIVES = PACKAGES | {"zip"}
@@ -60,11 +52,13 @@ _ARCHIVES = PACKAGES | {"zip"}
 class ChildRequest(NamedTuple):
     """What is asked of the file: its text from `offset` on, the picture of a page, or Markdown.
 
-    `kind` is the kind of the file, or the charset of HTML. `offset` is also the number of a page.
+    `kind` is the kind of the file, `codec` that of its text, "" if its bytes are none. `offset` is
+    also the number of a page.
     """
 
     wanted: Literal["text", "picture", "html"]
     kind: str
+    codec: str
     extension: str
     offset: int
     size: int
@@ -81,9 +75,9 @@ def main(arguments: list[str]) -> None:
     """Read the file on standard input and write the answer to standard output."""
     with open(os.devnull, "wb") as null:  # noqa: PTH123  # Path need not be imported
         os.dup2(null.fileno(), 2)  # libraries print to it, and the sandbox has one pipe for both
-    memory, cpu, wanted, kind, extension, offset, size = arguments
+    memory, cpu, wanted, kind, codec, extension, offset, size = arguments
     limit_resources(int(memory), int(cpu))
-    answer = _answer(ChildRequest(wanted, kind, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
+    answer = _answer(ChildRequest(wanted, kind, codec, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
     line = json.dumps(answer.header).encode() + b"\n"
     with os.fdopen(1, "wb", closefd=False) as output:
         output.write(line + answer.content)
@@ -97,7 +91,7 @@ def _answer(request: ChildRequest) -> ChildAnswer:
                 case "picture":
                     answer = _picture(file, request)
                 case "html":
-                    answer = _markdown(file, request.kind)
+                    answer = _markdown(file, request.codec)
                 case _:
                     answer = _text(file, request)
         if _identity() != before:
@@ -161,11 +155,11 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
         for module in _OPTIONAL_MODULES:  # openpyxl would import them, which takes time
             sys.modules.setdefault(module, None)  # type: ignore[arg-type]  # an import fails
     read = _imported(*READERS[kind])
-    _confine()
+    _confine(request.codec)
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
         return ChildAnswer({"kind": held, "is_other_kind": True})
     file.seek(0)
-    document = read(file)
+    document = read(file, request.codec) if kind in ENCODED_KINDS else read(file)
     part = cut(document.pieces, request.offset, request.size)
     text = document.if_empty if part.total == 0 else part.text
     header = {"kind": kind, "parts": document.parts}
@@ -173,26 +167,26 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     return ChildAnswer(header, text.encode("utf-8", "replace"))
 
 
-def _markdown(file: BinaryIO, charset: str) -> ChildAnswer:
+def _markdown(file: BinaryIO, codec: str) -> ChildAnswer:
     """Return the main content of a web page as Markdown."""
     convert = _imported("html_to_markdown", "convert_page")
-    _confine(*_WEB_CODECS)
+    _confine(codec)
     file.seek(0)
-    return ChildAnswer({}, convert(file.read(), charset or None).encode("utf-8", "replace"))
+    return ChildAnswer({}, convert(file.read(), codec).encode("utf-8", "replace"))
 
 
 def _imported(module: str, function: str) -> Any:
     return getattr(import_module(f"internal.documents.{module}"), function)
 
 
-def _confine(*further_codecs: str) -> None:
+def _confine(codec: str = "") -> None:
     """Import what is imported late, and deny the system calls for it.
 
     Raises:
         DocumentUnreadable: the kernel refuses.
     """
-    for codec in (*_CODECS, *further_codecs):  # a codec is a module
-        codecs.lookup(codec)
+    for name in filter(None, (*_CODECS, codec)):  # a codec is a module
+        codecs.lookup(name)
     codecs.register(_imported_codec)
     codecs.unregister(encodings.search_function)
     try:

@@ -14,7 +14,6 @@ import markdownify
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
-from internal.documents.plain_text import encoding_of
 
 MAX_FILE_BYTES = 3_000_000
 _INVISIBLE_ELEMENTS = frozenset(
@@ -39,7 +38,7 @@ _CONTENT_ELEMENTS = ("article", "main")
 _HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
 
 
-def read_html(file: BinaryIO) -> ExtractedDocument:
+def read_html(file: BinaryIO, codec: str) -> ExtractedDocument:
     """Return the visible text of an HTML file as Markdown.
 
     Raises:
@@ -47,9 +46,8 @@ def read_html(file: BinaryIO) -> ExtractedDocument:
     """
     if file.seek(0, os.SEEK_END) > MAX_FILE_BYTES:
         raise DocumentUnreadable("The HTML file is larger than 3 MB: read its source.")
-    encoding = encoding_of(file)
     file.seek(0)
-    text = clean(convert(file.read(), encoding))
+    text = clean(convert(file.read(), codec))
     return ExtractedDocument(1, iter([text]), "[The page has no text.]")
 
 
@@ -77,7 +75,8 @@ def convert_page(html: bytes, charset: str | None) -> str:
 
 def _parse(html: bytes, charset: str | None) -> tuple[bs4.BeautifulSoup, str]:
     """Return a document without invisible elements, and its title."""
-    soup = bs4.BeautifulSoup(html, "html.parser", from_encoding=charset)
+    markup = html if charset is None else html.decode(charset, "replace")
+    soup = bs4.BeautifulSoup(markup, "html.parser")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     for element in soup(_INVISIBLE_ELEMENTS):
         element.decompose()
