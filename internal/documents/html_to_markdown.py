@@ -14,6 +14,8 @@ import markdownify
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.extraction import ExtractedDocument, clean
+from internal.text_encodings.declarations import declared_codec
+from internal.text_encodings.detection import marked_codec
 
 MAX_FILE_BYTES = 3_000_000
 _INVISIBLE_ELEMENTS = frozenset(
@@ -75,8 +77,8 @@ def convert_page(html: bytes, charset: str | None) -> str:
 
 def _parse(html: bytes, charset: str | None) -> tuple[bs4.BeautifulSoup, str]:
     """Return a document without invisible elements, and its title."""
-    markup = html if charset is None else html.decode(charset, "replace")
-    soup = bs4.BeautifulSoup(markup, "html.parser")
+    codec = charset or marked_codec(html) or declared_codec(html) or "utf-8"
+    soup = bs4.BeautifulSoup(html.decode(codec, "replace"), "html.parser")
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     for element in soup(_INVISIBLE_ELEMENTS):
         element.decompose()

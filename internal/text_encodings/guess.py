@@ -36,7 +36,8 @@ def guess_codec(sample: bytes) -> str:
     codec, confidences = _rank(sample)
     if codec in _SIBLINGS and beyond <= _WESTERN_LETTERS | _SIGNS:
         share = confidences.get("cp1252", 0.0) / confidences[codec]
-        codec = "cp1252" if share >= _MIN_WESTERN_SHARE else codec
+        is_western = share >= _MIN_WESTERN_SHARE or western == sample.decode(codec, "replace")
+        codec = "cp1252" if is_western else codec
     if codec in _OTHER_SCRIPTS and _mixes_scripts(sample.decode(codec, "replace")):
         return "cp1252"
     return codec or "cp1252"
