@@ -5,4 +5,5 @@
 - `guess`: the likeliest encoding of bytes that name none
 - `detection`: the encoding of a text: its mark, its declaration, UTF-8, then a guess
 - `conversion`: decoding, and encoding again without a change to anything else
+- `stream`: decoding of output that arrives in chunks
 """

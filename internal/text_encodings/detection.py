@@ -201,7 +201,7 @@ class _Utf8Evidence:
         torn = len(self._decoder.getstate()[0])
         if not self._invalid and not self._short + self._long:
             return not self._torn_start and torn in {0, *range(_MIN_TORN_BYTES, 4)}
-        return self._short + 3 * self._long >= 4 * self._invalid
+        return self._short + 3 * self._long >= 3 * self._invalid
 
     def _without_torn_start(self, chunk: bytes) -> bytes:
         if not self._is_start:

@@ -363,7 +363,7 @@ async def edit_file(
         )
     diff = await asyncio.to_thread(unified_diff, escape_name(str(path)), edit.before, edit.after)
     output = OutputBuffer()
-    output.write(encode_text(diff))
+    output.add(diff)
     places = "1 place" if edit.replacements == 1 else f"{edit.replacements:,} places"
     return ToolOutcome(
         f"{path} changed in {places}:\n{output.text()}",
