@@ -75,6 +75,7 @@ from internal.agent.store.stores import Stores
 from internal.audio.reader import TranscribingAudioReader
 from internal.config.loader import Loaded
 from internal.config.settings import Settings
+from internal.config.time_zone import chosen_time_zone, find_time_zone
 from internal.dispatch.dispatcher import RunDispatcher
 from internal.dispatch.leases import LeaseKeeper
 from internal.dispatch.registry import ProcessRegistry
@@ -635,6 +636,7 @@ async def open_sandbox_in(loaded: Loaded, homes: SessionFolders) -> AsyncGenerat
         read_only=settings.read_only,
         skills=[place.folder for place in skill_places(loaded)],
         container=ContainerSettings(settings.engine, settings.image),
+        time_zone=chosen_time_zone(),
     )
     packages = await _packages(loaded, homes, partial(opener, settings.provider))
     async with opener(settings.provider, packages=packages) as sandbox:
@@ -796,4 +798,5 @@ def make_prompt_builder(
         clock=services.clock,
         max_schema_share=services.settings.mcp.max_schema_share,
         max_tools=partial(book.max_tools, provider),
+        time_zone=find_time_zone(),
     )
