@@ -3,6 +3,8 @@
 The gateway decides with the rights of the sender: what may not steer or interrupt is queued.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from internal.agent.app.gateway import Gateway
@@ -27,9 +29,14 @@ class TaskRouter:
     """Submits messages as the busy mode of their chat says."""
 
     def __init__(
-        self, gateway: Gateway, settings: ChatChannelSettings, defaults: TaskDefaults
+        self,
+        gateway: Gateway,
+        settings: ChatChannelSettings,
+        defaults: TaskDefaults,
+        time_zone_of: Callable[[str], str] = lambda _user_id: "",
     ) -> None:
         self._gateway, self._settings, self._defaults = gateway, settings, defaults
+        self._time_zone_of = time_zone_of
 
     async def submit(
         self,
@@ -93,6 +100,7 @@ class TaskRouter:
         options = TaskOptions(
             timeout_seconds=self._settings.run_timeout_seconds,
             model=chosen.model or None,
+            time_zone=self._time_zone_of(message.incoming.user_id) or None,
         )
         name = chat_profile(self._defaults, self._settings, message.chat.chat_id, chosen)
         profile = find_profile(self._defaults, name)
