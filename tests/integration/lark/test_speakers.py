@@ -118,6 +118,6 @@ async def test_the_date_of_a_task_is_that_of_its_person(tmp_path: Path) -> None:
         lark.sim.lark.state.people[person.open_id] = person
         await lark.sim.send_text(person, lark.group, "which day is it?", mention_bot=True)
         await lark.until_replies(1, lark.group)
-        system = str(lark.core.model.requests[-1]["messages"][0]["content"])
+        system = str(lark.core.model.requests[-1]["system"])
         dates = (describe_date(moment, zone) for moment in (began, datetime.now(UTC)))
         assert any(date in system for date in dates)
