@@ -35,7 +35,9 @@ class TaskRouter:
         defaults: TaskDefaults,
         time_zone_of: Callable[[str], str] = lambda _user_id: "",
     ) -> None:
-        self._gateway, self._settings, self._defaults = gateway, settings, defaults
+        self._gateway, self._settings = gateway, settings
+        # the configured workspace is the owner's; the tasks of chats get directories of their own
+        self._defaults = msgspec.structs.replace(defaults, workspace="")
         self._time_zone_of = time_zone_of
 
     async def submit(
@@ -107,6 +109,5 @@ class TaskRouter:
         ceiling = self._settings.network_in(message.chat.chat_id)
         policy = chat_policy(self._defaults, profile, ceiling, chosen)
         spec = build_run_spec(self._defaults, options, message.actor.principal, name, policy=policy)
-        # the configured workspace is the owner's; the tasks of chats get directories of their own
         review = chosen.plan_review or spec.plan_review
-        return msgspec.structs.replace(spec, workspace="", plan_review=review)
+        return msgspec.structs.replace(spec, plan_review=review)
