@@ -34,11 +34,11 @@ _SIMPLE = re.compile(r"[ -~]*")
 
 def screen_text(output: str) -> str:
     """Return what a terminal shows of a whole output, the lines above the screen included."""
-    screen = TerminalScreen()
+    screen = OutputScreen()
     return screen.feed(output) + screen.rest()
 
 
-class TerminalScreen:
+class OutputScreen:
     """A screen that is fed with the output of a program, in chunks that may tear a sequence.
 
     Its time is linear in the size of the output, its memory bounded.

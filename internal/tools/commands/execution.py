@@ -19,7 +19,6 @@ from internal.agent.ports.attachments import INPUT_VARIABLE, OUTPUT_VARIABLE
 from internal.agent.ports.sandbox import FileAccess, SandboxCommand
 from internal.agent.ports.tools import ToolOutcome
 from internal.tools.commands.command_end import describe_end
-from internal.tools.commands.command_output import CommandOutput
 from internal.tools.commands.command_watch import CommandWatch
 from internal.tools.commands.configuration_files import (
     configuration_metadata,
@@ -27,6 +26,7 @@ from internal.tools.commands.configuration_files import (
     log_changes,
 )
 from internal.tools.commands.git_folders import ADVICE, is_kept_from_git
+from internal.tools.commands.terminal_output import TerminalOutput
 from internal.tools.tool import ToolContext
 from internal.tools.workspace import Workspace
 
@@ -129,7 +129,7 @@ async def run_session_command(
     Raises:
         ToolError: it cannot be started.
     """
-    output = CommandOutput()
+    output = TerminalOutput()
 
     def write(chunk: bytes) -> None:
         context.call.progress(output.write(chunk))

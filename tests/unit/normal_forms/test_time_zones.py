@@ -1,12 +1,9 @@
 """Dates and times where people are."""
 
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from internal.config.time_zone import enter_time_zone, find_time_zone
 from internal.normal_forms.time_zones import (
     check_time_zone,
     describe_date,
@@ -58,30 +55,3 @@ def test_instants_are_shown_where_people_are() -> None:
     assert format_moment("") == ""
     assert format_daily_reset(EVENING, "Asia/Shanghai") == "08:00"
     assert format_daily_reset(EVENING, "UTC") == "00:00 UTC"
-
-
-@pytest.fixture
-def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give the process its zone back."""
-    monkeypatch.setenv("TZ", "UTC")
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.usefixtures("zone")
-def test_a_process_enters_the_zone_of_the_settings() -> None:
-    enter_time_zone("Asia/Shanghai")
-    assert find_time_zone() == "Asia/Shanghai"
-    assert format_minute("2026-01-31T08:00:00Z") == "2026-01-31 16:00"
-    enter_time_zone(None)
-    assert find_time_zone() == "Asia/Shanghai"
-
-
-def test_a_zone_that_has_only_rules_is_told_by_its_difference(
-    monkeypatch: pytest.MonkeyPatch, zone: None
-) -> None:
-    monkeypatch.setenv("TZ", "CST-8")
-    time.tzset()
-    assert find_time_zone() == ""
-    assert describe_date(EVENING) == "2026-11-25, Wednesday (time zone UTC+08:00)"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyte import modes
 
-from internal.terminal_screen.screen import ROWS, TerminalScreen, screen_text
+from internal.terminal_screen.screen import ROWS, OutputScreen, screen_text
 
 COLUMNS = 600
 
@@ -84,13 +84,13 @@ def test_the_screen_is_that_of_a_terminal(pieces: list[str]) -> None:
 @given(st.lists(PIECES, max_size=40), st.integers(1, 7))
 def test_torn_sequences_change_nothing(pieces: list[str], size: int) -> None:
     output = "".join(pieces)
-    screen = TerminalScreen()
+    screen = OutputScreen()
     fed = "".join(screen.feed(output[at : at + size]) for at in range(0, len(output), size))
     assert fed + screen.rest() == screen_text(output)
 
 
 def test_rows_above_the_screen_are_final() -> None:
-    screen = TerminalScreen()
+    screen = OutputScreen()
     final = screen.feed("".join(f"{number}\n" for number in range(ROWS + 10)))
     assert final.split() == [str(number) for number in range(11)]
     assert screen.feed("\x1b[999A\x1b[2Kchanged\n").count("\n") == 0
@@ -107,7 +107,7 @@ def test_rows_above_the_screen_are_final() -> None:
 )
 def test_hostile_output_takes_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:
-        screen, began = TerminalScreen(), time.process_time()
+        screen, began = OutputScreen(), time.process_time()
         chunk = (piece * (65_536 // len(piece) + 1))[:65_536]
         for _ in range(size):
             screen.feed(chunk)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from internal.channels.cli.records import RunCommand
-from internal.terminal_screen.screen import TerminalScreen
+from internal.terminal_screen.screen import OutputScreen
 from internal.text_encodings.stream import StreamDecoder
 
 _MAX_KEPT = 8_000
@@ -28,7 +28,7 @@ class _Output(asyncio.SubprocessProtocol):
         self.ended = asyncio.Event()
         """Every process that could write has exited."""
         self._show = show
-        self._decoder, self._screen = StreamDecoder(), TerminalScreen()
+        self._decoder, self._screen = StreamDecoder(), OutputScreen()
         self._rest = ""
         self._shown = 0
         self._tail = ""

@@ -2,11 +2,11 @@
 
 import pytest
 
-from internal.tools.commands.command_output import CommandOutput
+from internal.tools.commands.terminal_output import TerminalOutput
 
 
 def collected(output: bytes, size: int, limit: int = 100) -> str:
-    buffer = CommandOutput(limit)
+    buffer = TerminalOutput(limit)
     for at in range(0, len(output), size):
         buffer.write(output[at : at + size])
     return buffer.text()
@@ -38,12 +38,12 @@ def test_an_incomplete_character_at_the_end_is_replaced() -> None:
 
 
 def test_the_middle_of_long_output_is_left_out_and_the_text_can_be_read_again() -> None:
-    buffer = CommandOutput(10)
+    buffer = TerminalOutput(10)
     buffer.write(b"0123456789" * 3)
     assert buffer.text() == buffer.text() == "01234\n… 20 characters left out …\n56789"
 
 
 def test_people_get_the_output_as_it_comes() -> None:
-    buffer = CommandOutput()
+    buffer = TerminalOutput()
     assert buffer.write(b"\r1 %") + buffer.write(b"\r2 %\x1b[m") == "\r1 %\r2 %\x1b[m"
-    assert CommandOutput().write("Größe Müller groß".encode("cp1252")) == "Größe Müller groß"
+    assert TerminalOutput().write("Größe Müller groß".encode("cp1252")) == "Größe Müller groß"

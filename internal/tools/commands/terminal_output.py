@@ -2,19 +2,19 @@
 
 import codecs
 
-from internal.terminal_screen.screen import TerminalScreen
+from internal.terminal_screen.screen import OutputScreen
 from internal.text_encodings.stream import StreamDecoder, decode_escaped
 from internal.tools.tool import MAX_RESULT_CHARS, OutputBuffer
 
 
-class CommandOutput:
+class TerminalOutput:
     """Collects the output of a command, and keeps the first and last characters of its lines."""
 
     def __init__(self, limit: int = MAX_RESULT_CHARS) -> None:
         self._live = StreamDecoder()
         # the model gets the encoding that fits all of the output, people the one known so far
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._screen = TerminalScreen()
+        self._screen = OutputScreen()
         self._kept = OutputBuffer(limit)
         self._is_binary = False
 
