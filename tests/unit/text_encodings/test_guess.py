@@ -1,5 +1,7 @@
 """Guesses about encodings, where the statistics alone are not enough."""
 
+# ruff: noqa: RUF001 - signs that people write
+
 import pytest
 
 from internal.text_encodings.guess import guess_codec, is_escaped_japanese
