@@ -10,7 +10,7 @@ or be taken over. Importing the package imports no parser. Reading order:
 - `extraction`: the text of a document as pieces, and the part that was asked for
 - `plain_text`, `html_to_markdown`, `epub`, `mail`, `outlook`, `open_document`: one kind each
 - `pdf`: pages; `pdf_annotations`: their form fields and comments
-- `docx`: Word; `word_runs`, `word_numbers`, `word_chunks`: within paragraphs, numbers, embedded pages
+- `docx`: Word; `word_runs`, `word_numbers`: paragraphs; `word_chunks`: embedded web pages
 - `pptx`: PowerPoint; `drawings`, `equations`: of all Office files
 - `xlsx`, `xls`, `xlsb`, `xml_spreadsheet`: Excel; `sheets`, `number_formats`: of all workbooks
 - `archives`: ZIP and tar, which are listed

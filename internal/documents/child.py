@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.documents.confinement import deny_system_calls, limit_resources
 from internal.documents.extraction import OtherReaderNeeded, cut
-from internal.documents.kinds import PACKAGES, entry_key
+from internal.documents.kinds import ENCODED_KINDS, PACKAGES, entry_key
 
 READERS = {
     "csv": ("plain_text", "read_text"),
@@ -60,13 +60,13 @@ _CODECS = (
     *("ascii", "cp437", "gb18030", "idna", "latin-1", "unicode-escape", "utf-8-sig"),
     *("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"),
 )
-_WEB_CODECS = (
+_MAIL_CODECS = (
     *("big5", "big5hkscs", "cp866", "euc-jp", "euc-kr", "gbk", "iso2022-jp", "koi8-r", "koi8-u"),
     *("mac-cyrillic", "mac-roman", "raw-unicode-escape", "shift-jis", "tis-620", "utf-7"),
     *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)),
     *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
 )
-"""The encodings that a web page or a message may name, besides those of files."""
+"""The encodings that a message and its parts may name."""
 
 _MANY_ENCODINGS = frozenset({"docx+html", "mail", "msg"})
 
@@ -88,11 +88,13 @@ _ARCHIVES = PACKAGES | {"zip"}
 class ChildRequest(NamedTuple):
     """What is asked of the file: its text from `offset` on, the picture of a page, or Markdown.
 
-    `kind` is the kind of the file, or the charset of HTML. `offset` is also the number of a page.
+    `kind` is the kind of the file, `codec` that of its text, "" if its bytes are none. `offset` is
+    also the number of a page.
     """
 
     wanted: Literal["text", "picture", "html"]
     kind: str
+    codec: str
     extension: str
     offset: int
     size: int
@@ -109,9 +111,9 @@ def main(arguments: list[str]) -> None:
     """Read the file on standard input and write the answer to standard output."""
     with open(os.devnull, "wb") as null:  # noqa: PTH123  # Path need not be imported
         os.dup2(null.fileno(), 2)  # libraries print to it, and the sandbox has one pipe for both
-    memory, cpu, wanted, kind, extension, offset, size = arguments
+    memory, cpu, wanted, kind, codec, extension, offset, size = arguments
     limit_resources(int(memory), int(cpu), may_start_threads=kind in _KINDS_WITH_THREADS)
-    answer = _answer(ChildRequest(wanted, kind, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
+    answer = _answer(ChildRequest(wanted, kind, codec, extension, int(offset), int(size)))  # type: ignore[arg-type]  # of the reader
     line = json.dumps(answer.header).encode() + b"\n"
     with os.fdopen(1, "wb", closefd=False) as output:
         output.write(line + answer.content)
@@ -125,7 +127,7 @@ def _answer(request: ChildRequest) -> ChildAnswer:
                 case "picture":
                     answer = _picture(file, request)
                 case "html":
-                    answer = _markdown(file, request.kind)
+                    answer = _markdown(file, request.codec)
                 case _:
                     answer = _text(file, request)
         if _identity() != before:
@@ -190,12 +192,12 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     read = _imported(*READERS[kind])
     if kind in _ARCHIVES:
         import_module("zipfile")
-    _confine(*(_WEB_CODECS if kind in _MANY_ENCODINGS else ()))
+    _confine(request.codec, *(_MAIL_CODECS if kind in _MANY_ENCODINGS else ()))
     if kind in _ARCHIVES and (held := _kind_of_package(file, request.extension)) != kind:
         return ChildAnswer({"kind": held, "is_other_kind": True})
     file.seek(0)
     try:
-        document = read(file)
+        document = read(file, request.codec) if kind in ENCODED_KINDS else read(file)
     except OtherReaderNeeded as needed:
         return ChildAnswer({"kind": needed.kind, "is_other_kind": True})
     part = cut(document.pieces, request.offset, request.size)
@@ -205,12 +207,12 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     return ChildAnswer(header, text.encode("utf-8", "replace"))
 
 
-def _markdown(file: BinaryIO, charset: str) -> ChildAnswer:
+def _markdown(file: BinaryIO, codec: str) -> ChildAnswer:
     """Return the main content of a web page as Markdown."""
     convert = _imported("html_to_markdown", "convert_page")
-    _confine(*_WEB_CODECS)
+    _confine(codec)
     file.seek(0)
-    return ChildAnswer({}, convert(file.read(), charset or None).encode("utf-8", "replace"))
+    return ChildAnswer({}, convert(file.read(), codec).encode("utf-8", "replace"))
 
 
 def _imported(module: str, function: str) -> Any:
@@ -223,8 +225,8 @@ def _confine(*further_codecs: str, may_start_threads: bool = False) -> None:
     Raises:
         DocumentUnreadable: the kernel refuses.
     """
-    for codec in (*_CODECS, *further_codecs):  # a codec is a module
-        codecs.lookup(codec)
+    for name in filter(None, (*_CODECS, *further_codecs)):  # a codec is a module
+        codecs.lookup(name)
     codecs.register(_imported_codec)
     codecs.unregister(encodings.search_function)
     try:

@@ -4,6 +4,8 @@ import codecs
 import re
 from typing import Literal
 
+from internal.text_encodings.detection import marked_codec, wide_codec
+
 Kind = Literal[
     "csv", "gzip", "heif", "html", "mail", "ole", "pdf", "picture", "rtf", "tar", "text", "tsv",
     "xmlss", "zip", "binary"
@@ -15,16 +17,9 @@ PACKAGES = frozenset({"docx", "epub", "odp", "ods", "odt", "pptx", "xlsb", "xlsx
 HEAD_BYTES = 8_192
 """How much of the beginning of a file decides its kind."""
 
-BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-"""Beginnings of text that may contain NUL bytes, and its encoding."""
+ENCODED_KINDS = frozenset({"csv", "html", "text", "tsv"})
+"""The kinds whose bytes are text in an encoding."""
 
-_MARKS = tuple(mark for mark, _ in BYTE_ORDER_MARKS)
 _PDF_SEARCH_BYTES = 1_024  # readers accept something before the signature
 _TAR_MAGIC = slice(257, 262)
 _PICTURES = (
@@ -96,7 +91,8 @@ def detect_kind(head: bytes, name: str) -> Kind:
             return kind
     if head[_TAR_MAGIC] == b"ustar":
         return "tar"
-    if not head.startswith(_MARKS) and b"\0" in head and not is_text(head):
+    is_wide = marked_codec(head) or wide_codec(head)
+    if b"\0" in head and not is_wide and not is_text(head):
         return "binary"
     return _text_kind(head, name)
 

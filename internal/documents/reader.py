@@ -1,5 +1,6 @@
 """`ChildDocumentReader`: reads each file in a child process of its own."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 import internal
+from internal.agent.app.background_task import run_to_completion
 from internal.agent.domain.errors import DocumentUnreadable, ToolError
 from internal.agent.domain.ids import SessionId
 from internal.agent.ports.documents import (
@@ -22,6 +24,7 @@ from internal.agent.ports.documents import (
 from internal.agent.ports.fair_slots import FairSlots
 from internal.agent.ports.sandbox import FileAccess, Sandbox, SandboxCommand, SandboxResult
 from internal.documents.kinds import (
+    ENCODED_KINDS,
     HEAD_BYTES,
     PACKAGES,
     Kind,
@@ -29,7 +32,10 @@ from internal.documents.kinds import (
     extension_of,
     is_text,
 )
+from internal.documents.plain_text import read_chunks
 from internal.open_files.paths import resolve_links
+from internal.text_encodings.detection import EncodingDetector, TextEncoding, detect
+from internal.text_encodings.labels import codec_of_label
 
 logger = logging.getLogger(__name__)
 
@@ -116,10 +122,13 @@ class ChildDocumentReader:
         kind = _kind_of(descriptor, name)
         if kind == "zip" and extension in PACKAGES:
             kind = extension
-        header, content = await self._read_file(descriptor, "text", kind, *part)
+        encoding = await self._encoding(descriptor, kind)
+        codec = "" if encoding is None else encoding.codec
+        header, content = await self._read_file(descriptor, "text", kind, codec, *part)
         for _ in range(_MAX_OTHER_KINDS):
             if header.is_other_kind:  # as which libraries are needed for
-                header, content = await self._read_file(descriptor, "text", header.kind, *part)
+                request = ("text", header.kind, "", *part)
+                header, content = await self._read_file(descriptor, *request)
         if header.is_other_kind:
             raise DocumentUnreadable(_DAMAGED)
         return DocumentText(
@@ -128,6 +137,7 @@ class ChildDocumentReader:
             parts=header.parts,
             next_offset=header.next_offset,
             total=header.total,
+            encoding=encoding,
         )
 
     async def read_picture(self, descriptor: int, /, page: int = 1) -> Picture:
@@ -137,7 +147,7 @@ class ChildDocumentReader:
             DocumentUnreadable: it is no picture, or cannot be read.
         """
         kind = _kind_of(descriptor, "")
-        header, content = await self._read_file(descriptor, "picture", kind, "", str(page), "0")
+        header, content = await self._read_file(descriptor, "picture", kind, "", "", str(page), "0")
         return Picture(
             media_type=header.media_type,
             width=header.width,
@@ -154,8 +164,18 @@ class ChildDocumentReader:
         """
         if not html:
             return ""
-        _, content = await self._ask(html, "html", charset, "", "0", "0")
+        encoding = await asyncio.to_thread(detect, html, codec_of_label(charset) or "")
+        _, content = await self._ask(html, "html", "html", encoding.codec, "", "0", "0")
         return content.decode("utf-8", "replace")
+
+    async def _encoding(self, descriptor: int, kind: str) -> TextEncoding | None:
+        """Return the encoding of a file, None if its bytes are no text."""
+        if kind not in ENCODED_KINDS:
+            return None
+        try:
+            return await run_to_completion(_detect_encoding, descriptor)
+        except OSError as error:
+            raise DocumentUnreadable(_DAMAGED) from error
 
     async def _read_file(self, descriptor: int, *request: str) -> tuple[_Header, bytes]:
         try:
@@ -254,6 +274,15 @@ def _detected(descriptor: int, name: str) -> Kind:
         if found := os.pread(descriptor, _MAX_NUL_BYTES // 16, place).lstrip(b"\0"):
             return "text" if is_text(found[:HEAD_BYTES]) else "binary"
     return "binary"
+
+
+def _detect_encoding(descriptor: int) -> TextEncoding:
+    detector = EncodingDetector()
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        for chunk in read_chunks(file):
+            detector.feed(chunk)
+        file.seek(0)
+    return detector.result()
 
 
 def _library_folders() -> tuple[str, ...]:

@@ -73,19 +73,18 @@ async def open_file(workspace: Workspace, path: WorkspacePath) -> AsyncGenerator
 
 async def read_text(
     context: ToolContext, path: WorkspacePath, descriptor: int, max_characters: int
-) -> str:
+) -> DocumentText:
     """Return the text of a file in whatever encoding.
 
     Raises:
         ToolError: it is binary.
     """
     try:
-        text = await context.documents.read(
+        return await context.documents.read(
             descriptor, "text.txt", max_characters=max(max_characters, 1)
         )
     except DocumentUnreadable as error:
         raise ToolError(f"{path}: {error}") from error
-    return text.text
 
 
 async def read_document(
@@ -104,8 +103,9 @@ async def read_document(
         raise ToolError(f"{path}: {error}") from error
     if document.kind == "pdf" and document.total == 0:
         return await _read_pages(context, path, descriptor, range(offset, document.parts + 1))
+    remark = "" if document.encoding is None else document.encoding.remark
     return ToolOutcome(
-        f"[{_about(document, offset)}]\n{document.text}",
+        "\n".join(filter(None, (f"[{_about(document, offset)}]", remark))) + f"\n{document.text}",
         metadata={
             "kind": document.kind,
             "parts": document.parts,

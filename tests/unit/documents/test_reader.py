@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from internal.agent.domain.errors import DocumentUnreadable
 from internal.agent.ports.documents import DocumentText
@@ -165,7 +166,8 @@ async def test_every_kind_is_read(
     document = await make_reader().read(opened(content), name)
     if text is None:
         text = "ZIP archive: 1 entries, 2 bytes, unpacked 0 bytes\n\nb\\u202e  0 bytes\n"
-    assert document == DocumentText(text, kind, parts, None, len(text))
+    found = structs.replace(document, encoding=None)
+    assert found == DocumentText(text, kind, parts, None, len(text))
 
 
 OTHER_KINDS = {
