@@ -56,29 +56,35 @@ async def read_file(
 ) -> ToolOutcome:
     """Read a file from the workspace: text, a document, the list of an archive, or a picture.
 
-    Documents are PDF, Word, PowerPoint, Excel, EPUB and HTML: their text is returned by page, slide
-    or sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
+    Documents are PDF, Office files, mail, EPUB and HTML: their text is returned by page, slide or
+    sheet. Returns at most 30,000 characters; when text is left it says from where to read on.
     """
     async with open_file(context.workspace, path) as descriptor:
         name = path.parts[-1] if path.parts else ""
-        match context.documents.form(descriptor, name):
+        form = context.documents.form(descriptor, name)
+        match form:
             case "picture":
                 return await read_picture(context, path, descriptor)
             case "document" if not source:
                 return await read_document(context, path, descriptor, offset)
             case _:
-                text, remark = await _text(context, path, descriptor)
+                is_text = form != "binary"
+                text, remark = await _text(context, path, descriptor, is_text=is_text)
     outcome = _selected_lines(path, text, offset, limit)
     return structs.replace(outcome, text=f"{remark}\n{outcome.text}") if remark else outcome
 
 
-async def _text(context: ToolContext, path: WorkspacePath, descriptor: int) -> tuple[str, str]:
+async def _text(
+    context: ToolContext, path: WorkspacePath, descriptor: int, *, is_text: bool
+) -> tuple[str, str]:
     """Return the text of a file, and a line about its encoding unless that is UTF-8.
 
     A file that is not UTF-8 is decoded by the document reader.
     """
     content = (await asyncio.to_thread(context.workspace.read, path)).content
-    if b"\0" not in content and (text := decode_utf8(content)) is not None:
+    has_nul = b"\0" in content
+    if not (is_text and has_nul) and (text := decode_utf8(content)) is not None:
+        check_text(content)
         return text.replace("\r\n", "\n"), ""
     document = await read_text(context, path, descriptor, len(content))
     return document.text, "" if document.encoding is None else document.encoding.remark

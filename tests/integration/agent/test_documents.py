@@ -72,6 +72,19 @@ def tool_result(request: dict[str, Any]) -> dict[str, Any]:
             "[EPUB book, 1 chapter; characters 1 to ",
             "# 第一章\n\nOnce",
         ),
+        ("server.log", b"up\n" + bytes(4_096) + b"down\n", "up", "[4,096 NUL bytes]down"),
+        (
+            "report.xls",
+            b"<html><table><tr><td>Sum</td></tr></table>",
+            "[HTML page; characters 1 to ",
+            "| Sum |",
+        ),
+        (
+            "offer.eml",
+            b"From: mia@example.com\nSubject: Offer\nMIME-Version: 1.0\n\nHello",
+            "[Mail; characters 1 to ",
+            "From: mia@example.com\nSubject: Offer\n\nHello\n",
+        ),
         (
             "all.zip",
             documents.archive({"../x.txt": "1234", "资料/": ""}),
