@@ -40,6 +40,7 @@ _SYMBOLS = {
 """Signs of fonts that have their own; others are named."""
 _PRIVATE_AREA = 0xF000
 _MAX_QUOTE = 80
+_PAGE_NUMBERS = {"PAGE": "(page)", "NUMPAGES": "(pages)", "SECTIONPAGES": "(pages)"}
 _OFF = frozenset({"0", "false", "off"})
 
 
@@ -164,7 +165,8 @@ class RunReader:
 
     def _simple_field(self, child: Element) -> Iterator[str]:
         code = local_attribute(child, "instr")
-        yield from _linked("".join(self._inner(child)), _address_of(code))
+        text = _page_number(code) or "".join(self._inner(child))
+        yield from _linked(text, _address_of(code))
 
     def _begin_range(self, child: Element) -> Iterator[str]:
         self._ranges[local_attribute(child, "id")] = []
@@ -237,7 +239,9 @@ class RunReader:
                 yield _form_field(element)
                 self._fields.append(_Field([], in_result=False))
             case "separate" if self._fields:
-                self._fields[-1] = self._fields[-1]._replace(in_result=True)
+                counted = _page_number("".join(self._fields[-1].code))
+                yield counted
+                self._fields[-1] = self._fields[-1]._replace(in_result=not counted)
             case "end" if self._fields:
                 if address := _address_of("".join(self._fields.pop().code)):
                     yield f" ({address})"
@@ -313,6 +317,12 @@ def _linked(text: str, address: str) -> Iterator[str]:
         yield text
     else:
         yield f"[{text}]({address})" if text.strip() else f"<{address}>"
+
+
+def _page_number(code: str) -> str:
+    """Return what stands for the number of a page, which differs from page to page."""
+    name = code.split(maxsplit=1)[:1]
+    return _PAGE_NUMBERS.get(name[0].upper(), "") if name else ""
 
 
 def _address_of(code: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from internal.documents.child import READERS
 from internal.documents.extraction import ExtractedDocument
+from internal.documents.kinds import ENCODED_KINDS
 from tests import ROOT
 from tests.unit.documents.documented_rows import TABLES, Sample, old_workbook
 
@@ -30,9 +31,9 @@ def documented(page: str) -> list[list[str]]:
 
 def text_of(kind: str, content: bytes) -> str:
     module, function = READERS[kind]
-    document: ExtractedDocument = getattr(import_module(f"internal.documents.{module}"), function)(
-        io.BytesIO(content)
-    )
+    read = getattr(import_module(f"internal.documents.{module}"), function)
+    codec = ("utf-8",) if kind in ENCODED_KINDS else ()
+    document: ExtractedDocument = read(io.BytesIO(content), *codec)
     return "".join(document.pieces) or document.if_empty
 
 

@@ -31,7 +31,9 @@ CHOICE = (
 @pytest.mark.parametrize(
     ("content", "shown"),
     [
-        (field(" PAGE ", "3"), "3"),
+        (field(" PAGE ", "3") + run(" of ") + field("NUMPAGES", "9"), "(page) of (pages)"),
+        (f'<w:fldSimple w:instr="PAGE">{run("3")}</w:fldSimple>', "(page)"),
+        (field("PAGEREF _Toc1", "3"), "3"),
         (field('HYPERLINK "https://x.org"', "x"), "x (https://x.org)"),
         (field("HYPERLINK https://x.org", "x"), "x (https://x.org)"),
         (field('HYPERLINK \\l "chapter"', "see"), "see"),
