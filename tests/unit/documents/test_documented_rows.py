@@ -21,7 +21,7 @@ TESTED_ELSEWHERE = {
 def documented(page: str) -> list[list[str]]:
     """Return the first cells of the tables below the section about documents."""
     text = (ROOT / "docs" / page).read_text()
-    section = re.split("^## ", text, flags=re.MULTILINE)[2]
+    section = re.split("^## ", text, flags=re.MULTILINE)[-1]
     tables = re.split("^### ", section, flags=re.MULTILINE)[1:]
     return [
         [table.partition("\n")[0], *re.findall(r"^\| ([^|]+?) \|", table, re.MULTILINE)[1:]]

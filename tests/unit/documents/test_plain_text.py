@@ -23,3 +23,9 @@ def test_line_ends_are_unified_across_chunks() -> None:
     content = b"x" * ((1 << 20) - 1) + b"\r\n" + b"y\rz\r"
     pieces = read_text(io.BytesIO(content), "utf-8").pieces
     assert "".join(pieces) == "x" * ((1 << 20) - 1) + "\ny\rz\r"
+
+
+def test_runs_of_nul_bytes_are_counted_also_over_chunks() -> None:
+    content = b"a\0b\n" + bytes(3_000_000) + b"c\r\nd\0\0"
+    text = "".join(read_text(io.BytesIO(content), "utf-8").pieces)
+    assert text == "a[1 NUL byte]b\n[3,000,000 NUL bytes]c\nd[2 NUL bytes]"
