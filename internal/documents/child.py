@@ -80,6 +80,8 @@ _OFFICE_PARTS = {
     "xl/": "xlsx",
 }
 """The kind of an Office file by its entries; those that come first decide."""
+_OTHER_OLE_STREAMS = ("WordDocument\0", "PowerPoint Document\0")
+_WORKBOOK_EXTENSIONS = frozenset({"et", "xls", "xlt"})
 _OPEN_DOCUMENT_TYPES = {"text": "odt", "spreadsheet": "ods", "presentation": "odp"}
 _MAX_TYPE_BYTES = 100
 _ARCHIVES = PACKAGES | {"zip"}
@@ -186,7 +188,7 @@ def _text(file: BinaryIO, request: ChildRequest) -> ChildAnswer:
     kind = request.kind
     if kind not in READERS:
         _confine()
-        if kind == "ole" and (held := _kind_of_ole(file)) != kind:
+        if kind == "ole" and (held := _kind_of_ole(file, request.extension)) != kind:
             return ChildAnswer({"kind": held, "is_other_kind": True})
         raise DocumentUnreadable(_refusal(file, kind, request.extension))
     read = _imported(*READERS[kind])
@@ -279,14 +281,18 @@ def _open_document_kind(package: Any) -> str:
     return ""
 
 
-def _kind_of_ole(file: BinaryIO) -> str:
-    """Return the kind of an OLE file that a reader reads, "ole" if there is none."""
+def _kind_of_ole(file: BinaryIO, extension: str) -> str:
+    """Return the kind of an OLE file that a reader reads, "ole" if there is none.
+
+    A document may contain a workbook, and the other way round: then its extension decides.
+    """
     file.seek(0)
     head = file.read(_OLE_SEARCH_BYTES)
-    for name, kind in _OLE_KINDS.items():
-        if name.encode("utf-16-le") in head:
-            return kind
-    return "ole"
+    found = [kind for name, kind in _OLE_KINDS.items() if name.encode("utf-16-le") in head]
+    if extension not in _WORKBOOK_EXTENSIONS and "msg" not in found:
+        others = (name.encode("utf-16-le") in head for name in _OTHER_OLE_STREAMS)
+        return "ole" if any(others) or not found else found[0]
+    return found[0] if found else "ole"
 
 
 def _refusal(file: BinaryIO, kind: str, extension: str) -> str:

@@ -233,9 +233,16 @@ def _first(package: PackageReader, part: str, kind: str) -> str:
 
 
 def _shared_texts(package: PackageReader, part: str) -> list[str]:
-    if not part:
-        return []
+    """Return the texts that cells refer to, up to where they can be read."""
     texts: list[str] = []
+    try:
+        texts.extend(_texts_of_part(package, part) if part else ())
+    except DocumentUnreadable:
+        package.not_understood.append(part)
+    return texts
+
+
+def _texts_of_part(package: PackageReader, part: str) -> Iterator[str]:
     path: list[Element] = []
     for event, element in package.events(part):
         if event == "start":
@@ -243,9 +250,8 @@ def _shared_texts(package: PackageReader, part: str) -> list[str]:
             continue
         path.pop()
         if len(path) == 1:
-            texts.append(_text_of(element))
+            yield _text_of(element)
             path[0].clear()
-    return texts
 
 
 def _text_of(item: Element) -> str:

@@ -236,7 +236,7 @@ async def test_reading_goes_on_exactly_where_it_ended(make_reader: Make, opened:
     [
         ("a.pdf", documents.encrypted_pdf(), "The PDF is encrypted"),
         ("a.docx", documents.ole_file("EncryptedPackage"), "The Office file is encrypted"),
-        ("a.doc", documents.ole_file("WordDocument"), "save it as .docx"),
+        ("a.doc", documents.ole_file("WordDocument", "Workbook"), "save it as .docx"),
         ("a.xls", documents.ole_file("Workbook"), "The Excel file is damaged"),
         ("a.msg", documents.ole_file("__substg1.0_0037001F"), "Outlook message is damaged"),
         ("a.rtf", b"{\\rtf1 x}", "save it as .docx"),

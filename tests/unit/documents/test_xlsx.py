@@ -81,6 +81,24 @@ def test_a_workbook_is_read_up_to_a_number_of_cells() -> None:
     assert last == '## Sheet "S"\n\n,A\n1048576,1\n\n'
 
 
+def test_numbers_are_read_where_the_texts_are_damaged() -> None:
+    content = documents.workbook_file(
+        '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c><c r="C1"><v>7</v></c>'
+        "</row>"
+    )
+    targets = {
+        "s": ("worksheet", "worksheets/sheet1.xml"),
+        "t": ("sharedStrings", "../S.xml"),
+    }
+    content = documents.replace_entry(
+        content, "xl/_rels/workbook.xml.rels", documents.relationships(targets).encode()
+    )
+    content = documents.replace_entry(content, "S.xml", b"<sst><si><t>one</t></si><si><t>tw")
+    text = text_of(content)
+    assert "1,one,[a text that is not in the file],7\n" in text
+    assert "[Not understood and left out: S.xml.]" in text
+
+
 VALUES = st.one_of(
     st.integers(-(10**9), 10**9),
     st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8).filter(
